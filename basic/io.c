@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+
+int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = pwrite(fd, p, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		p += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int io_pread_all(int fd, void *data, size_t size, uint64_t offset)
+{
+	char *p = data;
+
+	while (size > 0) {
+		ssize_t n = pread(fd, p, size, (off_t)offset);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		p += n;
+		offset += (uint64_t)n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int io_write_all(int fd, const void *data, size_t size)
+{
+	const char *p = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		p += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ char *data = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	size_t size = 0, room = 0;
+
+	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n;
+
+		if (room - size < 2) {
+			size_t more = MAX(room * 2, (size_t)(16 * KIB));
+			char *p = realloc(data, more);
+
+			if (!p)
+				return -ENOMEM;
+			data = p;
+			room = more;
+		}
+		n = read(fd, data + size, room - size - 1);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	data[size] = '\0';
+	*ret_data = TAKE_PTR(data);
+	if (ret_size)
+		*ret_size = size;
+	return 0;
+}
+
+int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode)
+{
+	_cleanup_free_ char *tmp = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (asprintf(&tmp, ".%s.new", name) < 0)
+		return -ENOMEM;
+	fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (fd < 0)
+		return -errno;
+	r = io_write_all(fd, data, size);
+	if (r >= 0 && fsync(fd) < 0)
+		r = -errno;
+	if (r >= 0 && renameat(dir_fd, tmp, dir_fd, name) < 0)
+		r = -errno;
+	if (r < 0) {
+		(void)unlinkat(dir_fd, tmp, 0);
+		return r;
+	}
+	return fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+int io_write_string_at(int dir_fd, const char *path, const char *text, int flags)
+{
+	_cleanup_close_ int fd = -EBADF;
+	size_t size = strlen(text);
+
+	fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC | flags);
+	if (fd < 0)
+		return -errno;
+	for (;;) {
+		ssize_t n = write(fd, text, size);
+
+		if (n >= 0)
+			return (size_t)n == size ? 0 : -EIO;
+		if (errno != EINTR)
+			return -errno;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Files: whole reads and writes that finish or fail. Any thread; fds stay the caller's.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "basic/macro.h"
+
+/**
+ * io_pwrite_all() - write all of @data at @offset, over short writes and EINTR
+ * Return: 0 or negative errno; on error part of it may be written.
+ */
+int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset);
+
+/**
+ * io_pread_all() - read exactly @size bytes at @offset
+ * Return: 0, -ENODATA when the file ends before, or negative errno.
+ */
+int io_pread_all(int fd, void *data, size_t size, uint64_t offset);
+
+/**
+ * io_write_all() - write all of @data at the file position
+ */
+int io_write_all(int fd, const void *data, size_t size);
+
+/**
+ * io_read_file_at() - a whole file, however large, also from proc and tracefs whose sizes read 0
+ * @dir_fd: or AT_FDCWD
+ * @ret_data: malloc'ed, one NUL byte more than @ret_size says
+ * @ret_size: bytes; may be NULL
+ * Return: 0 or negative errno.
+ */
+int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
+
+/**
+ * io_write_file_at() - replace a file's content: temporary name, fsync, rename, directory fsync
+ * @mode: permission bits of the new file
+ */
+int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
+
+/**
+ * io_write_string_at() - write a string to an existing kernel file in one write(2)
+ * @flags: added to O_WRONLY | O_CLOEXEC, e.g. O_TRUNC or O_APPEND
+ */
+int io_write_string_at(int dir_fd, const char *path, const char *text, int flags);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Small language helpers that every folder may use: cleanup attributes, array sizes, rounding.
+ * No state, any thread.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+
+#define KIB 1024ULL
+#define MIB (1024ULL * KIB)
+#define GIB (1024ULL * MIB)
+#define TIB (1024ULL * GIB)
+
+#define USEC_PER_SEC 1000000ULL
+#define NSEC_PER_SEC 1000000000ULL
+#define NSEC_PER_USEC 1000ULL
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _printf_(a, b) __attribute__((format(printf, a, b)))
+
+static inline void free_p(void *p)
+{
+	free(*(void **)p);
+}
+
+static inline void close_p(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+
+static inline void fclose_p(FILE **f)
+{
+	if (*f)
+		fclose(*f);
+}
+
+#define _cleanup_free_ _cleanup_(free_p)
+#define _cleanup_close_ _cleanup_(close_p)
+#define _cleanup_fclose_ _cleanup_(fclose_p)
+
+/* DEFINE_CLEANUP(struct thing *, thing_free) makes thing_freep for _cleanup_(thing_freep) */
+#define DEFINE_CLEANUP(type, func)             \
+	static inline void func##p(type *p)    \
+	{                                      \
+		if (*p)                        \
+			func(*p);              \
+	}
+
+/* TAKE_PTR(p), TAKE_FD(fd): hand ownership on, so that the cleanup attribute does nothing */
+#define TAKE_PTR(p)                      \
+	({                               \
+		__typeof__(p) _pp = (p); \
+		(p) = NULL;              \
+		_pp;                     \
+	})
+#define TAKE_FD(fd)            \
+	({                     \
+		int _fd = (fd); \
+		(fd) = -1;     \
+		_fd;           \
+	})
+
+/* to: a power of two */
+static inline uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) & ~(to - 1);
+}
+
+static inline uint64_t round_down(uint64_t n, uint64_t to)
+{
+	return n & ~(to - 1);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The kernel's table of task names (saved_cmdlines) is one for the whole machine: 128 entries at
+ * first. Raised while we record, restored at the end. Main thread.
+ */
+#pragma once
+
+#include "basic/fault.h"
+
+/**
+ * saved_cmdlines_raise() - make room for at least @entries names
+ * @ret_old: the size found, for saved_cmdlines_restore(); 0 when it was large enough already
+ */
+int saved_cmdlines_raise(unsigned entries, unsigned *ret_old, struct fault *why);
+
+/**
+ * saved_cmdlines_restore() - back to @old, unless somebody else has changed it since
+ * @raised: what saved_cmdlines_raise() had asked for
+ */
+int saved_cmdlines_restore(unsigned raised, unsigned old, struct fault *why);
