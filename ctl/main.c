@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrecctl: options first, then a verb from the table. Options may also stand behind the verb, as in
- * systemctl. Main thread only.
+ * flyrecctl: options first, then a verb from the table. Options may also stand behind the verb, as
+ * in systemctl. Main thread only.
  */
 #include <getopt.h>
 #include <string.h>
@@ -21,16 +21,32 @@ struct verb {
 
 /* The verbs that scripts may count on; those without a function answer that they are not built */
 static const struct verb verbs[] = {
-	{ "verify", verb_verify, "FILE|DIR...", "Check trace.dat files, offline",
-	  "Checks structure, alignment, every sub-buffer and every event, time order, lost\n"
-	  "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
-	  "trace-cmd wrote. Of a DIR: every *.dat below it, sorted.\n\n"
-	  "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n" },
-	{ "status" },  { "list" },         { "stats" },         { "metrics" }, { "snapshot" },
-	{ "pin" },     { "unpin" },        { "rotate" },        { "start" },   { "stop" },
-	{ "pause" },   { "resume" },       { "event-enable" },  { "event-disable" },
-	{ "filter" },  { "tail" },         { "cat" },           { "vacuum" },  { "reload" },
-	{ "export" },  { "import" },
+	{"verify", verb_verify, "FILE|DIR...", "Check trace.dat files, offline",
+	 "Checks structure, alignment, every sub-buffer and every event, time order, lost\n"
+	 "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
+	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted.\n\n"
+	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n"},
+	{"status"},
+	{"list"},
+	{"stats"},
+	{"metrics"},
+	{"snapshot"},
+	{"pin"},
+	{"unpin"},
+	{"rotate"},
+	{"start"},
+	{"stop"},
+	{"pause"},
+	{"resume"},
+	{"event-enable"},
+	{"event-disable"},
+	{"filter"},
+	{"tail"},
+	{"cat"},
+	{"vacuum"},
+	{"reload"},
+	{"export"},
+	{"import"},
 };
 
 static const char global_options[] =
@@ -50,12 +66,12 @@ enum {
 };
 
 static const struct option long_options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, OPTION_VERSION },
-	{ "json", no_argument, NULL, OPTION_JSON },
-	{ "no-pager", no_argument, NULL, OPTION_NO_PAGER },
-	{ "runtime-dir", required_argument, NULL, OPTION_RUNTIME_DIR },
-	{ "host", required_argument, NULL, 'H' },
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPTION_VERSION},
+	{"json", no_argument, NULL, OPTION_JSON},
+	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
+	{"runtime-dir", required_argument, NULL, OPTION_RUNTIME_DIR},
+	{"host", required_argument, NULL, 'H'},
 	{},
 };
 
@@ -126,7 +142,8 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 	const struct verb *verb = find_verb(argv[0]);
 
 	if (!verb) {
-		(void)fprintf(stderr, "flyrecctl: unknown verb \"%s\", see flyrecctl --help\n", argv[0]);
+		(void)fprintf(stderr, "flyrecctl: unknown verb \"%s\", see flyrecctl --help\n",
+			      argv[0]);
 		return CTL_USAGE;
 	}
 	if (!verb->run) {
@@ -150,7 +167,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct command command = { .ctl = { .runtime_dir = "/run/flyrec" } };
+	struct command command = {.ctl = {.runtime_dir = "/run/flyrec"}};
 
 	log_open(LOG_NOTICE);
 	if (parse_options(argc, argv, "+hH:", &command) < 0)

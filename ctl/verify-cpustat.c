@@ -28,7 +28,8 @@ static void compare(struct verify_report *report, uint64_t offset, unsigned cpu,
 
 	if (find_number(text, key, &said) && said != found)
 		verify_report_fault(report, offset,
-				    "cpu %u: CPUSTAT says \"%s: %" PRIu64 "\", the data has %" PRIu64,
+				    "cpu %u: CPUSTAT says \"%s: %" PRIu64
+				    "\", the data has %" PRIu64,
 				    cpu, key, said, found);
 }
 
@@ -54,8 +55,8 @@ static void check_text(const struct trace_dat *dat, struct verify_report *report
 	}
 	cpu = find_cpu(report, number);
 	if (!cpu) {
-		verify_report_fault(report, offset, "CPUSTAT of cpu %" PRIu64 ", which the file lacks",
-				    number);
+		verify_report_fault(report, offset,
+				    "CPUSTAT of cpu %" PRIu64 ", which the file lacks", number);
 		return;
 	}
 	compare(report, offset, cpu->cpu, text, "flyrec subbufs", cpu->subbufs);

@@ -23,16 +23,16 @@ struct claim {
 struct scan {
 	const struct trace_dat *dat;
 	struct verify_report *report;
-	const uint32_t *least;
+	uint32_t *least; /* what was said about an id once is not said again */
 	uint8_t *chunk;
 	size_t chunk_size;
 
 	/* the CPU being read */
 	struct verify_cpu *cpu;
-	char name[300];          /* "cpu N" or "buffer NAME cpu N" */
+	char name[300]; /* "cpu N" or "buffer NAME cpu N" */
 	uint64_t last_ts;
 	uint64_t unwritten_from; /* where a run of zero sub-buffers began */
-	uint64_t unwritten;      /* length of the run */
+	uint64_t unwritten;	 /* length of the run */
 };
 
 static void name_cpu(const char *buffer, unsigned cpu, char *ret, size_t size)
@@ -43,37 +43,61 @@ static void name_cpu(const char *buffer, unsigned cpu, char *ret, size_t size)
 		(void)snprintf(ret, size, "cpu %u", cpu);
 }
 
-static void check_one(struct scan *s, const uint8_t *bytes, uint64_t offset)
+static void check_empty(struct scan *s, const uint8_t *bytes, uint64_t offset)
+{
+	/* the first byte is zero: are all the same? */
+	if (memcmp(bytes, bytes + 1, s->dat->layout.size - 1) != 0)
+		verify_report_fault(s->report, offset,
+				    "%s: the header of a sub-buffer is zero, its data is not",
+				    s->name);
+	else if (s->unwritten++ == 0)
+		s->unwritten_from = offset;
+}
+
+/*
+ * An event of an unknown or too small kind does not keep us from reading on: say it, for the first
+ * of its id in the file, and look again without it.
+ */
+static int check_events(struct scan *s, const uint8_t *bytes, uint64_t offset,
+			struct subbuf_info *ret)
 {
 	struct subbuf_fault fault;
-	struct subbuf_info info;
 	char text[160];
 	int r;
 
-	r = subbuf_check(&s->dat->layout, bytes, s->least, &info, &fault);
-	if (r == SUBBUF_E_EMPTY) {
-		uint32_t size = s->dat->layout.size;
+	while ((r = subbuf_check(&s->dat->layout, bytes, s->least, ret, &fault)) < 0) {
+		bool id = fault.reason == SUBBUF_EVENT_UNKNOWN ||
+			  fault.reason == SUBBUF_EVENT_SMALLER_THAN_FORMAT;
 
-		if (memcmp(bytes, bytes + 1, size - 1) != 0) /* all bytes are the same, and the first is 0 */
-			verify_report_fault(s->report, offset,
-					    "%s: the header of a sub-buffer is zero, its data is not",
-					    s->name);
-		else if (s->unwritten++ == 0)
-			s->unwritten_from = offset;
+		verify_report_fault(s->report, offset + fault.offset, "%s: %s%s", s->name,
+				    subbuf_fault_text(&fault, text, sizeof(text)),
+				    id ? " (the first such event)" : "");
+		if (!id)
+			break;
+		s->least[fault.value] = 0;
+	}
+	return r;
+}
+
+static void check_one(struct scan *s, const uint8_t *bytes, uint64_t offset)
+{
+	struct subbuf_info info;
+	int r;
+
+	r = check_events(s, bytes, offset, &info);
+	if (r == SUBBUF_E_EMPTY) {
+		check_empty(s, bytes, offset);
 		return;
 	}
 	if (s->unwritten) {
 		verify_report_fault(s->report, s->unwritten_from,
-				    "%s: %" PRIu64 " sub-buffers before others were never written", s->name,
-				    s->unwritten);
+				    "%s: %" PRIu64 " sub-buffers before others were never written",
+				    s->name, s->unwritten);
 		s->unwritten = 0;
 	}
 	s->cpu->subbufs++;
-	if (r < 0) {
-		verify_report_fault(s->report, offset + fault.offset, "%s: %s", s->name,
-				    subbuf_fault_text(&fault, text, sizeof(text)));
+	if (r < 0)
 		return;
-	}
 	if (info.header.timestamp < s->last_ts)
 		verify_report_fault(s->report, offset,
 				    "%s: time runs backwards: sub-buffer of %" PRIu64
@@ -88,8 +112,8 @@ static void check_one(struct scan *s, const uint8_t *bytes, uint64_t offset)
 }
 
 /*
- * The next stretch that is not a hole, in whole sub-buffers counted from @base. File systems that know
- * no holes say that all is data.
+ * The next stretch that is not a hole, in whole sub-buffers counted from @base. File systems that
+ * know no holes say that all is data.
  */
 static void find_data(int fd, uint64_t base, uint64_t pos, uint64_t end, uint32_t size,
 		      uint64_t *ret_from, uint64_t *ret_to)
@@ -157,7 +181,8 @@ static int compare_claims(const void *a, const void *b)
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-static void report_overlap(struct verify_report *report, const struct claim *a, const struct claim *b)
+static void report_overlap(struct verify_report *report, const struct claim *a,
+			   const struct claim *b)
 {
 	char name_a[300] = "a CPU table", name_b[300] = "a CPU table";
 
@@ -166,14 +191,15 @@ static void report_overlap(struct verify_report *report, const struct claim *a, 
 	if (b->cpu >= 0)
 		name_cpu(b->buffer->name, (unsigned)b->cpu, name_b, sizeof(name_b));
 	verify_report_fault(report, b->entry,
-			    "%s: the region at 0x%" PRIx64 " overlaps that of %s at 0x%" PRIx64, name_b,
-			    b->offset, name_a, a->offset);
+			    "%s: the region at 0x%" PRIx64 " overlaps that of %s at 0x%" PRIx64,
+			    name_b, b->offset, name_a, a->offset);
 }
 
-/* What is wrong with the regions' places; the wrong ones get size 0 in @sound */
+/* What is wrong with the regions' places; @sound says which can be read */
 static int check_regions(const struct trace_dat *dat, struct verify_report *report, bool *sound)
 {
-	_cleanup_free_ struct claim *claims = calloc(dat->n_buffers * (dat->n_cpus + 1UL) + 1, sizeof(*claims));
+	_cleanup_free_ struct claim *claims =
+		calloc(dat->n_buffers * (dat->n_cpus + 1UL) + 1, sizeof(*claims));
 	const struct claim *widest = NULL;
 	size_t n = 0;
 
@@ -182,7 +208,8 @@ static int check_regions(const struct trace_dat *dat, struct verify_report *repo
 	for (size_t i = 0; i < dat->n_buffers; i++) {
 		const struct trace_dat_buffer *b = &dat->buffers[i];
 
-		claims[n++] = (struct claim){ b->table.offset, b->table.size, b->table.offset, b, -1 };
+		claims[n++] =
+			(struct claim){b->table.offset, b->table.size, b->table.offset, b, -1};
 		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
 			const struct trace_dat_region *r = &b->regions[cpu];
 			struct fault why;
@@ -193,7 +220,8 @@ static int check_regions(const struct trace_dat *dat, struct verify_report *repo
 			}
 			sound[i * dat->n_cpus + cpu] = true;
 			if (r->size)
-				claims[n++] = (struct claim){ r->offset, r->size, r->entry, b, (int)cpu };
+				claims[n++] =
+					(struct claim){r->offset, r->size, r->entry, b, (int)cpu};
 		}
 	}
 	qsort(claims, n, sizeof(*claims), compare_claims);
@@ -213,7 +241,8 @@ static int scan_buffers(struct scan *s, const bool *sound)
 	for (size_t i = 0; i < dat->n_buffers; i++) {
 		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
 			s->cpu = &s->report->cpus[s->report->n_cpus];
-			*s->cpu = (struct verify_cpu){ .cpu = cpu, .buffer = strdup(dat->buffers[i].name) };
+			*s->cpu = (struct verify_cpu){.cpu = cpu,
+						      .buffer = strdup(dat->buffers[i].name)};
 			if (!s->cpu->buffer)
 				return -ENOMEM;
 			for (char *c = s->cpu->buffer; *c; c++)
@@ -232,11 +261,12 @@ static int scan_buffers(struct scan *s, const bool *sound)
 
 int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 {
-	size_t n = dat->n_buffers * dat->n_cpus, chunk_size = MAX(CHUNK, (uint64_t)dat->layout.size);
+	size_t n = dat->n_buffers * dat->n_cpus,
+	       chunk_size = MAX(CHUNK, (uint64_t)dat->layout.size);
 	_cleanup_free_ uint8_t *chunk = malloc(chunk_size);
 	_cleanup_free_ bool *sound = calloc(n + 1, sizeof(*sound));
 	_cleanup_free_ uint32_t *least = NULL;
-	struct scan s = { dat, report, .chunk = chunk, .chunk_size = chunk_size };
+	struct scan s = {dat, report, .chunk = chunk, .chunk_size = chunk_size};
 	int r;
 
 	report->version = dat->version;
@@ -244,9 +274,10 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	if (!chunk || !sound || !report->cpus)
 		return -ENOMEM;
 	if (dat->header_page_subbuf != dat->page_size)
-		verify_report_fault(report, dat->page_size_offset,
-				    "the page size is %u, but header_page describes sub-buffers of %u",
-				    dat->page_size, dat->header_page_subbuf);
+		verify_report_fault(
+			report, dat->page_size_offset,
+			"the page size is %u, but header_page describes sub-buffers of %u",
+			dat->page_size, dat->header_page_subbuf);
 	r = verify_formats(dat, report, &least);
 	if (r < 0)
 		return r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Verifying one trace.dat, ours or trace-cmd's: frame, formats, regions, every sub-buffer and every
- * event, and our own loss accounting. Memory is bounded whatever the file says; holes are not read; the
- * CPU tables are taken once, so a file that is being written is fine. Main thread.
+ * event, and our own loss accounting. Memory is bounded whatever the file says; holes are not read;
+ * the CPU tables are taken once, so a file that is being written is fine. Main thread.
  */
 #pragma once
 

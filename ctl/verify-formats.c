@@ -13,8 +13,9 @@ static void free_tep(struct tep_handle **tep)
 }
 
 /*
- * The least data an event of this format has. A last field that is an array may be cut by the kernel
- * (stack traces) or empty; ftrace's own events are written by hand, their formats are no promise.
+ * The least data an event of this format has. A last field that is an array may be cut by the
+ * kernel (stack traces) or empty; ftrace's own events are written by hand, their formats are no
+ * promise.
  */
 static uint32_t least_length(const struct tep_event *event, bool own)
 {
@@ -35,9 +36,10 @@ static void take_event(const struct trace_dat *dat, const struct trace_dat_forma
 	const struct tep_format_field *type = tep_find_common_field(event, "common_type");
 
 	if (event->id < 0 || event->id >= SUBBUF_EVENT_IDS)
-		verify_report_fault(report, format->text.offset,
-				    "the format of %s:%s has id %d, which does not fit into 16 bits",
-				    dat->systems[format->system], event->name, event->id);
+		verify_report_fault(
+			report, format->text.offset,
+			"the format of %s:%s has id %d, which does not fit into 16 bits",
+			dat->systems[format->system], event->name, event->id);
 	else if (!type || type->offset != 0 || type->size != 2)
 		verify_report_fault(report, format->text.offset,
 				    "the format of %s:%s does not begin with a 16-bit common_type",
@@ -52,7 +54,7 @@ static int take_format(const struct trace_dat *dat, const struct trace_dat_forma
 	_cleanup_free_ char *text = NULL;
 	struct tep_event *event = NULL;
 	struct fault why;
-	char reason[128];
+	char reason[128] = "";
 	int r;
 
 	r = trace_dat_load(dat, &format->text, MAX_FORMAT_TEXT, &text, &why);
@@ -65,10 +67,12 @@ static int take_format(const struct trace_dat *dat, const struct trace_dat_forma
 	r = tep_parse_format(tep, &event, text, (unsigned long)format->text.size,
 			     dat->systems[format->system]);
 	if (r != 0 || !event) {
-		(void)tep_strerror(tep, (enum tep_errno)r, reason, sizeof(reason));
+		/* "no memory" is what it says of a text without a name, too */
+		if (r != TEP_ERRNO__MEM_ALLOC_FAILED)
+			(void)tep_strerror(tep, (enum tep_errno)r, reason, sizeof(reason));
 		verify_report_fault(report, format->text.offset,
-				    "an event format of system %s does not parse: %s",
-				    dat->systems[format->system], reason);
+				    "an event format of system %s does not parse%s%s",
+				    dat->systems[format->system], reason[0] ? ": " : "", reason);
 		return 0;
 	}
 	take_event(dat, format, event, report, least);

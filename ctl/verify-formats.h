@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * verify's look at the event formats: does libtraceevent, which trace-cmd and KernelShark decode with,
- * read each of them, and which event ids and least lengths follow. Main thread.
+ * verify's look at the event formats: does libtraceevent, which trace-cmd and KernelShark decode
+ * with, read each of them, and which event ids and least lengths follow. Main thread.
  */
 #pragma once
 

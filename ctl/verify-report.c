@@ -8,7 +8,7 @@
 
 int verify_report_init(struct verify_report *report, const char *path)
 {
-	*report = (struct verify_report){ .path = strdup(path) };
+	*report = (struct verify_report){.path = strdup(path)};
 	return report->path ? 0 : -ENOMEM;
 }
 
@@ -96,7 +96,8 @@ static void print_file(const struct verify_report *report, FILE *out)
 	if (report->version)
 		(void)fprintf(out, ", version %u", report->version);
 	if (report->n_cpus)
-		(void)fprintf(out, ", %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
+		(void)fprintf(out,
+			      ", %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
 			      subbufs, events, lost);
 	if (unknown)
 		(void)fprintf(out, " and %" PRIu64 " times an unknown number", unknown);
@@ -108,13 +109,13 @@ static void print_cpu(const struct verify_report *report, const struct verify_cp
 	(void)fprintf(out, "%s: ", report->path);
 	if (cpu->buffer[0])
 		(void)fprintf(out, "buffer %s ", cpu->buffer);
-	(void)fprintf(out,
-		      "cpu %u: %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost", cpu->cpu,
-		      cpu->subbufs, cpu->events, cpu->lost_events);
+	(void)fprintf(out, "cpu %u: %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
+		      cpu->cpu, cpu->subbufs, cpu->events, cpu->lost_events);
 	if (cpu->lost_unknown)
 		(void)fprintf(out, " and %" PRIu64 " times an unknown number", cpu->lost_unknown);
 	if (cpu->unwritten)
-		(void)fprintf(out, ", %" PRIu64 " unwritten sub-buffers at the end", cpu->unwritten);
+		(void)fprintf(out, ", %" PRIu64 " unwritten sub-buffers at the end",
+			      cpu->unwritten);
 	(void)fprintf(out, "\n");
 }
 
@@ -179,7 +180,8 @@ struct json_object *verify_report_json(const struct verify_report *report)
 	if (r == 0 && report->more_errors) {
 		char more[64];
 
-		(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults", report->more_errors);
+		(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults",
+			       report->more_errors);
 		r = append(errors, json_object_new_string(more));
 	}
 	for (size_t i = 0; r == 0 && i < report->n_cpus; i++)

@@ -15,10 +15,10 @@
 #define VERIFY_MAX_ERRORS 1000U /* kept of one file; more are only counted */
 
 struct verify_cpu {
-	char *buffer;          /* "" the file's own; else the name of a BUFFER option */
+	char *buffer; /* "" the file's own; else the name of a BUFFER option */
 	unsigned cpu;
-	uint64_t subbufs;      /* those that hold something */
-	uint64_t unwritten;    /* all zero, at the end of the region: readers see nothing there */
+	uint64_t subbufs;   /* those that hold something */
+	uint64_t unwritten; /* all zero, at the end of the region: readers see nothing there */
 	uint64_t events;
 	uint64_t lost_events;  /* sum of the numbers the kernel stored */
 	uint64_t lost_unknown; /* times the kernel said "some" without a number */
@@ -32,7 +32,7 @@ struct verify_report {
 	char **errors; /* one line each: "PATH: offset 0x…: what" */
 	size_t n_errors;
 	uint64_t more_errors; /* beyond VERIFY_MAX_ERRORS */
-	bool no_memory;       /* an error could not be kept */
+	bool no_memory;	      /* an error could not be kept */
 };
 
 /**

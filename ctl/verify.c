@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,27 +31,44 @@ static int show(struct tally *tally, const struct verify_report *report)
 	return 0;
 }
 
-/* @found: by walking a directory; a file may then be gone by now (rotation, retention) */
-static int verify_path(struct tally *tally, const char *path, bool found)
+/* What verify makes of an open file; a version that is not supported is still named */
+static int verify_open(int fd, struct verify_report *report)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
-	struct verify_report report;
 	struct fault why = {};
 	int r;
 
+	(void)trace_dat_version(fd, &report->version);
+	r = trace_dat_open_fd(fd, report->path, &dat, &why);
+	if (r >= 0)
+		return verify_dat(dat, report);
+	if (r != -ENOMEM)
+		verify_report_line(report, why.text);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* @found: by walking a directory; a file may then be gone by now (rotation, retention) */
+static int verify_path(struct tally *tally, const char *path, bool found)
+{
+	_cleanup_close_ int fd = -EBADF;
+	struct verify_report report;
+	struct fault why;
+	int r;
+
+	/* not blocking: a FIFO must not hang us */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0 && errno == ENOENT && found)
+		return 0;
+	if (fd < 0)
+		(void)fault_errno(&why, -errno, "%s: cannot open", path);
 	r = verify_report_init(&report, path);
 	if (r < 0)
 		return r;
-	r = trace_dat_open(path, &dat, &why);
-	if (r == -ENOENT && found) {
-		verify_report_done(&report);
-		return 0;
-	}
-	if (r < 0)
+	if (fd < 0)
 		verify_report_line(&report, why.text);
 	else
-		r = verify_dat(dat, &report);
-	if (r != -ENOMEM) {
+		r = verify_open(fd, &report);
+	if (r >= 0) {
 		tally->n_files++;
 		tally->n_faulty += !verify_report_ok(&report);
 		r = show(tally, &report);
@@ -72,7 +90,7 @@ static bool is_dat(const char *name, size_t length)
 
 static int verify_tree(struct tally *tally, char *path)
 {
-	char *const roots[] = { path, NULL };
+	char *const roots[] = {path, NULL};
 	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
 	FTSENT *e;
 	int r = 0;
@@ -82,7 +100,8 @@ static int verify_tree(struct tally *tally, char *path)
 	while (r == 0 && (errno = 0, e = fts_read(fts))) {
 		if (e->fts_info == FTS_F && is_dat(e->fts_name, e->fts_namelen))
 			r = verify_path(tally, e->fts_path, true);
-		else if ((e->fts_info == FTS_DNR || e->fts_info == FTS_ERR) && e->fts_errno != ENOENT)
+		else if ((e->fts_info == FTS_DNR || e->fts_info == FTS_ERR) &&
+			 e->fts_errno != ENOENT)
 			r = log_error_errno(-e->fts_errno, "%s: cannot open: %m", e->fts_path);
 	}
 	if (r == 0 && errno)
@@ -111,8 +130,8 @@ static int print_json(struct json_object *files)
 	int r = -ENOMEM;
 
 	if (o && json_object_object_add(o, "files", json_object_get(files)) == 0) {
-		const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
-									     JSON_C_TO_STRING_NOSLASHESCAPE);
+		const char *text = json_object_to_json_string_ext(
+			o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
 
 		if (text)
 			r = puts(text) < 0 || fflush(stdout) < 0 ? -errno : 0;
@@ -123,7 +142,7 @@ static int print_json(struct json_object *files)
 
 enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 {
-	struct tally tally = { .ctl = ctl };
+	struct tally tally = {.ctl = ctl};
 	bool failed = false;
 	int r = 0;
 

@@ -7,18 +7,18 @@
 #include "basic/macro.h"
 #include "formats/subbuf.h"
 
-#define MISSED_EVENTS  (UINT64_C(1) << 31)
-#define MISSED_STORED  (UINT64_C(1) << 30)
-#define MISSED_MASK    (MISSED_EVENTS | MISSED_STORED)
+#define MISSED_EVENTS (UINT64_C(1) << 31)
+#define MISSED_STORED (UINT64_C(1) << 30)
+#define MISSED_MASK   (MISSED_EVENTS | MISSED_STORED)
 
-#define TYPE_LENGTH    0 /* length in the next word */
-#define TYPE_PADDING   29
-#define TYPE_EXTEND    30
-#define TYPE_STAMP     31
+#define TYPE_LENGTH  0 /* length in the next word */
+#define TYPE_PADDING 29
+#define TYPE_EXTEND  30
+#define TYPE_STAMP   31
 
-#define DELTA_BITS     27
-#define DELTA_MASK     ((UINT32_C(1) << DELTA_BITS) - 1)
-#define TS_TOP_BITS    (UINT64_C(0xf8) << 56) /* absolute times come without these */
+#define DELTA_BITS  27
+#define DELTA_MASK  ((UINT32_C(1) << DELTA_BITS) - 1)
+#define TS_TOP_BITS (UINT64_C(0xf8) << 56) /* absolute times come without these */
 
 #define _always_inline_ inline __attribute__((always_inline))
 
@@ -48,8 +48,8 @@ static _always_inline_ uint64_t get_u64(const uint8_t *p, bool big)
 
 static uint64_t get_long(const struct subbuf_layout *layout, const uint8_t *p)
 {
-	return layout->commit_size == 8 ? get_u64(p, layout->big_endian) :
-					  get_u32(p, layout->big_endian);
+	return layout->commit_size == 8 ? get_u64(p, layout->big_endian)
+					: get_u32(p, layout->big_endian);
 }
 
 static int bad(struct subbuf_fault *ret, enum subbuf_reason reason, uint32_t offset, uint64_t value)
@@ -117,7 +117,8 @@ int subbuf_iter_init(const struct subbuf_layout *layout, const void *bytes, stru
 	return 0;
 }
 
-/* Time events: bytes used, or 0 after filling the fault. Both halves are there (8 bytes checked). */
+/* Time events: bytes used, or 0 after filling the fault. Both halves are there (8 bytes checked).
+ */
 static _always_inline_ int step_time(struct subbuf_iter *it, uint32_t type, uint32_t delta,
 				     uint32_t high, struct subbuf_fault *ret_fault)
 {
@@ -132,8 +133,8 @@ static _always_inline_ int step_time(struct subbuf_iter *it, uint32_t type, uint
 }
 
 /*
- * One event. Compiled once for each byte order, with the iterator in registers: this is where verify
- * spends its time.
+ * One event. Compiled once for each byte order, with the iterator in registers: this is where
+ * verify spends its time.
  */
 static _always_inline_ int step(struct subbuf_iter *it, bool big, struct subbuf_event *ret,
 				struct subbuf_fault *ret_fault)
@@ -213,9 +214,9 @@ static _always_inline_ int walk(struct subbuf_iter *it, bool big, const uint32_t
 
 			if (event.size < least[id])
 				return bad(ret_fault,
-					   least[id] == SUBBUF_UNKNOWN_ID ?
-						   SUBBUF_EVENT_UNKNOWN :
-						   SUBBUF_EVENT_SMALLER_THAN_FORMAT,
+					   least[id] == SUBBUF_UNKNOWN_ID
+						   ? SUBBUF_EVENT_UNKNOWN
+						   : SUBBUF_EVENT_SMALLER_THAN_FORMAT,
 					   event.offset, id);
 		}
 	}
@@ -248,10 +249,13 @@ const char *subbuf_fault_text(const struct subbuf_fault *fault, char *buffer, si
 {
 	static const char *const texts[_SUBBUF_REASON_MAX] = {
 		[SUBBUF_OK] = "nothing is wrong",
-		[SUBBUF_COMMIT_TOO_LONG] = "a commit of %" PRIu32 " bytes is more than the sub-buffer holds",
+		[SUBBUF_COMMIT_TOO_LONG] =
+			"a commit of %" PRIu32 " bytes is more than the sub-buffer holds",
 		[SUBBUF_NO_TIMESTAMP] = "the sub-buffer has no timestamp",
-		[SUBBUF_EVENT_CUT] = "the events end inside an event, after %" PRIu32 " bytes of it",
-		[SUBBUF_EVENT_TOO_LONG] = "an event of %" PRIu32 " bytes runs past the end of the events",
+		[SUBBUF_EVENT_CUT] =
+			"the events end inside an event, after %" PRIu32 " bytes of it",
+		[SUBBUF_EVENT_TOO_LONG] =
+			"an event of %" PRIu32 " bytes runs past the end of the events",
 		[SUBBUF_EVENT_TOO_SHORT] = "an event length of %" PRIu32 " is below the least, 8",
 		[SUBBUF_EVENT_UNALIGNED] = "an event length of %" PRIu32 " is not a multiple of 4",
 		[SUBBUF_EVENT_UNKNOWN] = "the file has no format for event id %" PRIu32,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A sub-buffer, the page of ftrace's ring buffer, as the kernel hands it out and trace.dat keeps it:
+ * A sub-buffer, the page of ftrace's ring buffer, as the kernel hands it out and trace.dat keeps
+ * it:
  *
  *   timestamp:u64  commit:long  data            (header_page tells where and how long)
- *   commit: bit 31 events were lost before this sub-buffer, bit 30 their number (a long) follows the
- *           events, the rest: bytes of events
+ *   commit: bit 31 events were lost before this sub-buffer, bit 30 their number (a long) follows
+ * the events, the rest: bytes of events
  *
  *   event: type_len:5 time_delta:27             (a u32; type_len in the low bits if little endian,
  *                                                in the high bits if big endian)
@@ -14,8 +15,8 @@
  *     30      high:u32: time_delta + (high << 27) goes on top of the time
  *     31      high:u32: time_delta + (high << 27) is the time, its 5 top bits are the last time's
  *
- * Sources: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c of Linux 6.18, libtraceevent's
- * kbuffer. Pure functions over bytes nobody vouches for; any thread.
+ * Sources: include/linux/ring_buffer.h and kernel/trace/ring_buffer.c of Linux 6.18,
+ * libtraceevent's kbuffer. Pure functions over bytes nobody vouches for; any thread.
  */
 #pragma once
 
@@ -23,11 +24,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SUBBUF_EVENT_IDS   65536       /* the type field of an event is 16 bits wide */
-#define SUBBUF_UNKNOWN_ID  UINT32_MAX  /* in a table of least lengths: no such event */
+#define SUBBUF_EVENT_IDS  65536	     /* the type field of an event is 16 bits wide */
+#define SUBBUF_UNKNOWN_ID UINT32_MAX /* in a table of least lengths: no such event */
 
 struct subbuf_layout {
-	uint32_t size;        /* whole sub-buffer, bytes */
+	uint32_t size;	      /* whole sub-buffer, bytes */
 	uint32_t data_offset; /* where events begin */
 	uint8_t commit_size;  /* 4 or 8: the kernel's long */
 	bool big_endian;
@@ -35,9 +36,9 @@ struct subbuf_layout {
 
 struct subbuf_header {
 	uint64_t timestamp;
-	uint32_t commit;        /* bytes of events, from data_offset */
-	bool missed;            /* events were lost between the sub-buffer before and this one */
-	bool missed_stored;     /* and the kernel says how many: */
+	uint32_t commit;	/* bytes of events, from data_offset */
+	bool missed;		/* events were lost between the sub-buffer before and this one */
+	bool missed_stored;	/* and the kernel says how many: */
 	uint64_t missed_events; /* 0 unless missed_stored */
 };
 
@@ -64,8 +65,9 @@ enum subbuf_reason {
 
 struct subbuf_fault {
 	enum subbuf_reason reason;
-	uint32_t offset; /* from the start of the sub-buffer: the header field or the event at fault */
-	uint32_t value;  /* the commit, event length or event id that is wrong */
+	uint32_t offset; /* from the start of the sub-buffer: the header field or the event at fault
+			  */
+	uint32_t value;	 /* the commit, event length or event id that is wrong */
 };
 
 enum {
@@ -84,9 +86,9 @@ bool subbuf_layout_valid(const struct subbuf_layout *layout);
  * @ret: timestamp, commit, missed events
  * @ret_fault: where and why if -EBADMSG; may be NULL
  *
- * Cheap: reads the header, and the stored number of missed events. Recovery uses it to tell data from
- * preallocated, never written blocks, which read as zeros.
- * Return: 0, SUBBUF_E_EMPTY, or -EBADMSG: commit longer than the sub-buffer, or no timestamp.
+ * Cheap: reads the header, and the stored number of missed events. Recovery uses it to tell data
+ * from preallocated, never written blocks, which read as zeros. Return: 0, SUBBUF_E_EMPTY, or
+ * -EBADMSG: commit longer than the sub-buffer, or no timestamp.
  */
 int subbuf_header(const struct subbuf_layout *layout, const void *bytes, struct subbuf_header *ret,
 		  struct subbuf_fault *ret_fault);
@@ -105,17 +107,18 @@ int subbuf_check(const struct subbuf_layout *layout, const void *bytes, const ui
 		 struct subbuf_info *ret, struct subbuf_fault *ret_fault);
 
 /**
- * subbuf_fault_text() - a fault in words, e.g. "commit of 5000 bytes is more than the sub-buffer holds"
- * Return: @buffer.
+ * subbuf_fault_text() - a fault in words, e.g. "commit of 5000 bytes is more than the sub-buffer
+ * holds" Return: @buffer.
  */
 const char *subbuf_fault_text(const struct subbuf_fault *fault, char *buffer, size_t size);
 
-/* One event, for those who want the data: subbuf_iter_init, then subbuf_iter_next until it says 0 */
+/* One event, for those who want the data: subbuf_iter_init, then subbuf_iter_next until it says 0
+ */
 struct subbuf_event {
 	uint64_t ts;
 	uint32_t offset;     /* of the event's first byte, from the start of the sub-buffer */
 	const uint8_t *data; /* begins with the type id */
-	uint32_t size;       /* bytes of data, a multiple of 4 */
+	uint32_t size;	     /* bytes of data, a multiple of 4 */
 };
 
 struct subbuf_iter {

@@ -67,10 +67,10 @@ int cursor_number(struct cursor *c, size_t size, const char *what, uint64_t *ret
 	r = cursor_get(c, size, what, &p);
 	if (r < 0)
 		return r;
-	*ret = size == 1 ? *p :
-	       size == 2 ? trace_dat_u16(c->dat, p) :
-	       size == 4 ? trace_dat_u32(c->dat, p) :
-			   trace_dat_u64(c->dat, p);
+	*ret = size == 1   ? *p
+	       : size == 2 ? trace_dat_u16(c->dat, p)
+	       : size == 4 ? trace_dat_u32(c->dat, p)
+			   : trace_dat_u64(c->dat, p);
 	return 0;
 }
 
@@ -83,13 +83,14 @@ int cursor_count(struct cursor *c, uint64_t max, const char *what, uint64_t *ret
 	if (r < 0)
 		return r;
 	if (n > max || n > cursor_left(c))
-		return cursor_broken(c, -EBADMSG, at, "%s is %" PRIu64 ", which cannot be", what, n);
+		return cursor_broken(c, -EBADMSG, at, "%s is %" PRIu64 ", which cannot be", what,
+				     n);
 	*ret = n;
 	return 0;
 }
 
 int cursor_extent(struct cursor *c, size_t size_size, const char *what,
-		      struct trace_dat_extent *ret)
+		  struct trace_dat_extent *ret)
 {
 	uint64_t at = c->pos, size;
 	int r;
@@ -99,9 +100,10 @@ int cursor_extent(struct cursor *c, size_t size_size, const char *what,
 		return r;
 	if (size > cursor_left(c))
 		return cursor_broken(c, -ENODATA, at,
-			      "%s has %" PRIu64 " bytes, but only %" PRIu64 " follow in the file", what,
-			      size, cursor_left(c));
-	*ret = (struct trace_dat_extent){ c->pos, size };
+				     "%s has %" PRIu64 " bytes, but only %" PRIu64
+				     " follow in the file",
+				     what, size, cursor_left(c));
+	*ret = (struct trace_dat_extent){c->pos, size};
 	c->pos += size;
 	return 0;
 }
@@ -132,8 +134,9 @@ int cursor_string(struct cursor *c, const char *what, char **ret)
 		return r;
 	n = strnlen((const char *)p, room);
 	if (n == room)
-		return room == cursor_left(c) ? cursor_cut(c, what) :
-					 cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);
+		return room == cursor_left(c)
+			       ? cursor_cut(c, what)
+			       : cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);
 	s = strndup((const char *)p, n);
 	if (!s)
 		return -ENOMEM;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stepping through the frame of a trace.dat, for formats/trace-dat-read.c: numbers, words, strings and
- * sized texts, each checked against the end of the file, with a line that says what it ends inside.
- * Small reads go through a window, so that a frame costs few preads. All functions return 0 or a
- * negative errno with the story in why, which may be NULL.
+ * Stepping through the frame of a trace.dat, for formats/trace-dat-read.c: numbers, words, strings
+ * and sized texts, each checked against the end of the file, with a line that says what it ends
+ * inside. Small reads go through a window, so that a frame costs few preads. All functions return 0
+ * or a negative errno with the story in why, which may be NULL.
  */
 #pragma once
 
 #include "formats/trace-dat-read.h"
 
-#define CURSOR_WINDOW    (64 * KIB)
-#define CURSOR_NAME_MAX  4096U
+#define CURSOR_WINDOW	(64 * KIB)
+#define CURSOR_NAME_MAX 4096U
 
 struct cursor {
 	struct trace_dat *dat; /* path, fd, file size, byte order */

@@ -12,17 +12,16 @@
 #include "formats/trace-dat.h"
 
 /* Nothing real comes near these; they bound what a bad file can make us do */
-#define MAX_FORMATS      131072U
-#define MAX_SYSTEMS      65536U
-#define MAX_HEADER_PAGE  (64 * KIB)
-#define MAX_SUBBUF       (16 * MIB)
+#define MAX_FORMATS	131072U
+#define MAX_SYSTEMS	65536U
+#define MAX_HEADER_PAGE (64 * KIB)
+#define MAX_SUBBUF	(16 * MIB)
 
-static int read_initial(struct cursor *c)
+static int read_version(struct cursor *c)
 {
-	struct trace_dat *dat = c->dat;
 	_cleanup_free_ char *version = NULL;
-	uint64_t at, endian, n;
 	const uint8_t *p;
+	uint64_t at;
 	int r;
 
 	if (cursor_left(c) < TRACE_DAT_MAGIC_SIZE)
@@ -36,33 +35,47 @@ static int read_initial(struct cursor *c)
 	r = cursor_string(c, "the version", &version);
 	if (r < 0)
 		return r;
-	if (strcmp(version, "7") == 0) {
-		dat->version = 7;
-		return cursor_broken(c, -EOPNOTSUPP, at, "version 7, not supported by this build");
-	}
-	if (strcmp(version, "6") != 0)
-		return cursor_broken(c, -EOPNOTSUPP, at, "version \"%.16s\" of trace.dat is not known", version);
-	dat->version = 6;
-	at = c->pos;
-	r = cursor_number(c, 1, "the byte order", &endian);
+	if (strcmp(version, "6") == 0)
+		c->dat->version = 6;
+	else if (strcmp(version, "7") == 0)
+		c->dat->version = 7;
+	else
+		return cursor_broken(c, -EOPNOTSUPP, at,
+				     "a version of trace.dat that is not known");
+	return 0;
+}
+
+static int read_initial(struct cursor *c)
+{
+	struct trace_dat *dat = c->dat;
+	uint64_t at = c->pos, n;
+	int r;
+
+	if (dat->version != 6)
+		return cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
+				     "version 7, not supported by this build");
+	r = cursor_number(c, 1, "the byte order", &n);
 	if (r < 0)
 		return r;
-	if (endian > 1)
-		return cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1", endian);
-	dat->big_endian = endian;
+	if (n > 1)
+		return cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1",
+				     n);
+	dat->big_endian = n;
 	at = c->pos;
 	r = cursor_number(c, 1, "the long size", &n);
 	if (r < 0)
 		return r;
 	if (n != 4 && n != 8)
-		return cursor_broken(c, -EBADMSG, at, "long size is %" PRIu64 ", neither 4 nor 8", n);
+		return cursor_broken(c, -EBADMSG, at, "long size is %" PRIu64 ", neither 4 nor 8",
+				     n);
 	dat->long_size = (unsigned)n;
 	dat->page_size_offset = at = c->pos;
 	r = cursor_number(c, 4, "the page size", &n);
 	if (r < 0)
 		return r;
 	if (n < 64 || n > MAX_SUBBUF || (n & (n - 1)))
-		return cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be", n);
+		return cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be",
+				     n);
 	dat->page_size = (uint32_t)n;
 	return 0;
 }
@@ -92,8 +105,9 @@ static int read_header_page(struct cursor *c)
 	if (r < 0)
 		return r;
 	if (dat->header_page.size == 0)
-		return cursor_broken(c, -EOPNOTSUPP, dat->header_page.offset,
-			      "header_page is empty: written on a kernel before 2.6.31, not supported");
+		return cursor_broken(
+			c, -EOPNOTSUPP, dat->header_page.offset,
+			"header_page is empty: written on a kernel before 2.6.31, not supported");
 	r = trace_dat_load(dat, &dat->header_page, MAX_HEADER_PAGE, &text, c->why);
 	if (r < 0)
 		return r;
@@ -101,11 +115,11 @@ static int read_header_page(struct cursor *c)
 	    header_page_field(text, " commit;", &commit_offset, &commit_size) < 0 ||
 	    header_page_field(text, " data;", &data_offset, &data_size) < 0)
 		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
-			      "header_page does not name timestamp, commit and data");
+				     "header_page does not name timestamp, commit and data");
 	if (ts_offset != 0 || ts_size != 8 || commit_offset != 8 || data_size > MAX_SUBBUF ||
 	    data_offset > 64 || (commit_size != 4 && commit_size != 8))
 		return cursor_broken(c, -EOPNOTSUPP, dat->header_page.offset,
-			      "header_page has a shape that is not known");
+				     "header_page has a shape that is not known");
 	dat->header_page_subbuf = data_offset + data_size;
 	dat->layout = (struct subbuf_layout){
 		.size = dat->page_size,
@@ -115,7 +129,7 @@ static int read_header_page(struct cursor *c)
 	};
 	if (!subbuf_layout_valid(&dat->layout))
 		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
-			      "header_page does not fit a page size of %u", dat->page_size);
+				     "header_page does not fit a page size of %u", dat->page_size);
 	return 0;
 }
 
@@ -126,11 +140,12 @@ static int read_formats(struct cursor *c, uint32_t system, uint64_t count)
 
 	for (uint64_t i = 0; i < count; i++) {
 		if (dat->n_formats >= MAX_FORMATS)
-			return cursor_broken(c, -EBADMSG, c->pos, "more than %u event formats", MAX_FORMATS);
+			return cursor_broken(c, -EBADMSG, c->pos, "more than %u event formats",
+					     MAX_FORMATS);
 		r = cursor_grow(&dat->formats, dat->n_formats, sizeof(*dat->formats));
 		if (r < 0)
 			return r;
-		dat->formats[dat->n_formats] = (struct trace_dat_format){ .system = system };
+		dat->formats[dat->n_formats] = (struct trace_dat_format){.system = system};
 		r = cursor_extent(c, 8, "an event format", &dat->formats[dat->n_formats].text);
 		if (r < 0)
 			return r;
@@ -195,7 +210,9 @@ static int read_frame(struct cursor *c)
 	struct trace_dat *dat = c->dat;
 	int r;
 
-	r = read_initial(c);
+	r = read_version(c);
+	if (r >= 0)
+		r = read_initial(c);
 	if (r >= 0)
 		r = read_header_page(c);
 	if (r >= 0)
@@ -236,13 +253,33 @@ int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct f
 	dat->path = strdup(path);
 	if (!dat->path)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
-	c = (struct cursor){ .dat = dat, .why = why, .window = window };
+	c = (struct cursor){.dat = dat, .why = why, .window = window};
 	r = read_frame(&c);
 	if (r == -ENOMEM)
 		return fault_errno(why, r, "%s: cannot read", path);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(dat);
+	return 0;
+}
+
+int trace_dat_version(int fd, unsigned *ret)
+{
+	struct trace_dat dat = {.path = (char *)"", .fd = fd};
+	_cleanup_free_ uint8_t *window = malloc(CURSOR_WINDOW);
+	struct cursor c = {.dat = &dat, .window = window};
+	struct stat st;
+	int r;
+
+	if (!window)
+		return -ENOMEM;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	dat.file_size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	r = read_version(&c);
+	if (r < 0)
+		return r;
+	*ret = dat.version;
 	return 0;
 }
 
@@ -292,15 +329,17 @@ int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *e
 
 	if (extent->size > max)
 		return fault_set(why, -EFBIG,
-				 "%s: offset 0x%" PRIx64 ": %" PRIu64 " bytes are more than the %" PRIu64
-				 " that make sense here",
+				 "%s: offset 0x%" PRIx64 ": %" PRIu64
+				 " bytes are more than the %" PRIu64 " that make sense here",
 				 dat->path, extent->offset, extent->size, max);
 	text = malloc(extent->size + 1);
 	if (!text)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
 	r = io_pread_all(dat->fd, text, extent->size, extent->offset);
 	if (r == -ENODATA)
-		return fault_set(why, r, "%s: offset 0x%" PRIx64 ": the file became shorter while it was read",
+		return fault_set(why, r,
+				 "%s: offset 0x%" PRIx64
+				 ": the file became shorter while it was read",
 				 dat->path, extent->offset);
 	if (r < 0)
 		return fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", dat->path,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Reading the frame of a trace.dat: header, sections, options and CPU tables; formats/trace-dat.h draws
- * it. Texts and sub-buffers are not loaded: the caller gets their places and reads what it wants.
- * Version 6 of any byte order and long size. Bytes nobody vouches for are fine: everything is checked
- * against the file's size. Uses pread only, so a file cut while it is read is an error, not SIGBUS.
- * Owner: the caller; an object belongs to one thread at a time.
+ * Reading the frame of a trace.dat: header, sections, options and CPU tables; formats/trace-dat.h
+ * draws it. Texts and sub-buffers are not loaded: the caller gets their places and reads what it
+ * wants. Version 6 of any byte order and long size. Bytes nobody vouches for are fine: everything
+ * is checked against the file's size. Uses pread only, so a file cut while it is read is an error,
+ * not SIGBUS. Owner: the caller; an object belongs to one thread at a time.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ struct trace_dat_option_place {
 
 /* A CPU's entry in a table, as the file has it: see trace_dat_check_region() */
 struct trace_dat_region {
-	uint64_t entry;  /* where the 16-byte entry (offset, size) is */
+	uint64_t entry; /* where the 16-byte entry (offset, size) is */
 	uint64_t offset;
 	uint64_t size;
 };
@@ -42,7 +42,7 @@ struct trace_dat_region {
 /* A ring buffer's data: the file's own (name "") first, then one for each BUFFER option */
 struct trace_dat_buffer {
 	char *name;
-	struct trace_dat_extent table; /* from the "flyrecord" word to the last entry */
+	struct trace_dat_extent table;	  /* from the "flyrecord" word to the last entry */
 	struct trace_dat_region *regions; /* n_cpus of them, by CPU */
 };
 
@@ -52,13 +52,13 @@ struct trace_dat {
 	bool own_fd;
 	uint64_t file_size; /* when opened */
 
-	unsigned version;
+	unsigned version; /* 6 */
 	bool big_endian;
 	unsigned long_size;
-	uint32_t page_size;           /* the file header's, by which readers step through a region */
+	uint32_t page_size; /* the file header's, by which readers step through a region */
 	uint64_t page_size_offset;
-	struct subbuf_layout layout;  /* size: page_size, the rest: header_page */
-	uint32_t header_page_subbuf;  /* sub-buffer size as header_page gives it */
+	struct subbuf_layout layout; /* size: page_size, the rest: header_page */
+	uint32_t header_page_subbuf; /* sub-buffer size as header_page gives it */
 
 	struct trace_dat_extent header_page, header_event;
 	char **systems; /* systems[0] is "ftrace" */
@@ -81,9 +81,9 @@ struct trace_dat {
 
 /**
  * trace_dat_open() - open and read the frame of @path
- * Return: 0 or negative errno with a line in @why that names file, offset and reason: -EBADMSG what is
- * there cannot be right, -ENODATA the file ends too early, -EOPNOTSUPP a kind of trace.dat that is
- * not supported.
+ * Return: 0 or negative errno with a line in @why that names file, offset and reason: -EBADMSG what
+ * is there cannot be right, -ENODATA the file ends too early, -EOPNOTSUPP a kind of trace.dat that
+ * is not supported.
  */
 int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why);
 
@@ -93,6 +93,13 @@ int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why);
  * @path: for messages
  */
 int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why);
+
+/**
+ * trace_dat_version() - the version alone, also of files that trace_dat_open() refuses
+ * @ret: 6 or 7
+ * Return: 0 or negative errno if this is no trace.dat.
+ */
+int trace_dat_version(int fd, unsigned *ret);
 
 struct trace_dat *trace_dat_free(struct trace_dat *dat);
 DEFINE_CLEANUP(struct trace_dat *, trace_dat_free)

@@ -7,9 +7,9 @@
 #include "formats/trace-dat.h"
 
 /* Nothing real comes near these; they bound what a bad file can make us do */
-#define MAX_CPUS     65536U
-#define MAX_OPTIONS  1048576U
-#define MAX_BUFFERS  1024U
+#define MAX_CPUS    65536U
+#define MAX_OPTIONS 1048576U
+#define MAX_BUFFERS 1024U
 
 static int read_options(struct cursor *c)
 {
@@ -36,7 +36,7 @@ static int read_options(struct cursor *c)
 		if (r < 0)
 			return r;
 		dat->options[dat->n_options++] =
-			(struct trace_dat_option_place){ (uint16_t)id, data };
+			(struct trace_dat_option_place){(uint16_t)id, data};
 	}
 }
 
@@ -57,10 +57,12 @@ static int read_kind(struct cursor *c, bool may_have_options)
 		return read_kind(c, false);
 	}
 	if (memcmp(p, TRACE_DAT_LATENCY, TRACE_DAT_WORD_SIZE) == 0)
-		return cursor_broken(c, -EOPNOTSUPP, at,
-			      "holds the text of a latency tracer (\"latency\"), not ring buffer data");
+		return cursor_broken(
+			c, -EOPNOTSUPP, at,
+			"holds the text of a latency tracer (\"latency\"), not ring buffer data");
 	if (memcmp(p, TRACE_DAT_FLYRECORD, TRACE_DAT_WORD_SIZE) != 0)
-		return cursor_broken(c, -EBADMSG, at, "\"options\", \"latency\" or \"flyrecord\" is expected here");
+		return cursor_broken(c, -EBADMSG, at,
+				     "\"options\", \"latency\" or \"flyrecord\" is expected here");
 	return 0;
 }
 
@@ -78,7 +80,7 @@ static int read_table(struct cursor *c, uint64_t start, char *name)
 		return r;
 	}
 	buffer = &dat->buffers[dat->n_buffers++];
-	*buffer = (struct trace_dat_buffer){ .name = name };
+	*buffer = (struct trace_dat_buffer){.name = name};
 	if (cursor_left(c) / 16 < dat->n_cpus)
 		return cursor_cut(c, "the CPU table");
 	buffer->regions = calloc(MAX(dat->n_cpus, 1U), sizeof(*buffer->regions));
@@ -92,7 +94,7 @@ static int read_table(struct cursor *c, uint64_t start, char *name)
 		buffer->regions[i].offset = trace_dat_u64(dat, p);
 		buffer->regions[i].size = trace_dat_u64(dat, p + 8);
 	}
-	buffer->table = (struct trace_dat_extent){ start, c->pos - start };
+	buffer->table = (struct trace_dat_extent){start, c->pos - start};
 	return 0;
 }
 
@@ -109,14 +111,15 @@ static int read_cpu_count(struct cursor *c)
 		if (o->id != TRACE_DAT_OPTION_CPUCOUNT)
 			continue;
 		if (o->data.size < 4)
-			return cursor_broken(c, -EBADMSG, o->data.offset, "the CPUCOUNT option is too short");
+			return cursor_broken(c, -EBADMSG, o->data.offset,
+					     "the CPUCOUNT option is too short");
 		c->pos = o->data.offset;
 		r = cursor_number(c, 4, "the CPUCOUNT option", &n);
 		if (r < 0)
 			return r;
 		if (n > MAX_CPUS)
 			return cursor_broken(c, -EBADMSG, o->data.offset,
-				      "CPUCOUNT is %" PRIu64 ", which cannot be", n);
+					     "CPUCOUNT is %" PRIu64 ", which cannot be", n);
 		dat->n_cpus = (uint32_t)n;
 	}
 	return 0;
@@ -150,24 +153,27 @@ static int read_buffer_option(struct cursor *c, const struct trace_dat_option_pl
 	int r;
 
 	if (c->dat->n_buffers >= MAX_BUFFERS)
-		return cursor_broken(c, -EBADMSG, option->data.offset, "more than %u buffers", MAX_BUFFERS);
+		return cursor_broken(c, -EBADMSG, option->data.offset, "more than %u buffers",
+				     MAX_BUFFERS);
 	if (option->data.size < 9)
-		return cursor_broken(c, -EBADMSG, option->data.offset, "the BUFFER option is too short");
+		return cursor_broken(c, -EBADMSG, option->data.offset,
+				     "the BUFFER option is too short");
 	c->pos = option->data.offset;
 	r = cursor_number(c, 8, "the BUFFER option", &place);
 	if (r < 0)
 		return r;
 	if (place > c->dat->file_size)
 		return cursor_broken(c, -EBADMSG, option->data.offset,
-			      "the BUFFER option points to 0x%" PRIx64 ", behind the end of the file",
-			      place);
+				     "the BUFFER option points to 0x%" PRIx64
+				     ", behind the end of the file",
+				     place);
 	r = cursor_string(c, "the name of a buffer", &name);
 	if (r < 0)
 		return r;
 	if (c->pos > option->data.offset + option->data.size) {
 		free(name);
 		return cursor_broken(c, -EBADMSG, option->data.offset,
-			      "the name of a buffer does not end in its option");
+				     "the name of a buffer does not end in its option");
 	}
 	c->pos = place;
 	r = read_kind(c, false);
@@ -191,7 +197,7 @@ int trace_dat_read_tables(struct cursor *c)
 		return r;
 	if (n > MAX_CPUS)
 		return cursor_broken(c, -EBADMSG, dat->n_cpus_offset,
-			      "the number of CPUs is %" PRIu64 ", which cannot be", n);
+				     "the number of CPUs is %" PRIu64 ", which cannot be", n);
 	dat->n_cpus = (uint32_t)n;
 	r = read_kind(c, true);
 	if (r < 0)
