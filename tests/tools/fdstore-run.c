@@ -24,6 +24,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,7 +46,7 @@ enum then {
 };
 
 struct manager {
-	const char *dir;
+	char *dir;
 	char **command;
 	FILE *log;
 	int notify_fd;
@@ -241,6 +242,8 @@ static void run_child(const struct manager *m)
 	char path[PATH_MAX];
 	sigset_t none;
 
+	/* no process survives the test that started it */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(path, sizeof(path), "%s/notify", m->dir);
 	setenv("NOTIFY_SOCKET", path, true);
 	set_listen_environment(m);
@@ -440,11 +443,15 @@ int main(int argc, char **argv)
 	if (!m.dir || optind == argc)
 		errx(2, "usage: %s", help);
 	m.command = argv + optind;
+	m.dir = realpath(m.dir, NULL);
+	if (!m.dir)
+		err(2, "Cannot use --dir");
 	prepare(&m);
 	status = run(&m);
 	while (m.n_stored)
 		store_remove(&m, m.n_stored - 1);
 	free(m.store);
+	free(m.dir);
 	fclose(m.log);
 	return status;
 }
