@@ -103,8 +103,8 @@ done
 head -c -4096 s.dat >cut.dat
 must_fail "$TOOLS/seed-reader" cut.dat
 in_output 'beyond the end of the file'
-"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o p.dat -e sched:sched_switch true \
-	>out 2>&1 || fail "trace-cmd: $(cat out)"
+"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o p.dat -e sched:sched_switch \
+	sleep 0.5 >out 2>&1 || fail "trace-cmd: $(cat out)"
 "$TOOLS/seed-reader" --compare-tracefs=/ --allow-partial-systems p.dat >out || fail "$(cat out)"
 
 echo "== live-reader"
