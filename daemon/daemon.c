@@ -15,6 +15,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/session.h"
+#include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */

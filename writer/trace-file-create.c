@@ -47,10 +47,7 @@ static void put_cpustats(FILE *out, struct options *o, unsigned n_cpus)
 	char text[TRACE_FILE_CPUSTAT_ROOM];
 
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		memset(text, '\n', sizeof(text));
-		(void)memcpy(text, "CPU: ", 5);
-		text[5 + snprintf(text + 5, 16, "%u", cpu)] = '\n';
-		text[sizeof(text) - 1] = '\0';
+		(void)snprintf(text, sizeof(text), "CPU: %-*u\n", (int)sizeof(text) - 7, cpu);
 		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, sizeof(text));
 		o->cpustat_at[cpu] = (size_t)ftell(out) - sizeof(text);
 	}

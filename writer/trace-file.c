@@ -289,7 +289,10 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
 		return -ENOMEM;
 	size = MIN(size, room - 1);
 	memcpy(padded, text, size);
-	memset(padded + size, '\n', room - size);
+	/* Readers print it as it is: one blank line at the end rather than hundreds */
+	memset(padded + size, ' ', room - size);
+	if (size < room - 2)
+		padded[room - 2] = '\n';
 	padded[room - 1] = '\0';
 	return io_pwrite_all(file->fd, padded, room, file->cpustat_at[cpu]);
 }
