@@ -82,6 +82,7 @@ static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, c
 	TAKE_FD(pipe_fd);
 	if (!old_trace)
 		fdstore_put(store, session, trace_name, d->pumps[cpu].trace_fd);
+	d->new_pipes &= !old_pipe;
 	if (!old_pipe)
 		fdstore_put(store, session, pipe_name, d->pumps[cpu].pipe_read);
 	return 0;
@@ -93,6 +94,7 @@ int drain_open(struct drain *d, struct instance *instance, const char *session,
 	unsigned n_cpus = instance_n_cpus(instance);
 	int r;
 
+	d->new_pipes = true;
 	d->subbuf_size = instance_subbuf_size(instance);
 	d->pumps = calloc(n_cpus, sizeof(*d->pumps));
 	d->order = calloc(n_cpus, sizeof(struct pump *));

@@ -23,6 +23,7 @@ struct drain {
 	int slots_fd;
 	char *slots;               /* n_cpus sub-buffers */
 	uint64_t chunk_max;
+	bool new_pipes;            /* not one came from the FD store */
 	_Atomic int64_t bytes_left;
 };
 

@@ -21,7 +21,6 @@ enum session_step {
 	STEP_DRAINING,    /* workers: to the end */
 	STEP_LEAVING,     /* workers: empty their hands */
 	STEP_CLOSING,     /* job: segment_finish_old, the last one */
-	STEP_HANDING,     /* job: segment_sync, the last one */
 };
 
 struct session {

@@ -344,6 +344,7 @@ int session_note_base(struct session *s, struct fault *why)
 
 	free(k->base);
 	k->n_cpus = 0;
+	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
 		return fault_errno(why, -ENOMEM, "cannot note counters");
@@ -367,12 +368,29 @@ static unsigned workers_wanted(const struct session *s)
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
+/* What the pipes of a killed process held is gone with them, unless the FD store kept them */
+static void note_kill(struct session *s)
+{
+	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
+
+	if (!s->kernel->handed_over && s->drain.new_pipes) {
+		s->kernel->in_flight += bytes;
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+			       "the earlier process was killed, and no service manager kept its pipes: up to %llu bytes of events a CPU may be lost",
+			       (unsigned long long)bytes);
+	}
+	s->kernel->handed_over = false;
+	(void)state_write(s->dir_fd, s->kernel);
+}
+
 int session_begin_recording(struct session *s, struct fault *why)
 {
 	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 
+	if (s->segment.adopt)
+		note_kill(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
 		r = session_note_base(s, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

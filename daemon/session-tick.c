@@ -48,13 +48,15 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
 		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
 		     "\nread events: %" PRIu64 "\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		     "\nflyrec not written bytes: %" PRIu64 "\n%s",
+		     "\nflyrec not written bytes: %" PRIu64
+		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
 		     cpu, now->entries, now->overrun - base->overrun,
 		     now->commit_overrun - base->commit_overrun, now->bytes,
 		     now->oldest_usec / USEC_PER_SEC, now->oldest_usec % USEC_PER_SEC,
 		     now->now_usec / USEC_PER_SEC, now->now_usec % USEC_PER_SEC,
 		     now->dropped_events - base->dropped_events, now->read_events - base->read_events,
 		     size / s->drain.subbuf_size, size, atomic_load(&pump->dropped_bytes),
+		     s->kernel->in_flight,
 		     final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	return text;

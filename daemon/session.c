@@ -181,10 +181,6 @@ static void on_job(void *userdata, int result)
 	case STEP_CLOSING:
 		on_closed(s, result);
 		return;
-	case STEP_HANDING:
-		session_release(s, true);
-		settled(s, SESSION_STOPPED);
-		return;
 	default:
 		break;
 	}
@@ -220,7 +216,6 @@ void session_start_job(struct session *s, enum session_step step)
 		[STEP_FINISHING] = run_finish,
 		[STEP_SYNCING] = run_sync,
 		[STEP_CLOSING] = run_finish,
-		[STEP_HANDING] = run_sync,
 	};
 	int r;
 
@@ -265,8 +260,12 @@ static void on_workers_done(struct session *s)
 		on_drained(s);
 		break;
 	case STEP_LEAVING:
-		session_prepare_stats(s, false);
-		session_start_job(s, STEP_HANDING);
+		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
+		if (state_write(s->dir_fd, s->kernel) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, 0,
+				       "cannot write the state file, ignoring");
+		session_release(s, true);
+		settled(s, SESSION_STOPPED);
 		break;
 	default:
 		break;
@@ -329,7 +328,7 @@ void session_advance(struct session *s)
 		return;
 	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
 		begin_next(s);
-	} else if (s->stop_wanted) {
+	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
 	} else if (s->sync_wanted) {
 		s->sync_wanted = false;
@@ -353,6 +352,8 @@ void session_stop(struct session *s, bool hand_over)
 		return;
 	s->stop_wanted = true;
 	s->hand_over = hand_over && !s->salvage;
+	/* Sync while the workers still drain: the next process then finds the ring buffer nearly empty */
+	s->sync_wanted |= s->hand_over;
 	session_advance(s);
 }
 

@@ -79,6 +79,10 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return add_base(state, value);
 	if (strcmp(key, "inode") == 0)
 		state->inode = strtoull(value, NULL, 10);
+	if (strcmp(key, "handed-over") == 0)
+		state->handed_over = strcmp(value, "yes") == 0;
+	if (strcmp(key, "in-flight") == 0)
+		state->in_flight = strtoull(value, NULL, 10);
 	return 0; /* of a later version */
 }
 
@@ -125,8 +129,11 @@ int state_write(int dir_fd, const struct state *state)
 
 	if (!out)
 		return -ENOMEM;
-	(void)fprintf(out, "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64 "\n",
-		      state->instance, state->group, state->boot_id, state->inode);
+	(void)fprintf(out,
+		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
+		      "\nhanded-over %s\nin-flight %" PRIu64 "\n",
+		      state->instance, state->group, state->boot_id, state->inode,
+		      state->handed_over ? "yes" : "no", state->in_flight);
 	for (char **s = state->synthetic; s && *s; s++)
 		(void)fprintf(out, "synthetic %s\n", *s);
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
