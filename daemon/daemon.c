@@ -375,6 +375,7 @@ static void block_signals(void)
 	(void)sigaddset(&set, SIGRTMIN + 1);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGIO, SIG_IGN);   /* a lease of ours is wanted: it is given back in a moment */
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file-size limit shows as EFBIG */
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "writer/retention.h"
 #include "writer/task-names.h"
 #include "writer/trace-file.h"
 
@@ -22,6 +23,9 @@ struct segment {
 	struct trace_file_params params;  /* of the next file; text fields owned by this */
 	char **systems;                   /* params.source.systems points here */
 	char *clock_text;
+	struct retention_limits limits;
+	uint64_t evicted_bytes;           /* by retention, since the session began */
+	bool sparse_left;                 /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;                  /* look at /proc as well */
 	char **cpustat;                   /* [n_cpus]: texts for segment_note_stats() */
@@ -62,6 +66,7 @@ int segment_finish_old(struct segment *segment);
 void segment_close_current(struct segment *segment);
 
 /**
- * segment_sync() - step: names and statistics into current.dat, data to the disk
+ * segment_sync() - step: retention; names and statistics into current.dat, data to the disk; finished
+ * files that somebody had open when they were finished are made dense
  */
 int segment_sync(struct segment *segment);

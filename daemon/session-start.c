@@ -257,6 +257,7 @@ void session_start(struct session *s)
 		return;
 	}
 	s->segment.slots = s->drain.slots;
+	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
 	session_start_job(s, STEP_OPENING);
 }
 
@@ -277,7 +278,30 @@ uint64_t session_max_file_size(const struct session *s)
 
 	if (size == STORAGE_DEFAULT)
 		size = max_use(s) / 8;
-	return MAX(size, MIB);
+	/* At least two segments fit, else retention would leave nothing but the live one */
+	return MAX(MIN(size, max_use(s) / 2), MIB);
+}
+
+static uint64_t keep_free(const struct session *s)
+{
+	struct statvfs vfs;
+
+	if (s->config->storage.keep_free != STORAGE_DEFAULT)
+		return s->config->storage.keep_free;
+	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
+		return 0;
+	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
+}
+
+static void set_limits(struct session *s)
+{
+	s->segment.limits = (struct retention_limits){
+		.max_use = max_use(s),
+		.keep_free = keep_free(s),
+		.max_files = s->config->storage.max_files,
+		.max_age_usec = s->config->storage.max_retention_usec,
+		.live_reserve = session_max_file_size(s),
+	};
 }
 
 /* "local [mono] boot" -> "mono" */
@@ -296,6 +320,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	_cleanup_free_ char *clock = NULL;
 	int r;
 
+	set_limits(s);
 	r = instance_systems(s->instance, &systems, why);
 	if (r < 0)
 		return r;

@@ -135,6 +135,14 @@ static bool take_lease(struct trace_file *file)
 	return fcntl(file->fd, F_SETLEASE, F_WRLCK) >= 0;
 }
 
+bool compact_in_use(struct trace_file *file)
+{
+	bool in_use = !take_lease(file);
+
+	(void)fcntl(file->fd, F_SETLEASE, F_UNLCK);
+	return in_use;
+}
+
 static int back_to_sparse(struct trace_file *file, struct fault *why)
 {
 	/* The end may have been cut off already: readers compare the table with the size */

@@ -25,6 +25,11 @@ enum compact_result {
 int compact_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why);
 
 /**
+ * compact_in_use() - has anybody else this file open? To ask before it is renamed.
+ */
+bool compact_in_use(struct trace_file *file);
+
+/**
  * compact_interrupted() - was this file being collapsed when its writer ended?
  */
 bool compact_interrupted(const struct trace_file *file);

@@ -69,6 +69,8 @@ int trace_file_publish(int dir_fd, const char *name, struct fault *why);
 int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
 		    struct trace_file **ret, struct fault *why);
 
+/* Where it is on its way from sparse to dense: an enum live_phase */
+unsigned trace_file_phase(const struct trace_file *file);
 unsigned trace_file_n_cpus(const struct trace_file *file);
 unsigned trace_file_subbuf_size(const struct trace_file *file);
 uint64_t trace_file_trace_id(const struct trace_file *file);
@@ -119,12 +121,9 @@ int trace_file_sync(struct trace_file *file);
 uint64_t trace_file_first_time(const struct trace_file *file);
 
 /**
- * trace_file_finish() - give it its final form under @to
- * Preallocation that was not needed is given back, everything synced, then renamed from @from.
- * No worker may write to it any more. The file stays usable (and the caller's) after an error.
+ * trace_file_complete() - nothing more will be written: give unneeded preallocation back, sync
  */
-int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, const char *to,
-		      struct fault *why);
+int trace_file_complete(struct trace_file *file);
 
 /* Closes; the file stays as it is. NULL is fine. */
 void trace_file_free(struct trace_file *file);
