@@ -251,6 +251,9 @@ static void test_saved_cmdlines(void **state)
 	unsigned before = cmdlines_size(), old = 77, wanted = before + 1000;
 	struct fault why = {0};
 
+	/* as large as can be already, while some other recorder runs */
+	if (wanted > 32768)
+		skip();
 	assert_int_equal(saved_cmdlines_raise(1, &old, &why), 0);
 	assert_int_equal(old, 0);
 	assert_int_equal(cmdlines_size(), before);
@@ -299,6 +302,9 @@ static void usable_in_child(int what, int error, const char *text)
 		_exit(r == -error && strstr(why.text, text) ? 0 : 1);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	/* a mount namespace takes CAP_SYS_ADMIN */
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+		skip();
 	assert_int_equal(status, 0);
 }
 
