@@ -1,0 +1,295 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Helpers of the integration tests. A test is a script tests/integration/test-NAME.sh:
+#
+#	#!/bin/bash
+#	# time-limit: 120
+#	. "$(dirname "$0")/lib.sh"
+#	need_tracefs
+#	session demo <<-EOF
+#	[Trace]
+#	Event=sched
+#	EOF
+#	flyrecd_start
+#	…
+#	flyrecd_stop
+#
+# It runs with `set -eu`, ends with status 0 (passed), 77 (skipped: `skip REASON`) or anything else
+# (failed: `fail REASON`), and may leave nothing behind: whatever was made through these helpers is
+# taken away at the end, also after a failure. Everything a test makes carries $PREFIX or lies
+# below $T, and its processes have FLYREC_TEST_PREFIX in their environment, by which `run-all`
+# finds what was forgotten.
+#
+# Set for tests: T (scratch directory on a disk), PREFIX (of instance names), TRACEFS, SRC, BUILD,
+# TOOLS (built test tools), CONFIG, STATE, RUNTIME (flyrecd's directories), FLYRECD, FLYRECCTL.
+
+set -eu
+shopt -s nullglob
+
+SRC=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+BUILD=${FLYREC_BUILD:-$SRC/build}
+TOOLS=$BUILD/tests/tools
+FLYRECD=$BUILD/flyrecd
+# shellcheck disable=SC2034 # for the tests
+FLYRECCTL=$BUILD/flyrecctl
+TRACEFS=/sys/kernel/tracing
+# not /tmp, which is in memory on many machines: O_DIRECT and file sizes would be other ones
+T=${FLYREC_TEST_DIR:-$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-test.XXXXXX")}
+PREFIX=${FLYREC_TEST_PREFIX:-t-${T##*.}.}
+export FLYREC_TEST_DIR=$T FLYREC_TEST_PREFIX=$PREFIX
+CONFIG=$T/etc STATE=$T/state RUNTIME=$T/run
+FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notify.log
+CHILDREN=() MOUNTS=() LOOPS=()
+
+fail() {
+	echo "FAIL: $*" >&2
+	exit 1
+}
+
+skip() {
+	echo "SKIP: $*" >&2
+	exit 77
+}
+
+need_root() {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+}
+
+need_tracefs() {
+	need_root
+	[ -e "$TRACEFS/instances" ] || skip "no tracefs at $TRACEFS"
+	mkdir "$TRACEFS/instances/${PREFIX}probe" 2>/dev/null || skip "cannot make tracefs instances here"
+	rmdir "$TRACEFS/instances/${PREFIX}probe"
+}
+
+need_command() {
+	local c
+	for c in "$@"; do
+		command -v "$c" >/dev/null || skip "needs $c"
+	done
+}
+
+# need_tool NAME...: those that are only built with libtracecmd
+need_tool() {
+	local t
+	for t in "$@"; do
+		[ -x "$TOOLS/$t" ] || skip "$t is not built (libtracecmd?)"
+	done
+}
+
+# need_event SYSTEM:EVENT...
+need_event() {
+	local e
+	for e in "$@"; do
+		[ -d "$TRACEFS/events/${e/://}" ] || skip "this kernel lacks the event $e"
+	done
+}
+
+# wait_for SECONDS COMMAND...: until it succeeds
+wait_for() {
+	local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
+	shift
+	until "$@"; do
+		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
+		sleep 0.02
+	done
+}
+
+# background COMMAND...: as a child that the end of the test stops; its pid is in $!
+background() {
+	"$@" &
+	CHILDREN+=($!)
+}
+
+ended() {
+	! kill -0 "$1" 2>/dev/null || [ "$(process_state "$1")" = Z ]
+}
+
+process_state() {
+	sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null
+}
+
+# --- flyrecd
+
+# session NAME: write CONFIG/sessions.d/NAME.conf from standard input
+session() {
+	mkdir -p "$CONFIG/sessions.d"
+	cat >"$CONFIG/sessions.d/$1.conf"
+}
+
+# daemon_config: add standard input to CONFIG/flyrecd.conf, which has this test's InstancePrefix
+daemon_config() {
+	mkdir -p "$CONFIG"
+	[ -e "$CONFIG/flyrecd.conf" ] ||
+		printf '[Daemon]\nInstancePrefix=%s\n' "$PREFIX" >"$CONFIG/flyrecd.conf"
+	cat >>"$CONFIG/flyrecd.conf"
+}
+
+# instance SESSION: its directory in tracefs
+instance() {
+	echo "$TRACEFS/instances/$PREFIX$1"
+}
+
+flyrecd_command() {
+	daemon_config </dev/null
+	mkdir -p "$STATE" "$RUNTIME" "$CONFIG/sessions.d"
+	FLYRECD_COMMAND=("$FLYRECD" "--config-dir=$CONFIG" "--state-dir=$STATE"
+		"--runtime-dir=$RUNTIME" "$@")
+}
+
+flyrecd_ready() {
+	grep -qs "^$FLYRECD_PID: READY=1" "$NOTIFY_LOG"
+}
+
+flyrecd_ready_or_dead() {
+	flyrecd_ready || ended "$FLYRECD_PID"
+}
+
+flyrecd_wait_ready() {
+	wait_for 20 flyrecd_ready_or_dead ||
+		fail "flyrecd is not ready after 20 s: $(tail -n 5 "$FLYRECD_LOG")"
+	flyrecd_ready || fail "flyrecd ended: $(tail -n 5 "$FLYRECD_LOG")"
+}
+
+# flyrecd_start [ARGUMENT...]: as a child, without a file descriptor store; waits until it is ready
+flyrecd_start() {
+	flyrecd_command "$@"
+	if [ ! -S "$T/notify.socket" ]; then
+		background "$TOOLS/notify-listen" "$T/notify.socket" "$NOTIFY_LOG"
+		wait_for 5 test -S "$T/notify.socket" || fail "notify-listen does not start"
+	fi
+	NOTIFY_SOCKET=$T/notify.socket background "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
+	FLYRECD_PID=$! FLYRECD_MANAGER=
+	flyrecd_wait_ready
+}
+
+# flyrecd_start_stored [ARGUMENT...]: under fdstore-run, which starts it again with its stored fds
+# when it is killed. flyrecd_restarted after each restart.
+flyrecd_start_stored() {
+	flyrecd_command "$@"
+	mkdir -p "$T/manager"
+	NOTIFY_LOG=$T/manager/log
+	rm -f "$T/manager/pid"
+	background "$TOOLS/fdstore-run" "--dir=$T/manager" "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
+	FLYRECD_MANAGER=$!
+	wait_for 5 test -s "$T/manager/pid" || fail "fdstore-run does not start"
+	FLYRECD_PID=$(cat "$T/manager/pid")
+	flyrecd_wait_ready
+}
+
+flyrecd_has_new_pid() {
+	[ "$(cat "$T/manager/pid")" != "$FLYRECD_PID" ]
+}
+
+# flyrecd_restarted: wait until fdstore-run has started another process and that is ready
+flyrecd_restarted() {
+	wait_for 20 flyrecd_has_new_pid ||
+		fail "flyrecd was not restarted: $(tail -n 5 "$FLYRECD_LOG")"
+	FLYRECD_PID=$(cat "$T/manager/pid")
+	flyrecd_wait_ready
+}
+
+# flyrecd_kill: SIGKILL. Under fdstore-run it comes back with its fds.
+flyrecd_kill() {
+	kill -KILL "$FLYRECD_PID"
+	if [ -n "$FLYRECD_MANAGER" ]; then
+		flyrecd_restarted
+	else
+		wait "$FLYRECD_PID" 2>/dev/null || true
+		FLYRECD_PID=
+	fi
+}
+
+# flyrecd_hand_over: end it with the instances left tracing. Under fdstore-run the next one starts
+# by itself, else use flyrecd_start.
+flyrecd_hand_over() {
+	if [ -n "$FLYRECD_MANAGER" ]; then
+		echo restart >"$T/manager/control"
+		flyrecd_restarted
+	else
+		flyrecd_stop RTMIN+1
+	fi
+}
+
+# flyrecd_stop [SIGNAL]: clean stop; fails unless it ends with status 0 within 30 seconds
+flyrecd_stop() {
+	local pid=${FLYRECD_MANAGER:-$FLYRECD_PID} status=0
+	if [ -n "$FLYRECD_MANAGER" ]; then
+		echo "stop ${1:-TERM}" >"$T/manager/control"
+	else
+		kill -s "${1:-TERM}" "$pid"
+	fi
+	wait_for 30 ended "$pid" || fail "flyrecd does not stop: $(tail -n 5 "$FLYRECD_LOG")"
+	wait "$pid" || status=$?
+	FLYRECD_PID='' FLYRECD_MANAGER=''
+	[ "$status" = 0 ] ||
+		fail "flyrecd ended with status $status: $(tail -n 5 "$FLYRECD_LOG")"
+}
+
+# --- file systems
+
+# mkfs_mount ext4|xfs|btrfs|tmpfs SIZE DIRECTORY [MKFS-OPTION...]: mounted there, taken away at the end
+mkfs_mount() {
+	local fs=$1 size=$2 dir=$3 image loop
+	shift 3
+	need_root
+	mkdir -p "$dir"
+	if [ "$fs" = tmpfs ]; then
+		mount -t tmpfs -o "size=$size" tmpfs "$dir" || skip "cannot mount tmpfs"
+		MOUNTS+=("$dir")
+		return
+	fi
+	need_command "mkfs.$fs" losetup
+	image=$T/image.${#LOOPS[@]}
+	truncate -s "$size" "$image"
+	"mkfs.$fs" -q "$@" "$image" >/dev/null 2>"$T/mkfs.log" ||
+		fail "mkfs.$fs: $(cat "$T/mkfs.log")"
+	loop=$(losetup --find --show "$image") || skip "no loop devices here"
+	LOOPS+=("$loop")
+	mount -t "$fs" "$loop" "$dir" || skip "cannot mount $fs"
+	MOUNTS+=("$dir")
+}
+
+# --- the end
+
+stop_children() {
+	local pid
+	for pid in "${CHILDREN[@]}"; do
+		kill -TERM "$pid" 2>/dev/null || true
+	done
+	for pid in "${CHILDREN[@]}"; do
+		wait_for 10 ended "$pid" || {
+			echo "process $pid did not stop, killed" >&2
+			kill -KILL "$pid" 2>/dev/null || true
+		}
+		wait "$pid" 2>/dev/null || true
+	done
+}
+
+# cleanup: take away what the test made, in the order in which things depend on each other
+cleanup() {
+	local status=$? path
+	trap - EXIT
+	trap '' INT TERM
+	set +e
+	stop_children
+	for path in "${MOUNTS[@]}"; do
+		umount "$path"
+	done
+	for path in "${LOOPS[@]}"; do
+		losetup --detach "$path"
+	done
+	if [ "$status" != 0 ] && [ "$status" != 77 ]; then
+		[ ! -s "$FLYRECD_LOG" ] || { echo "--- flyrecd's log:" && tail -n 50 "$FLYRECD_LOG"; }
+		# a test that failed may have left its instances; one that passed must not have
+		"$SRC/tests/integration/leftovers" --remove --no-processes "$T" "$PREFIX"
+	fi >&2
+	# run-all looks at what is left before it removes the directory
+	[ -n "${FLYREC_RUN_ALL:-}" ] || rm -rf "$T"
+	exit "$status"
+}
+
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM

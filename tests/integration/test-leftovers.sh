@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# run-all must notice what a test leaves behind, take it away, and count correctly.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+mkdir -p "$T/tree/tests/integration" "$T/build" "$T/logs"
+cp "$SRC/tests/integration/run-all" "$SRC/tests/integration/leftovers" "$T/tree/tests/integration/"
+
+add_test() { # NAME
+	{ echo '#!/bin/sh' && cat; } >"$T/tree/tests/integration/test-$1.sh"
+	chmod +x "$T/tree/tests/integration/test-$1.sh"
+}
+add_test good <<'EOF'
+exit 0
+EOF
+add_test skipped <<'EOF'
+echo SKIP: no moon; exit 77
+EOF
+add_test bad <<'EOF'
+echo FAIL: broken; exit 1
+EOF
+add_test slow <<'EOF'
+# time-limit: 1
+sleep 20
+EOF
+add_test instance <<'EOF'
+mkdir "/sys/kernel/tracing/instances/${FLYREC_TEST_PREFIX}left"
+EOF
+add_test mount <<'EOF'
+mkdir "$FLYREC_TEST_DIR/m"; mount -t tmpfs tmpfs "$FLYREC_TEST_DIR/m"
+EOF
+add_test process <<'EOF'
+setsid sleep 300 &
+EOF
+add_test event <<'EOF'
+mkdir -p "$FLYREC_TEST_DIR/etc/sessions.d"
+s=${FLYREC_TEST_PREFIX%.}; s=x${s#t-}
+echo >"$FLYREC_TEST_DIR/etc/sessions.d/$s.conf"
+echo "p:flyrec_$s/e /bin/sh:0x1000" >>/sys/kernel/tracing/dynamic_events || exit 1
+EOF
+loops_before=$(losetup --list --noheadings | wc -l)
+add_test loop <<'EOF'
+truncate -s 1M "$FLYREC_TEST_DIR/image"; losetup -f "$FLYREC_TEST_DIR/image"
+EOF
+
+status=0
+env -u FLYREC_RUN_ALL "$T/tree/tests/integration/run-all" --build="$T/build" >"$T/out" || status=$?
+cat "$T/out"
+[ "$status" = 1 ] || fail "run-all ended with $status"
+[ "$(tail -n 1 "$T/out")" = "1 passed, 7 failed, 1 skipped" ] || fail "wrong count"
+for what in 'PASS integration/test-good' 'SKIP integration/test-skipped.* no moon' \
+	'FAIL integration/test-bad.* broken' 'FAIL integration/test-slow.* not done after 1 s' \
+	'FAIL integration/test-instance.* left behind: instance' \
+	'FAIL integration/test-mount.* left behind: mount' \
+	'FAIL integration/test-process.* left behind: process' \
+	'FAIL integration/test-event.* left behind: dynamic event flyrec_' \
+	'FAIL integration/test-loop.* left behind: loop device'; do
+	grep -q "^$what" "$T/out" || fail "not reported: $what"
+done
+[ "$(losetup --list --noheadings | wc -l)" -le "$loops_before" ] || fail "a loop device was not removed"

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * storm - call getppid() on each CPU as fast as possible: load for raw_syscalls events. Prints how
+ * many calls each CPU made and how fast.
+ */
+#include <err.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "tests/tools/common.h"
+
+struct load {
+	pthread_t thread;
+	int cpu;
+	int error;
+	uint64_t count; /* wanted */
+	uint64_t calls; /* made */
+	uint64_t nsec;
+	unsigned int *running;
+};
+
+static bool stop;
+
+static const char help[] =
+	"storm [--cpus=LIST] [--count=N] [--duration=SEC]\n"
+	"Calls getppid() on each CPU, N times or until SEC are over or SIGTERM;\n"
+	"prints calls and calls a second.\n";
+
+static void *load_thread(void *data)
+{
+	struct load *load = data;
+	uint64_t begin = now_nsec();
+
+	load->error = pin_to_cpu(load->cpu);
+	while (load->error == 0 && load->calls < load->count &&
+	       !__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		uint64_t batch = MIN(load->count - load->calls, 1000);
+
+		for (uint64_t i = 0; i < batch; i++)
+			(void)syscall(SYS_getppid);
+		load->calls += batch;
+	}
+	load->nsec = now_nsec() - begin;
+	__atomic_sub_fetch(load->running, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void print_rate(const char *who, uint64_t calls, uint64_t nsec)
+{
+	double seconds = (double)nsec / (double)NSEC_PER_SEC;
+
+	printf("%s calls=%" PRIu64 " seconds=%.3f rate=%.0f/s\n", who, calls, seconds,
+	       seconds > 0 ? (double)calls / seconds : 0);
+}
+
+static int report(const struct load *loads, unsigned int n)
+{
+	uint64_t calls = 0, nsec = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		char who[32];
+
+		if (loads[i].error < 0)
+			errx(1, "cpu %d: %s", loads[i].cpu, strerror(-loads[i].error));
+		snprintf(who, sizeof(who), "cpu=%d", loads[i].cpu);
+		print_rate(who, loads[i].calls, loads[i].nsec);
+		calls += loads[i].calls;
+		nsec = MAX(nsec, loads[i].nsec);
+	}
+	print_rate("total", calls, nsec);
+	return 0;
+}
+
+static int storm(const int *cpus, unsigned int n, uint64_t count, uint64_t duration)
+{
+	_cleanup_free_ struct load *loads = calloc(n, sizeof(*loads));
+	unsigned int running = n;
+
+	if (!loads)
+		err(2, "calloc");
+	stop_signals_block();
+	for (unsigned int i = 0; i < n; i++) {
+		loads[i] = (struct load){.cpu = cpus[i], .count = count, .running = &running};
+		errno = pthread_create(&loads[i].thread, NULL, load_thread, &loads[i]);
+		if (errno)
+			err(2, "pthread_create");
+	}
+	stop_wait(duration, &running);
+	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(loads[i].thread, NULL);
+	return report(loads, n);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {{"cpus", required_argument, NULL, 'c'},
+						{"count", required_argument, NULL, 'n'},
+						{"duration", required_argument, NULL, 'd'},
+						{"help", no_argument, NULL, 'h'},
+						{}};
+	_cleanup_free_ int *cpus = NULL;
+	const char *list = NULL;
+	uint64_t count = UINT64_MAX, duration = 0;
+	unsigned int n;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+		switch (c) {
+		case 'c':
+			list = optarg;
+			break;
+		case 'n':
+			count = number_parse("count", optarg);
+			break;
+		case 'd':
+			duration = seconds_parse("duration", optarg);
+			break;
+		case 'h':
+			fputs(help, stdout);
+			return 0;
+		default:
+			return 2;
+		}
+	}
+	if (optind != argc)
+		errx(2, "usage: %s", help);
+	n = cpus_parse(list, &cpus);
+	return storm(cpus, n, count, duration);
+}
