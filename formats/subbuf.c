@@ -77,12 +77,17 @@ int subbuf_header(const struct subbuf_layout *layout, const void *bytes, struct 
 	const uint8_t *p = bytes;
 	uint64_t timestamp = get_u64(p, layout->big_endian);
 	uint64_t commit = get_long(layout, p + 8);
-	uint64_t length = commit & ~MISSED_MASK;
+	uint64_t length;
 	uint32_t room = layout->size - layout->data_offset;
 	bool missed = commit & MISSED_EVENTS, stored = missed && (commit & MISSED_STORED);
 
 	if (timestamp == 0 && commit == 0)
 		return SUBBUF_E_EMPTY;
+	/* the kernel adds bit 31 as a negative int, which fills the upper half of a 64-bit commit
+	 */
+	if (missed && commit >> 32 == UINT32_MAX)
+		commit = (uint32_t)commit;
+	length = commit & ~MISSED_MASK;
 	if (length > room || (stored && length + layout->commit_size > room))
 		return bad(ret_fault, SUBBUF_COMMIT_TOO_LONG, 8, length);
 	if (timestamp == 0)
