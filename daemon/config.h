@@ -17,17 +17,17 @@ enum session_mode {
 };
 
 struct snapshot_config {
-	uint64_t last_usec;   /* 0: everything there is */
+	uint64_t last_usec; /* 0: everything there is */
 	uint64_t post_usec;
-	bool on_signal;       /* default yes */
-	char **on_pressure;   /* "memory some 150ms 1s" */
-	char **on_event;      /* "oom:mark_victim if …" */
+	bool on_signal;	    /* default yes */
+	char **on_pressure; /* "memory some 150ms 1s" */
+	char **on_event;    /* "oom:mark_victim if …" */
 	char **on_unit_failed;
-	unsigned burst;       /* default 5 per interval_usec */
+	unsigned burst;		/* default 5 per interval_usec */
 	uint64_t interval_usec; /* default 1 min */
-	char *method;         /* auto | mapped | swap | drain */
-	uint64_t memory;      /* default 64 MiB */
-	uint64_t max_use;     /* STORAGE_DEFAULT as for segments */
+	char *method;		/* auto | mapped | swap | drain */
+	uint64_t memory;	/* default 64 MiB */
+	uint64_t max_use;	/* STORAGE_DEFAULT as for segments */
 	uint64_t max_files;
 	uint64_t max_retention_usec;
 	bool coresight;
@@ -35,37 +35,39 @@ struct snapshot_config {
 
 struct session_config {
 	char *name;
-	char *path;        /* the file it came from */
+	char *path;	   /* the file it came from */
 	char *description; /* or NULL */
 	enum session_mode mode;
-	bool enabled;      /* default yes */
+	bool enabled; /* default yes */
 	struct trace_config trace;
 	struct storage_config storage;
 	struct snapshot_config snapshot;
 	/*
-	 * All of the above in one canonical text: two configs with the same trace_text want the same
-	 * kernel instance, two with the same text are the same session.
+	 * All of the above in one canonical text: two configs with the same trace_text want the
+	 * same kernel instance, two with the same text are the same session.
 	 */
 	char *trace_text;
 	char *text;
 };
 
 struct daemon_config {
-	unsigned workers;      /* threads a session; 0: chosen from the number of CPUs */
-	int log_level;         /* LOG_ERR … LOG_DEBUG */
-	char *admin_group;     /* or NULL */
-	char *instance_prefix; /* default "flyrec." */
+	unsigned workers;		  /* threads a session; 0: chosen from the number of CPUs */
+	int log_level;			  /* LOG_ERR … LOG_DEBUG */
+	char *admin_group;		  /* or NULL */
+	char *instance_prefix;		  /* default "flyrec." */
 	struct session_config **sessions; /* sorted by name */
 	size_t n_sessions;
 };
 
 /* Called for every complaint; @line 0: about the whole file. */
-typedef void (*config_complain_t)(const char *file, unsigned line, const char *text, void *userdata);
+typedef void (*config_complain_t)(const char *file, unsigned line, const char *text,
+				  void *userdata);
 
 /**
  * config_load() - read and validate everything below @config_dir
  * @config_dir: e.g. /etc/flyrec
- * @vendor_dir: e.g. /usr/lib/flyrec; its sessions.d files are overridden by same-named ones; may lack
+ * @vendor_dir: e.g. /usr/lib/flyrec; its sessions.d files are overridden by same-named ones; may
+ * lack
  * @complain: called for each fault with file and line, also for unknown keys and sections
  * @ret: the configuration
  * @ret_n_faults: complaints made; unknown keys and sections count too. A session with a real fault

@@ -16,20 +16,21 @@ struct instance;
 
 /* What per_cpu/cpuN/stats says; events unless said otherwise */
 struct cpu_stats {
-	uint64_t entries;        /* in the ring buffer now */
-	uint64_t overrun;        /* overwritten before anyone read them */
+	uint64_t entries; /* in the ring buffer now */
+	uint64_t overrun; /* overwritten before anyone read them */
 	uint64_t commit_overrun;
-	uint64_t bytes;          /* in the ring buffer now */
+	uint64_t bytes;		 /* in the ring buffer now */
 	uint64_t dropped_events; /* with overwrite off */
-	uint64_t read_events;    /* taken out by readers */
-	uint64_t oldest_usec;    /* in the instance's clock; 0 where the clock counts no time */
+	uint64_t read_events;	 /* taken out by readers */
+	uint64_t oldest_usec;	 /* in the instance's clock; 0 where the clock counts no time */
 	uint64_t now_usec;
 };
 
 enum instance_health {
-	INSTANCE_OK,       /* as configured */
-	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again */
-	INSTANCE_GONE,     /* removed (or removed and made anew by someone else) */
+	INSTANCE_OK,	   /* as configured */
+	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again
+			    */
+	INSTANCE_GONE,	   /* removed (or removed and made anew by someone else) */
 };
 
 /**
@@ -102,9 +103,9 @@ int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stat
  */
 int instance_systems(struct instance *instance, char ***ret, struct fault *why);
 
-int instance_dir_fd(const struct instance *instance);          /* O_PATH-like, for openat() */
+int instance_dir_fd(const struct instance *instance); /* O_PATH-like, for openat() */
 const char *instance_name(const struct instance *instance);
-unsigned instance_n_cpus(const struct instance *instance);     /* possible CPUs: per_cpu/cpu0 … n-1 */
+unsigned instance_n_cpus(const struct instance *instance); /* possible CPUs: per_cpu/cpu0 … n-1 */
 unsigned instance_subbuf_size(const struct instance *instance); /* bytes, from events/header_page */
 
 DEFINE_CLEANUP(struct instance *, instance_free)
