@@ -15,14 +15,14 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-#define KIB 1024ULL
-#define MIB (1024ULL * KIB)
-#define GIB (1024ULL * MIB)
-#define TIB (1024ULL * GIB)
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
+#define GIB (1024 * MIB)
+#define TIB (1024 * GIB)
 
-#define USEC_PER_SEC 1000000ULL
-#define NSEC_PER_SEC 1000000000ULL
-#define NSEC_PER_USEC 1000ULL
+#define USEC_PER_SEC UINT64_C(1000000)
+#define NSEC_PER_SEC UINT64_C(1000000000)
+#define NSEC_PER_USEC UINT64_C(1000)
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))

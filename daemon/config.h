@@ -23,13 +23,13 @@ struct snapshot_config {
 	char **on_pressure;   /* "memory some 150ms 1s" */
 	char **on_event;      /* "oom:mark_victim if …" */
 	char **on_unit_failed;
-	unsigned burst;       /* default 5 per interval_usec */
+	unsigned burst;       /* default 5 per interval_usec; 0: no limit */
 	uint64_t interval_usec; /* default 1 min */
 	char *method;         /* auto | mapped | swap | drain */
 	uint64_t memory;      /* default 64 MiB */
 	uint64_t max_use;     /* STORAGE_DEFAULT as for segments */
-	uint64_t max_files;
-	uint64_t max_retention_usec;
+	uint64_t max_files;   /* 0: no limit; default 100 */
+	uint64_t max_retention_usec; /* 0: no limit (default) */
 	bool coresight;
 };
 
@@ -59,24 +59,34 @@ struct daemon_config {
 	size_t n_sessions;
 };
 
-/* Called for every complaint; @line 0: about the whole file. */
-typedef void (*config_complain_t)(const char *file, unsigned line, const char *text, void *userdata);
+enum config_severity {
+	CONFIG_WARNING, /* an unknown key or section: what it says is ignored */
+	CONFIG_ERROR,   /* a session with one is left out; a key of flyrecd.conf keeps its default */
+};
+
+/* Called for every complaint; @line 0: the file as such, it cannot be read. */
+typedef void (*config_complain_t)(enum config_severity severity, const char *file, unsigned line,
+				  const char *text, void *userdata);
 
 /**
  * config_load() - read and validate everything below @config_dir
  * @config_dir: e.g. /etc/flyrec
- * @vendor_dir: e.g. /usr/lib/flyrec; its sessions.d files are overridden by same-named ones; may lack
+ * @vendor_dir: e.g. /usr/lib/flyrec; its files are overridden by same-named ones; NULL or may lack
  * @complain: called for each fault with file and line, also for unknown keys and sections
  * @ret: the configuration
- * @ret_n_faults: complaints made; unknown keys and sections count too. A session with a real fault
- *                (not just an unknown key) is left out of @ret, the others are in it.
+ * @ret_n_faults: complaints made, of both severities; may be NULL. A session with an error is left
+ *                out of @ret, the others are in it.
+ * A symlink to /dev/null masks a vendor's file of the same name, as in systemd. A missing
+ * @config_dir is a warning: there are the vendor's sessions and the defaults.
  * Nothing is touched: no tracefs, no state directory.
- * Return: 0, or negative errno when nothing at all could be read.
+ * Return: 0, or negative errno when nothing at all could be read (a complaint says why).
  */
 int config_load(const char *config_dir, const char *vendor_dir, config_complain_t complain,
 		void *userdata, struct daemon_config **ret, unsigned *ret_n_faults);
 
-/* NULL is fine */
+/**
+ * config_free() - forget a configuration and its sessions; NULL is fine
+ */
 void config_free(struct daemon_config *config);
 
 /**
@@ -88,4 +98,11 @@ const struct session_config *config_find(const struct daemon_config *config, con
  * session_config_copy() - a deep copy, so that a session outlives a reload
  */
 int session_config_copy(const struct session_config *config, struct session_config **ret);
+
+/**
+ * session_config_free() - NULL is fine
+ */
 void session_config_free(struct session_config *config);
+
+DEFINE_CLEANUP(struct daemon_config *, config_free)
+DEFINE_CLEANUP(struct session_config *, session_config_free)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "basic/strv.h"
+
+void strv_free(char **list)
+{
+	STRV_FOREACH (s, list)
+		free(*s);
+	free(list);
+}
+
+size_t strv_length(char *const *list)
+{
+	size_t n = 0;
+
+	STRV_FOREACH (s, list)
+		n++;
+	return n;
+}
+
+bool strv_contains(char *const *list, const char *text)
+{
+	STRV_FOREACH (s, list)
+		if (strcmp(*s, text) == 0)
+			return true;
+	return false;
+}
+
+int strv_append(char ***list, const char *text)
+{
+	size_t n = strv_length(*list);
+	char **more, *copy;
+
+	copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	more = reallocarray(*list, n + 2, sizeof(*more));
+	if (!more) {
+		free(copy);
+		return -ENOMEM;
+	}
+	more[n] = copy;
+	more[n + 1] = NULL;
+	*list = more;
+	return 0;
+}
+
+void strv_remove(char **list, const char *text)
+{
+	char **to = list;
+
+	if (!list)
+		return;
+	for (char **from = list; *from; from++)
+		if (strcmp(*from, text) == 0)
+			free(*from);
+		else
+			*to++ = *from;
+	*to = NULL;
+}
+
+int strv_copy(char *const *list, char ***ret)
+{
+	_cleanup_(strv_freep) char **copy = NULL;
+	int r;
+
+	STRV_FOREACH (s, list) {
+		r = strv_append(&copy, *s);
+		if (r < 0)
+			return r;
+	}
+	*ret = TAKE_PTR(copy);
+	return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * NULL-terminated arrays of malloc'ed strings; NULL is the empty one. Any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "basic/macro.h"
+
+#define STRV_FOREACH(s, list) for (char *const *s = (list); s && *s; s++)
+
+/* NULL is fine */
+void strv_free(char **list);
+
+size_t strv_length(char *const *list);
+
+bool strv_contains(char *const *list, const char *text);
+
+/**
+ * strv_append() - add a copy of @text at the end of *@list
+ * Return: 0 or -ENOMEM, with *@list as it was.
+ */
+int strv_append(char ***list, const char *text);
+
+/**
+ * strv_remove() - take every string equal to @text out
+ */
+void strv_remove(char **list, const char *text);
+
+/**
+ * strv_copy() - a deep copy; *@ret is NULL for an empty list
+ * Return: 0 or -ENOMEM.
+ */
+int strv_copy(char *const *list, char ***ret);
+
+DEFINE_CLEANUP(char **, strv_free)

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What flyrecctl's verbs share: the global options and the exit statuses scripts depend on.
+ * Main thread only; plain values.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum ctl_status {
+	CTL_DONE = 0,
+	CTL_FAILED = 1, /* refused or failed; one line on stderr says why */
+	CTL_USAGE = 2,
+};
+
+struct ctl {
+	bool json;
+	bool no_pager;
+	const char *runtime_dir;
+	const char *host; /* NULL: here */
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/verify-cpustat.h"
+#include "formats/trace-dat.h"
+
+#define MAX_CPUSTAT MIB
+
+/* The number behind a line's key: "\nKEY: N\n" */
+static bool find_number(const char *text, const char *key, uint64_t *ret)
+{
+	size_t length = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (strncmp(p, key, length) == 0 && sscanf(p + length, ": %" SCNu64, ret) == 1)
+			return true;
+	}
+	return false;
+}
+
+static void compare(struct verify_report *report, uint64_t offset, unsigned cpu, const char *text,
+		    const char *key, uint64_t found)
+{
+	uint64_t said;
+
+	if (find_number(text, key, &said) && said != found)
+		verify_report_fault(report, offset,
+				    "cpu %u: CPUSTAT says \"%s: %" PRIu64
+				    "\", the data has %" PRIu64,
+				    cpu, key, said, found);
+}
+
+static const struct verify_cpu *find_cpu(const struct verify_report *report, uint64_t cpu)
+{
+	for (size_t i = 0; i < report->n_cpus; i++)
+		if (report->cpus[i].cpu == cpu && report->cpus[i].buffer[0] == '\0')
+			return &report->cpus[i];
+	return NULL;
+}
+
+static void check_text(const struct trace_dat *dat, struct verify_report *report, uint64_t offset,
+		       const char *text)
+{
+	const struct verify_cpu *cpu;
+	uint64_t number;
+
+	if (!strstr(text, "\nflyrec final: yes\n"))
+		return;
+	if (!find_number(text, "CPU", &number)) {
+		verify_report_fault(report, offset, "CPUSTAT does not say of which CPU");
+		return;
+	}
+	cpu = find_cpu(report, number);
+	if (!cpu) {
+		verify_report_fault(report, offset,
+				    "CPUSTAT of cpu %" PRIu64 ", which the file lacks", number);
+		return;
+	}
+	compare(report, offset, cpu->cpu, text, "flyrec subbufs", cpu->subbufs);
+	compare(report, offset, cpu->cpu, text, "flyrec bytes", cpu->subbufs * dat->page_size);
+	compare(report, offset, cpu->cpu, text, "flyrec lost events", cpu->lost_events);
+}
+
+int verify_cpustat(const struct trace_dat *dat, struct verify_report *report)
+{
+	for (size_t i = 0; i < dat->n_options; i++) {
+		const struct trace_dat_option_place *option = &dat->options[i];
+		_cleanup_free_ char *text = NULL;
+		struct fault why;
+		int r;
+
+		if (option->id != TRACE_DAT_OPTION_CPUSTAT)
+			continue;
+		r = trace_dat_load(dat, &option->data, MAX_CPUSTAT, &text, &why);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0)
+			verify_report_line(report, why.text);
+		else
+			check_text(dat, report, option->data.offset, text);
+	}
+	return 0;
+}

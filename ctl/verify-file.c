@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "ctl/verify-cpustat.h"
+#include "ctl/verify-file.h"
+#include "ctl/verify-formats.h"
+
+/* Small enough to stay in the CPU's cache between the read and the walk, which is worth a third */
+#define CHUNK (256 * KIB)
+
+/* A part of the file that nothing else may share */
+struct claim {
+	uint64_t offset, size;
+	uint64_t entry; /* what said so */
+	const struct trace_dat_buffer *buffer;
+	int cpu; /* -1: a CPU table */
+};
+
+struct scan {
+	const struct trace_dat *dat;
+	struct verify_report *report;
+	uint32_t *least; /* what was said about an id once is not said again */
+	uint8_t *chunk;
+	size_t chunk_size;
+
+	/* the CPU being read */
+	struct verify_cpu *cpu;
+	char name[300]; /* "cpu N" or "buffer NAME cpu N" */
+	uint64_t last_ts;
+	uint64_t unwritten_from; /* where a run of zero sub-buffers began */
+	uint64_t unwritten;	 /* length of the run */
+};
+
+static void name_cpu(const char *buffer, unsigned cpu, char *ret, size_t size)
+{
+	if (buffer[0])
+		(void)snprintf(ret, size, "buffer %.255s cpu %u", buffer, cpu);
+	else
+		(void)snprintf(ret, size, "cpu %u", cpu);
+}
+
+static void check_empty(struct scan *s, const uint8_t *bytes, uint64_t offset)
+{
+	/* the first byte is zero: are all the same? */
+	if (memcmp(bytes, bytes + 1, s->dat->layout.size - 1) != 0)
+		verify_report_fault(s->report, offset,
+				    "%s: the header of a sub-buffer is zero, its data is not",
+				    s->name);
+	else if (s->unwritten++ == 0)
+		s->unwritten_from = offset;
+}
+
+/*
+ * An event of an unknown or too small kind does not keep us from reading on: say it, for the first
+ * of its id in the file, and look again without it.
+ */
+static int check_events(struct scan *s, const uint8_t *bytes, uint64_t offset,
+			struct subbuf_info *ret)
+{
+	struct subbuf_fault fault;
+	char text[160];
+	int r;
+
+	while ((r = subbuf_check(&s->dat->layout, bytes, s->least, ret, &fault)) < 0) {
+		bool id = fault.reason == SUBBUF_EVENT_UNKNOWN ||
+			  fault.reason == SUBBUF_EVENT_SMALLER_THAN_FORMAT;
+
+		verify_report_fault(s->report, offset + fault.offset, "%s: %s%s", s->name,
+				    subbuf_fault_text(&fault, text, sizeof(text)),
+				    id ? " (the first such event)" : "");
+		if (!id)
+			break;
+		s->least[fault.value] = 0;
+	}
+	return r;
+}
+
+static void check_one(struct scan *s, const uint8_t *bytes, uint64_t offset)
+{
+	struct subbuf_info info;
+	int r;
+
+	r = check_events(s, bytes, offset, &info);
+	if (r == SUBBUF_E_EMPTY) {
+		check_empty(s, bytes, offset);
+		return;
+	}
+	if (s->unwritten) {
+		verify_report_fault(s->report, s->unwritten_from,
+				    "%s: %" PRIu64 " sub-buffers before others were never written",
+				    s->name, s->unwritten);
+		s->unwritten = 0;
+	}
+	s->cpu->subbufs++;
+	if (r < 0)
+		return;
+	if (info.header.timestamp < s->last_ts)
+		verify_report_fault(s->report, offset,
+				    "%s: time runs backwards: sub-buffer of %" PRIu64
+				    " after an event of %" PRIu64,
+				    s->name, info.header.timestamp, s->last_ts);
+	s->last_ts = info.last_ts;
+	s->cpu->events += info.events;
+	if (info.header.missed_stored)
+		s->cpu->lost_events += info.header.missed_events;
+	else if (info.header.missed)
+		s->cpu->lost_unknown++;
+}
+
+/*
+ * The next stretch that is not a hole, in whole sub-buffers counted from @base. File systems that
+ * know no holes say that all is data.
+ */
+static void find_data(int fd, uint64_t base, uint64_t pos, uint64_t end, uint32_t size,
+		      uint64_t *ret_from, uint64_t *ret_to)
+{
+	off_t from, to;
+
+	*ret_to = end;
+	from = lseek(fd, (off_t)pos, SEEK_DATA);
+	if (from < 0) {
+		*ret_from = errno == ENXIO ? end : pos;
+		return;
+	}
+	*ret_from = MIN(base + round_down((uint64_t)from - base, size), end);
+	to = lseek(fd, from, SEEK_HOLE);
+	if (to > from)
+		*ret_to = MIN(base + round_up((uint64_t)to - base, size), end);
+}
+
+static int read_chunk(struct scan *s, uint64_t pos, size_t n)
+{
+	int r;
+
+	r = io_pread_all(s->dat->fd, s->chunk, n, pos);
+	if (r == -ENODATA)
+		verify_report_fault(s->report, pos, "%s: the file became shorter while it was read",
+				    s->name);
+	else if (r < 0)
+		verify_report_fault(s->report, pos, "%s: cannot read: %s", s->name, strerror(-r));
+	return r;
+}
+
+static void scan_region(struct scan *s, const struct trace_dat_region *region)
+{
+	uint64_t pos = region->offset, end = region->offset + region->size, from, to = pos;
+	uint32_t size = s->dat->layout.size;
+
+	while (pos < end) {
+		size_t n;
+
+		if (pos >= to) {
+			find_data(s->dat->fd, region->offset, pos, end, size, &from, &to);
+			if (from > pos) {
+				if (s->unwritten == 0)
+					s->unwritten_from = pos;
+				s->unwritten += (from - pos) / size;
+				pos = from;
+				continue;
+			}
+		}
+		n = MIN(to - pos, s->chunk_size);
+		if (read_chunk(s, pos, n) < 0)
+			return;
+		for (size_t i = 0; i < n; i += size)
+			check_one(s, s->chunk + i, pos + i);
+		pos += n;
+	}
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	return x->entry < y->entry ? -1 : x->entry > y->entry;
+}
+
+static void report_overlap(struct verify_report *report, const struct claim *a,
+			   const struct claim *b)
+{
+	char name_a[300] = "a CPU table", name_b[300] = "a CPU table";
+
+	if (a->cpu >= 0)
+		name_cpu(a->buffer->name, (unsigned)a->cpu, name_a, sizeof(name_a));
+	if (b->cpu >= 0)
+		name_cpu(b->buffer->name, (unsigned)b->cpu, name_b, sizeof(name_b));
+	verify_report_fault(report, b->entry,
+			    "%s: the region at 0x%" PRIx64 " overlaps that of %s at 0x%" PRIx64,
+			    name_b, b->offset, name_a, a->offset);
+}
+
+/* What is wrong with the regions' places; @sound says which can be read */
+static int check_regions(const struct trace_dat *dat, struct verify_report *report, bool *sound)
+{
+	_cleanup_free_ struct claim *claims =
+		calloc(dat->n_buffers * (dat->n_cpus + 1UL) + 1, sizeof(*claims));
+	const struct claim *widest = NULL;
+	size_t n = 0;
+
+	if (!claims)
+		return -ENOMEM;
+	for (size_t i = 0; i < dat->n_buffers; i++) {
+		const struct trace_dat_buffer *b = &dat->buffers[i];
+
+		claims[n++] =
+			(struct claim){b->table.offset, b->table.size, b->table.offset, b, -1};
+		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
+			const struct trace_dat_region *r = &b->regions[cpu];
+			struct fault why;
+
+			if (trace_dat_check_region(dat, b, cpu, &why) < 0) {
+				verify_report_line(report, why.text);
+				continue;
+			}
+			sound[i * dat->n_cpus + cpu] = true;
+			if (r->size)
+				claims[n++] =
+					(struct claim){r->offset, r->size, r->entry, b, (int)cpu};
+		}
+	}
+	qsort(claims, n, sizeof(*claims), compare_claims);
+	for (size_t i = 0; i < n; i++) {
+		if (widest && claims[i].offset < widest->offset + widest->size)
+			report_overlap(report, widest, &claims[i]);
+		if (!widest || claims[i].offset + claims[i].size > widest->offset + widest->size)
+			widest = &claims[i];
+	}
+	return 0;
+}
+
+static int scan_buffers(struct scan *s, const bool *sound)
+{
+	const struct trace_dat *dat = s->dat;
+
+	for (size_t i = 0; i < dat->n_buffers; i++) {
+		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
+			s->cpu = &s->report->cpus[s->report->n_cpus];
+			*s->cpu = (struct verify_cpu){.cpu = cpu,
+						      .buffer = strdup(dat->buffers[i].name)};
+			if (!s->cpu->buffer)
+				return -ENOMEM;
+			for (char *c = s->cpu->buffer; *c; c++)
+				if (*c < ' ' || *c > '~')
+					*c = '?';
+			s->report->n_cpus++;
+			name_cpu(s->cpu->buffer, cpu, s->name, sizeof(s->name));
+			s->last_ts = s->unwritten = 0;
+			if (sound[i * dat->n_cpus + cpu])
+				scan_region(s, &dat->buffers[i].regions[cpu]);
+			s->cpu->unwritten = s->unwritten;
+		}
+	}
+	return 0;
+}
+
+int verify_dat(const struct trace_dat *dat, struct verify_report *report)
+{
+	size_t n = dat->n_buffers * dat->n_cpus,
+	       chunk_size = MAX(CHUNK, (uint64_t)dat->layout.size);
+	_cleanup_free_ uint8_t *chunk = malloc(chunk_size);
+	_cleanup_free_ bool *sound = calloc(n + 1, sizeof(*sound));
+	_cleanup_free_ uint32_t *least = NULL;
+	struct scan s = {dat, report, .chunk = chunk, .chunk_size = chunk_size};
+	int r;
+
+	report->version = dat->version;
+	report->cpus = calloc(n + 1, sizeof(*report->cpus));
+	if (!chunk || !sound || !report->cpus)
+		return -ENOMEM;
+	if (dat->header_page_subbuf != dat->page_size)
+		verify_report_fault(
+			report, dat->page_size_offset,
+			"the page size is %u, but header_page describes sub-buffers of %u",
+			dat->page_size, dat->header_page_subbuf);
+	r = verify_formats(dat, report, &least);
+	if (r < 0)
+		return r;
+	s.least = least;
+	r = check_regions(dat, report, sound);
+	if (r < 0)
+		return r;
+	r = scan_buffers(&s, sound);
+	if (r < 0)
+		return r;
+	r = verify_cpustat(dat, report);
+	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
+}

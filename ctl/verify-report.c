@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "ctl/verify-report.h"
+
+int verify_report_init(struct verify_report *report, const char *path)
+{
+	*report = (struct verify_report){.path = strdup(path)};
+	return report->path ? 0 : -ENOMEM;
+}
+
+void verify_report_done(struct verify_report *report)
+{
+	for (size_t i = 0; i < report->n_cpus; i++)
+		free(report->cpus[i].buffer);
+	for (size_t i = 0; i < report->n_errors; i++)
+		free(report->errors[i]);
+	free(report->cpus);
+	free(report->errors);
+	free(report->path);
+	*report = (struct verify_report){};
+}
+
+void verify_report_line(struct verify_report *report, const char *line)
+{
+	char *copy;
+
+	if (report->n_errors >= VERIFY_MAX_ERRORS) {
+		report->more_errors++;
+		return;
+	}
+	if (!report->errors)
+		report->errors = calloc(VERIFY_MAX_ERRORS, sizeof(*report->errors));
+	copy = report->errors ? strdup(line) : NULL;
+	if (!copy) {
+		report->no_memory = true;
+		return;
+	}
+	/* names out of a file may hold anything; a terminal must not see it */
+	for (char *c = copy; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
+	report->errors[report->n_errors++] = copy;
+}
+
+void verify_report_fault(struct verify_report *report, uint64_t offset, const char *format, ...)
+{
+	_cleanup_free_ char *what = NULL, *line = NULL;
+	va_list ap;
+	int n;
+
+	if (report->n_errors >= VERIFY_MAX_ERRORS) {
+		report->more_errors++;
+		return;
+	}
+	va_start(ap, format);
+	n = vasprintf(&what, format, ap);
+	va_end(ap);
+	if (n < 0) {
+		what = NULL;
+		report->no_memory = true;
+		return;
+	}
+	if (asprintf(&line, "%s: offset 0x%" PRIx64 ": %s", report->path, offset, what) < 0) {
+		line = NULL;
+		report->no_memory = true;
+		return;
+	}
+	verify_report_line(report, line);
+}
+
+bool verify_report_ok(const struct verify_report *report)
+{
+	return report->n_errors == 0 && !report->no_memory;
+}
+
+static void print_file(const struct verify_report *report, FILE *out)
+{
+	uint64_t subbufs = 0, events = 0, lost = 0, unknown = 0;
+	uint64_t faults = report->n_errors + report->more_errors;
+
+	for (size_t i = 0; i < report->n_cpus; i++) {
+		subbufs += report->cpus[i].subbufs;
+		events += report->cpus[i].events;
+		lost += report->cpus[i].lost_events;
+		unknown += report->cpus[i].lost_unknown;
+	}
+	(void)fprintf(out, "%s: ", report->path);
+	if (verify_report_ok(report))
+		(void)fprintf(out, "ok");
+	else
+		(void)fprintf(out, "%" PRIu64 " fault%s", faults, faults == 1 ? "" : "s");
+	if (report->version)
+		(void)fprintf(out, ", version %u", report->version);
+	if (report->n_cpus)
+		(void)fprintf(out,
+			      ", %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
+			      subbufs, events, lost);
+	if (unknown)
+		(void)fprintf(out, " and %" PRIu64 " times an unknown number", unknown);
+	(void)fprintf(out, "\n");
+}
+
+static void print_cpu(const struct verify_report *report, const struct verify_cpu *cpu, FILE *out)
+{
+	(void)fprintf(out, "%s: ", report->path);
+	if (cpu->buffer[0])
+		(void)fprintf(out, "buffer %s ", cpu->buffer);
+	(void)fprintf(out, "cpu %u: %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
+		      cpu->cpu, cpu->subbufs, cpu->events, cpu->lost_events);
+	if (cpu->lost_unknown)
+		(void)fprintf(out, " and %" PRIu64 " times an unknown number", cpu->lost_unknown);
+	if (cpu->unwritten)
+		(void)fprintf(out, ", %" PRIu64 " unwritten sub-buffers at the end",
+			      cpu->unwritten);
+	(void)fprintf(out, "\n");
+}
+
+void verify_report_print(const struct verify_report *report, FILE *out)
+{
+	print_file(report, out);
+	for (size_t i = 0; i < report->n_cpus; i++)
+		print_cpu(report, &report->cpus[i], out);
+	for (size_t i = 0; i < report->n_errors; i++)
+		(void)fprintf(out, "%s\n", report->errors[i]);
+	if (report->more_errors)
+		(void)fprintf(out, "%s: and %" PRIu64 " more faults\n", report->path,
+			      report->more_errors);
+}
+
+/* Adds @value, which is consumed in any case */
+static int add(struct json_object *object, const char *key, struct json_object *value)
+{
+	if (value && json_object_object_add(object, key, value) == 0)
+		return 0;
+	json_object_put(value);
+	return -ENOMEM;
+}
+
+static int add_number(struct json_object *object, const char *key, uint64_t value)
+{
+	return add(object, key, json_object_new_uint64(value));
+}
+
+static int append(struct json_object *array, struct json_object *value)
+{
+	if (value && json_object_array_add(array, value) == 0)
+		return 0;
+	json_object_put(value);
+	return -ENOMEM;
+}
+
+static struct json_object *cpu_json(const struct verify_cpu *cpu)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o || (cpu->buffer[0] && add(o, "buffer", json_object_new_string(cpu->buffer)) < 0) ||
+	    add_number(o, "cpu", cpu->cpu) < 0 || add_number(o, "subbufs", cpu->subbufs) < 0 ||
+	    add_number(o, "events", cpu->events) < 0 ||
+	    add_number(o, "lost_events", cpu->lost_events) < 0 ||
+	    (cpu->lost_unknown && add_number(o, "lost_unknown", cpu->lost_unknown) < 0) ||
+	    (cpu->unwritten && add_number(o, "unwritten", cpu->unwritten) < 0)) {
+		json_object_put(o);
+		return NULL;
+	}
+	return o;
+}
+
+struct json_object *verify_report_json(const struct verify_report *report)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *errors = json_object_new_array(), *cpus = json_object_new_array();
+	int r = o && errors && cpus ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r == 0 && i < report->n_errors; i++)
+		r = append(errors, json_object_new_string(report->errors[i]));
+	if (r == 0 && report->more_errors) {
+		char more[64];
+
+		(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults",
+			       report->more_errors);
+		r = append(errors, json_object_new_string(more));
+	}
+	for (size_t i = 0; r == 0 && i < report->n_cpus; i++)
+		r = append(cpus, cpu_json(&report->cpus[i]));
+	if (r == 0)
+		r = add(o, "path", json_object_new_string(report->path));
+	if (r == 0)
+		r = add(o, "ok", json_object_new_boolean(verify_report_ok(report)));
+	if (r == 0)
+		r = add_number(o, "version", report->version);
+	if (r == 0)
+		r = add(o, "errors", json_object_get(errors));
+	if (r == 0)
+		r = add(o, "cpus", json_object_get(cpus));
+	json_object_put(errors);
+	json_object_put(cpus);
+	if (r < 0) {
+		json_object_put(o);
+		return NULL;
+	}
+	return o;
+}

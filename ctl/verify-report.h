@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What verify found in one file, and how it is shown. Owner: the verb; main thread.
+ */
+#pragma once
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "basic/macro.h"
+
+#define VERIFY_MAX_ERRORS 1000U /* kept of one file; more are only counted */
+
+struct verify_cpu {
+	char *buffer; /* "" the file's own; else the name of a BUFFER option */
+	unsigned cpu;
+	uint64_t subbufs;   /* those that hold something */
+	uint64_t unwritten; /* all zero, at the end of the region: readers see nothing there */
+	uint64_t events;
+	uint64_t lost_events;  /* sum of the numbers the kernel stored */
+	uint64_t lost_unknown; /* times the kernel said "some" without a number */
+};
+
+struct verify_report {
+	char *path;
+	unsigned version; /* 0: not even that could be read */
+	struct verify_cpu *cpus;
+	size_t n_cpus;
+	char **errors; /* one line each: "PATH: offset 0x…: what" */
+	size_t n_errors;
+	uint64_t more_errors; /* beyond VERIFY_MAX_ERRORS */
+	bool no_memory;	      /* an error could not be kept */
+};
+
+/**
+ * verify_report_init() - nothing found yet
+ */
+int verify_report_init(struct verify_report *report, const char *path);
+void verify_report_done(struct verify_report *report);
+
+/**
+ * verify_report_line() - a whole fault line, e.g. a struct fault's text
+ */
+void verify_report_line(struct verify_report *report, const char *line);
+
+/**
+ * verify_report_fault() - "PATH: offset 0x…: " and the rest from @format
+ */
+void verify_report_fault(struct verify_report *report, uint64_t offset, const char *format, ...)
+	_printf_(3, 4);
+
+bool verify_report_ok(const struct verify_report *report);
+
+/**
+ * verify_report_print() - for people: a line for the file, one a CPU, one a fault
+ */
+void verify_report_print(const struct verify_report *report, FILE *out);
+
+/**
+ * verify_report_json() - {"path","ok","version","errors":[…],"cpus":[{"cpu","subbufs","events",
+ * "lost_events"}]}; a CPU also has "buffer", "lost_unknown", "unwritten" when there is any
+ * Return: a new object, NULL without memory.
+ */
+struct json_object *verify_report_json(const struct verify_report *report);

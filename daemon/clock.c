@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/clock.h"
+
+/* Clocks that clock_gettime(2) has too; Documentation/trace/ftrace.rst, "trace_clock" */
+static const struct {
+	const char *name;
+	clockid_t id;
+} readable[] = {
+	{ "mono", CLOCK_MONOTONIC },
+	{ "mono_raw", CLOCK_MONOTONIC_RAW },
+	{ "boot", CLOCK_BOOTTIME },
+	{ "tai", CLOCK_TAI },
+};
+
+bool clock_counts_time(const char *clock)
+{
+	return strcmp(clock, "counter") != 0 && strcmp(clock, "x86-tsc") != 0;
+}
+
+static int64_t now_nsec(clockid_t id)
+{
+	struct timespec t = {};
+
+	(void)clock_gettime(id, &t);
+	return (int64_t)t.tv_sec * (int64_t)NSEC_PER_SEC + t.tv_nsec;
+}
+
+int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret)
+{
+	struct cpu_stats stats;
+	int64_t before;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(readable); i++)
+		if (strcmp(clock, readable[i].name) == 0) {
+			before = now_nsec(readable[i].id);
+			*ret = (now_nsec(CLOCK_REALTIME) - before) / (int64_t)NSEC_PER_USEC;
+			return 0;
+		}
+	if (!clock_counts_time(clock))
+		return -EOPNOTSUPP;
+	before = now_nsec(CLOCK_REALTIME);
+	r = instance_read_stats(instance, 0, &stats);
+	if (r < 0)
+		return r;
+	*ret = (before + now_nsec(CLOCK_REALTIME)) / 2 / (int64_t)NSEC_PER_USEC -
+	       (int64_t)stats.now_usec;
+	return 0;
+}

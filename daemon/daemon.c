@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-id128.h>
+#include <tracefs/tracefs.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "daemon/session.h"
+#include "recorder/instance.h"
+#include "recorder/saved-cmdlines.h"
+
+#define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
+#define CMDLINES_FILE ".saved_cmdlines_size"
+#define CMDLINES_SIZE 32768 /* the most the kernel takes: PID_MAX_DEFAULT */
+
+static struct session *find_session(struct daemon *d, const char *name)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (strcmp(session_name(d->sessions[i]), name) == 0)
+			return d->sessions[i];
+	return NULL;
+}
+
+static int add_session(struct daemon *d, const char *name, struct session **ret)
+{
+	struct session **more = reallocarray(d->sessions, d->n_sessions + 1, sizeof(*more));
+	int r;
+
+	if (!more)
+		return -ENOMEM;
+	d->sessions = more;
+	r = session_new(d, name, &more[d->n_sessions]);
+	if (r < 0)
+		return r;
+	*ret = more[d->n_sessions++];
+	return 0;
+}
+
+static void configure_session(struct daemon *d, const char *name, const struct session_config *config)
+{
+	struct session *s = find_session(d, name);
+	int r = 0;
+
+	if (!s)
+		r = add_session(d, name, &s);
+	if (r >= 0)
+		r = session_configure(s, config);
+	if (r < 0)
+		(void)log_full(LOG_ERR, name, MESSAGE_SESSION_FAILED, r, "cannot start: %m");
+}
+
+static bool is_wanted(const struct daemon *d, const char *name)
+{
+	const struct session_config *config = config_find(d->config, name);
+
+	return config && config->enabled;
+}
+
+/* Sessions that an earlier process left in the kernel, and nobody wants any more */
+static void take_up_orphans(struct daemon *d)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(d->state_fd, ".", &entries, NULL, alphasort);
+
+	for (int i = 0; i < n; i++) {
+		const char *name = entries[i]->d_name;
+		char path[300];
+
+		(void)snprintf(path, sizeof(path), "%s/state", name);
+		if (name[0] != '.' && !is_wanted(d, name) && !find_session(d, name) &&
+		    faccessat(d->state_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+			configure_session(d, name, NULL);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+static void apply_config(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (!is_wanted(d, session_name(d->sessions[i])))
+			session_stop(d->sessions[i], false);
+	for (size_t i = 0; i < d->config->n_sessions; i++)
+		if (d->config->sessions[i]->enabled)
+			configure_session(d, d->config->sessions[i]->name, d->config->sessions[i]);
+	take_up_orphans(d);
+}
+
+static void on_complaint(enum config_severity severity, const char *file, unsigned line,
+			 const char *text, void *userdata)
+{
+	bool *bad = userdata;
+
+	*bad |= severity == CONFIG_ERROR;
+	if (line > 0)
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL, MESSAGE_CONFIG,
+			       0, "%s:%u: %s", file, line, text);
+	else
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL, MESSAGE_CONFIG,
+			       0, "%s: %s", file, text);
+}
+
+void daemon_show_status(struct daemon *d)
+{
+	unsigned recording = 0, failed = 0;
+	uint64_t bytes = 0, now = 0;
+	double rate = 0;
+
+	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		recording += session_state(d->sessions[i]) == SESSION_RECORDING;
+		failed += session_state(d->sessions[i]) == SESSION_FAILED;
+		bytes += session_total_bytes(d->sessions[i]);
+	}
+	if (now < d->status_usec + USEC_PER_SEC && d->status_usec > 0)
+		return;
+	if (bytes > d->status_bytes && d->status_usec > 0)
+		rate = (double)(bytes - d->status_bytes) / ((double)(now - d->status_usec) / 1e6);
+	d->status_bytes = bytes;
+	d->status_usec = now;
+	(void)sd_notifyf(0, "STATUS=%u recording, %u failed; %.1f KiB/s", recording, failed,
+			 rate / 1024);
+}
+
+/* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
+static void check_settled(struct daemon *d)
+{
+	bool stopping = d->phase == DAEMON_STOPPING || d->phase == DAEMON_HANDING_OVER;
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		struct session *s = d->sessions[i];
+
+		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+			return;
+	}
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		if (session_settled(d->sessions[i]) &&
+		    !is_wanted(d, session_name(d->sessions[i])))
+			session_free(d->sessions[i]);
+		else
+			d->sessions[n++] = d->sessions[i];
+	}
+	d->n_sessions = n;
+	if (stopping) {
+		(void)sd_event_exit(d->event, 0);
+		return;
+	}
+	if (d->phase != DAEMON_RUNNING) {
+		fdstore_drop_rest(d->fdstore);
+		d->phase = DAEMON_RUNNING;
+		(void)sd_notify(0, "READY=1");
+		d->status_usec = 0;
+		daemon_show_status(d);
+	}
+}
+
+static int on_settled(sd_event_source *source, void *userdata)
+{
+	check_settled(userdata);
+	return 0;
+}
+
+void daemon_session_settled(struct daemon *d, struct session *session)
+{
+	/* Later: we may be in the middle of looking at the sessions */
+	if (sd_event_add_defer(d->event, NULL, on_settled, d) < 0)
+		check_settled(d);
+}
+
+static void end(struct daemon *d, enum daemon_phase phase)
+{
+	if (d->phase == DAEMON_STOPPING || d->phase == DAEMON_HANDING_OVER)
+		return;
+	d->phase = phase;
+	(void)sd_notifyf(0, "STOPPING=1\nSTATUS=%s",
+			 phase == DAEMON_STOPPING ? "finishing segments" : "handing over");
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_stop(d->sessions[i], phase == DAEMON_HANDING_OVER);
+	daemon_session_settled(d, NULL);
+}
+
+static int load(struct daemon *d, struct daemon_config **ret, bool *ret_bad)
+{
+	*ret_bad = false;
+	return config_load(d->options.config_dir, VENDOR_DIR, on_complaint, ret_bad, ret, NULL);
+}
+
+static void reload(struct daemon *d)
+{
+	_cleanup_(config_freep) struct daemon_config *config = NULL;
+	uint64_t now = 0;
+	bool bad;
+
+	if (d->phase != DAEMON_RUNNING) {
+		log_warning("SIGHUP while %s, ignoring",
+			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+		return;
+	}
+	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
+	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
+	d->phase = DAEMON_RELOADING;
+	if (load(d, &config, &bad) < 0 || bad) {
+		(void)log_full(LOG_ERR, NULL, MESSAGE_CONFIG, 0,
+			       "the configuration has errors: going on with the old one");
+	} else {
+		if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
+			log_warning("InstancePrefix= takes effect at the next start of each session");
+		config_free(d->config);
+		d->config = TAKE_PTR(config);
+		log_set_level(d->config->log_level);
+		apply_config(d);
+		log_info("configuration reloaded");
+	}
+	daemon_session_settled(d, NULL);
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+{
+	struct daemon *d = userdata;
+	int signal = (int)si->ssi_signo;
+
+	if (signal == SIGTERM || signal == SIGINT)
+		end(d, DAEMON_STOPPING);
+	else if (signal == SIGRTMIN + 1)
+		end(d, DAEMON_HANDING_OVER);
+	else if (signal == SIGHUP)
+		reload(d);
+	else if (signal == SIGUSR1)
+		log_notice("SIGUSR1: snapshots are not supported by this build");
+	else if (signal == SIGUSR2)
+		for (size_t i = 0; i < d->n_sessions; i++)
+			session_rotate(d->sessions[i]);
+	return 0;
+}
+
+static int watch_signals(struct daemon *d)
+{
+	const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGRTMIN + 1 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
+		sd_event_source *source;
+		int r = sd_event_add_signal(d->event, &source, signals[i], on_signal, d);
+
+		if (r >= 0)
+			r = sd_event_source_set_priority(source, PRIORITY_SIGNAL);
+		if (r >= 0)
+			r = sd_event_source_set_floating(source, true);
+		if (r < 0)
+			return r;
+		(void)sd_event_source_unref(source);
+	}
+	return 0;
+}
+
+/* Files belong to group flyrec where there is one */
+static void join_group(void)
+{
+	struct group *group = getgrnam("flyrec");
+
+	if (group && geteuid() == 0 && setegid(group->gr_gid) < 0)
+		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
+}
+
+static int open_state_dir(struct daemon *d)
+{
+	const char *dir = d->options.state_dir;
+	int fd;
+
+	(void)umask(0027);
+	join_group();
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		return log_error_errno(-errno, "cannot make state directory %s: %m", dir);
+	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->state_fd < 0)
+		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
+	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);
+	/* Held until the process ends, whatever way it does */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ?
+			       log_error_errno(-EBUSY, "another flyrecd uses state directory %s", dir) :
+			       log_error_errno(-errno, "cannot lock state directory %s: %m", dir);
+	return 0;
+}
+
+/* More task names than the kernel keeps by itself; the old size is kept over a kill */
+static void raise_cmdlines(struct daemon *d)
+{
+	_cleanup_free_ char *text = NULL;
+	char line[64], boot_id[33];
+	struct fault why = {};
+	unsigned old = 0;
+
+	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
+		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
+	if (d->cmdlines_old == 0 &&
+	    io_read_file_at(d->state_fd, CMDLINES_FILE, &text, NULL) >= 0 &&
+	    sscanf(text, "%32s %u", boot_id, &old) == 2 && strcmp(boot_id, d->boot_id_text) == 0)
+		d->cmdlines_old = old;
+	if (d->cmdlines_old == 0)
+		return;
+	(void)snprintf(line, sizeof(line), "%s %u\n", d->boot_id_text, d->cmdlines_old);
+	(void)io_write_file_at(d->state_fd, CMDLINES_FILE, line, strlen(line), 0640);
+}
+
+static void restore_cmdlines(struct daemon *d)
+{
+	struct fault why = {};
+
+	if (d->cmdlines_old == 0 || d->phase == DAEMON_HANDING_OVER)
+		return;
+	if (saved_cmdlines_restore(CMDLINES_SIZE, d->cmdlines_old, &why) < 0)
+		log_warning("%s, ignoring", why.text);
+	(void)unlinkat(d->state_fd, CMDLINES_FILE, 0);
+}
+
+static int set_up(struct daemon *d)
+{
+	struct fault why = {};
+	sd_id128_t boot_id;
+	bool bad;
+	int r;
+
+	r = load(d, &d->config, &bad);
+	if (r < 0)
+		return log_error_errno(r, "cannot read the configuration in %s: %m",
+				       d->options.config_dir);
+	log_set_level(d->config->log_level);
+	r = tracefs_usable(&why);
+	if (r < 0)
+		return log_error_errno(r, "%s", why.text);
+	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->tracing_fd < 0)
+		return log_error_errno(-errno, "cannot open %s: %m", tracefs_tracing_dir());
+	r = open_state_dir(d);
+	if (r < 0)
+		return r;
+	r = sd_id128_get_boot(&boot_id);
+	if (r < 0)
+		return log_error_errno(r, "cannot read the boot id: %m");
+	memcpy(d->boot_id, boot_id.bytes, sizeof(d->boot_id));
+	(void)sd_id128_to_string(boot_id, d->boot_id_text);
+	d->symbols = symbols_new();
+	if (!d->symbols || fdstore_new(&d->fdstore) < 0)
+		return log_error_errno(-ENOMEM, "cannot start: %m");
+	r = sd_event_default(&d->event);
+	if (r >= 0)
+		r = watch_signals(d);
+	if (r >= 0)
+		r = sd_event_set_watchdog(d->event, true);
+	return r < 0 ? log_error_errno(r, "cannot start the event loop: %m") : 0;
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGHUP);
+	(void)sigaddset(&set, SIGUSR1);
+	(void)sigaddset(&set, SIGUSR2);
+	(void)sigaddset(&set, SIGRTMIN + 1);
+	(void)sigprocmask(SIG_BLOCK, &set, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN); /* a file-size limit shows as EFBIG */
+}
+
+static void tear_down(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_free(d->sessions[i]);
+	free(d->sessions);
+	fdstore_free(d->fdstore);
+	symbols_free(d->symbols);
+	config_free(d->config);
+	d->event = sd_event_unref(d->event);
+	close_p(&d->tracing_fd);
+	close_p(&d->state_fd);
+}
+
+int daemon_run(const struct daemon_options *options)
+{
+	struct daemon d = { .options = *options, .state_fd = -EBADF, .tracing_fd = -EBADF };
+	int r;
+
+	block_signals();
+	r = set_up(&d);
+	if (r >= 0) {
+		raise_cmdlines(&d);
+		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
+		apply_config(&d);
+		daemon_session_settled(&d, NULL);
+		r = sd_event_loop(d.event);
+		restore_cmdlines(&d);
+		(void)log_full(LOG_INFO, NULL, MESSAGE_STOPPED, 0,
+			       d.phase == DAEMON_HANDING_OVER ? "handed over" : "stopped");
+	}
+	tear_down(&d);
+	return r;
+}

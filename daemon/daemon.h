@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The daemon: configuration, sessions, signals, and what sessions share. Main thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+#include "basic/fault.h"
+#include "daemon/config.h"
+#include "daemon/fdstore.h"
+#include "writer/metadata.h"
+
+struct session;
+
+/* Order in which the event loop serves what is ready at the same time: small numbers first */
+enum daemon_priority {
+	PRIORITY_WORKER = SD_EVENT_PRIORITY_NORMAL - 20, /* a full region must not wait */
+	PRIORITY_JOB = SD_EVENT_PRIORITY_NORMAL - 10,
+	PRIORITY_SIGNAL = SD_EVENT_PRIORITY_NORMAL,
+	PRIORITY_TIMER = SD_EVENT_PRIORITY_NORMAL + 10,
+};
+
+struct daemon_options {
+	const char *config_dir;
+	const char *state_dir;
+	const char *runtime_dir;
+};
+
+enum daemon_phase {
+	DAEMON_STARTING,
+	DAEMON_RUNNING,
+	DAEMON_RELOADING,
+	DAEMON_STOPPING,
+	DAEMON_HANDING_OVER,
+};
+
+struct daemon {
+	sd_event *event;
+	struct daemon_options options;
+	struct daemon_config *config;
+	enum daemon_phase phase;
+	int state_fd;            /* the state directory, locked */
+	int tracing_fd;          /* the root of tracefs */
+	uint8_t boot_id[16];
+	char boot_id_text[33];
+	struct symbols *symbols;
+	struct fdstore *fdstore;
+	struct session **sessions;
+	size_t n_sessions;
+	unsigned cmdlines_old;   /* saved_cmdlines_size as we found it; 0: not changed */
+	uint64_t status_bytes, status_usec; /* for the rate in STATUS= */
+};
+
+/**
+ * daemon_run() - all of it, until a signal ends it
+ * Return: 0 after a clean stop or hand-over, or negative errno; faults have been logged.
+ */
+int daemon_run(const struct daemon_options *options);
+
+/**
+ * daemon_session_settled() - a session has reached recording, stopped or failed
+ */
+void daemon_session_settled(struct daemon *daemon, struct session *session);
+
+/**
+ * daemon_show_status() - STATUS= for the service manager: sessions and rate
+ */
+void daemon_show_status(struct daemon *daemon);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+#include "daemon/fdstore.h"
+
+struct stored {
+	char *name;
+	int fd; /* -EBADF once taken */
+};
+
+struct fdstore {
+	struct stored *entries;
+	size_t n;
+};
+
+static bool is_ours(const char *name)
+{
+	const char *dot = strchr(name, '.');
+
+	return dot && (strcmp(dot, ".slots") == 0 || strncmp(dot, ".cpu", 4) == 0);
+}
+
+int fdstore_new(struct fdstore **ret)
+{
+	struct fdstore *store = calloc(1, sizeof(*store));
+	char **names = NULL;
+	int n;
+
+	if (!store)
+		return -ENOMEM;
+	n = sd_listen_fds_with_names(false, &names);
+	store->entries = calloc((size_t)MAX(n, 0) + 1, sizeof(*store->entries));
+	for (int i = 0; i < n; i++) {
+		if (store->entries && is_ours(names[i])) {
+			store->entries[store->n++] =
+				(struct stored){ TAKE_PTR(names[i]), SD_LISTEN_FDS_START + i };
+			(void)fcntl(SD_LISTEN_FDS_START + i, F_SETFD, FD_CLOEXEC);
+		}
+		free(names[i]);
+	}
+	free(names);
+	if (!store->entries) {
+		free(store);
+		return -ENOMEM;
+	}
+	*ret = store;
+	return 0;
+}
+
+static bool is_pipe(const struct stored *s)
+{
+	size_t n = strlen(s->name);
+
+	return n > 5 && strcmp(s->name + n - 5, ".pipe") == 0;
+}
+
+static void close_rest(struct fdstore *store, bool pipes)
+{
+	for (size_t i = 0; i < store->n; i++)
+		if (is_pipe(&store->entries[i]) == pipes) {
+			close_p(&store->entries[i].fd);
+			store->entries[i].fd = -EBADF;
+		}
+}
+
+void fdstore_free(struct fdstore *store)
+{
+	if (!store)
+		return;
+	close_rest(store, true);
+	close_rest(store, false);
+	for (size_t i = 0; i < store->n; i++)
+		free(store->entries[i].name);
+	free(store->entries);
+	free(store);
+}
+
+int fdstore_take(struct fdstore *store, const char *session, const char *what)
+{
+	char name[256];
+
+	(void)snprintf(name, sizeof(name), "%s.%s", session, what);
+	for (size_t i = 0; i < store->n; i++)
+		if (store->entries[i].fd >= 0 && strcmp(store->entries[i].name, name) == 0) {
+			int fd = store->entries[i].fd;
+
+			store->entries[i].fd = -EBADF;
+			return fd;
+		}
+	return -ENOENT;
+}
+
+void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd)
+{
+	char text[320];
+
+	/* FDPOLL=0: a pipe without a writer would otherwise be dropped as hung up */
+	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s.%s", session, what);
+	(void)sd_pid_notify_with_fds(0, 0, text, &fd, 1);
+}
+
+void fdstore_drop(struct fdstore *store, const char *session, const char *what)
+{
+	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s.%s", session, what);
+}
+
+void fdstore_drop_rest(struct fdstore *store)
+{
+	for (size_t i = 0; i < store->n; i++)
+		if (store->entries[i].fd >= 0)
+			(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", store->entries[i].name);
+	close_rest(store, true);
+	close_rest(store, false);
+}

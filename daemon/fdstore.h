@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The service manager's FD store (sd_notify, FDSTORE=1) keeps what a kill would lose: each CPU's
+ * pipe with the pages in it, the memfd with partial sub-buffers, and the trace fds that keep the
+ * instance those pages belong to. Without a service manager all of it does nothing.
+ *
+ * Names: SESSION.cpuN.pipe, SESSION.cpuN.trace, SESSION.slots. Main thread.
+ */
+#pragma once
+
+#include "basic/macro.h"
+
+struct fdstore;
+
+/**
+ * fdstore_new() - take over what the service manager passed
+ * Other fds (sockets) are left alone; see sd_listen_fds_with_names(3).
+ */
+int fdstore_new(struct fdstore **ret);
+
+/* Closes what nobody took: pipes first, their pages point into the instances that trace fds keep. */
+void fdstore_free(struct fdstore *store);
+
+/**
+ * fdstore_take() - an fd kept from an earlier process; the caller's now, and still in the store
+ * Return: the fd, or -ENOENT.
+ */
+int fdstore_take(struct fdstore *store, const char *session, const char *what);
+
+/* Put one into the store; it stays the caller's too. Failure means: no service manager. */
+void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd);
+
+/* Out of the store again */
+void fdstore_drop(struct fdstore *store, const char *session, const char *what);
+
+/* Drop and close everything that nobody took */
+void fdstore_drop_rest(struct fdstore *store);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "daemon/segment.h"
+#include "writer/recover.h"
+#include "writer/store.h"
+
+static void note(struct segment *s, int error, const char *format, ...) _printf_(3, 4);
+
+static void note(struct segment *s, int error, const char *format, ...)
+{
+	struct fault *fault;
+	va_list ap;
+
+	if (s->notes.n == SEGMENT_NOTES_MAX)
+		return;
+	fault = &s->notes.items[s->notes.n++];
+	va_start(ap, format);
+	(void)vsnprintf(fault->text, sizeof(fault->text), format, ap);
+	va_end(ap);
+	fault->error = error;
+}
+
+void segment_done(struct segment *s)
+{
+	trace_file_free(s->file);
+	trace_file_free(s->old);
+	task_names_free(s->names);
+	for (char **p = s->systems; p && *p; p++)
+		free(*p);
+	free(s->systems);
+	free(s->clock_text);
+	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
+		free(s->cpustat[cpu]);
+	free(s->cpustat);
+	close_p(&s->dir_fd);
+	*s = (struct segment){ .dir_fd = -EBADF };
+}
+
+/* Names that the kernel knows; and, where asked for, those of all tasks alive */
+static int refresh_names(struct segment *s)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int proc = -EBADF;
+	int r;
+
+	r = io_read_file_at(s->params.source.tracing_fd, "saved_cmdlines", &text, NULL);
+	if (r >= 0)
+		r = task_names_merge(s->names, text);
+	if (r < 0 || !s->scan_tasks)
+		return r;
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc < 0 ? -errno : task_names_scan_proc(s->names, proc);
+}
+
+static int write_names(struct segment *s, struct trace_file *file)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = refresh_names(s);
+	if (r >= 0)
+		r = task_names_render(s->names, trace_file_names_room(file), &text, NULL);
+	return r < 0 ? r : trace_file_write_names(file, text);
+}
+
+static int write_stats(struct segment *s, struct trace_file *file)
+{
+	int r = 0;
+
+	for (unsigned cpu = 0; s->cpustat && cpu < trace_file_n_cpus(file) && r >= 0; cpu++)
+		if (s->cpustat[cpu])
+			r = trace_file_write_cpustat(file, cpu, s->cpustat[cpu]);
+	return r;
+}
+
+static bool has_data(const struct trace_file *file)
+{
+	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file); cpu++) {
+		uint64_t size = 1;
+
+		if (trace_file_read_size(file, cpu, &size) < 0 || size > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Into the archive, or away if there is nothing in it */
+static int archive(struct segment *s, struct trace_file *file, const char *name)
+{
+	uint64_t usec = trace_file_first_time(file);
+	char to[STORE_NAME_SIZE];
+	int r;
+
+	if (!has_data(file))
+		return unlinkat(s->dir_fd, name, 0) < 0 ?
+			       fault_errno(&s->failure, -errno, "cannot remove empty %s", name) :
+			       0;
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot name %s", name);
+	return trace_file_finish(file, s->dir_fd, name, to, &s->failure);
+}
+
+static int set_aside(struct segment *s, const char *name)
+{
+	char to[STORE_NAME_SIZE];
+	char reason[sizeof(s->failure.text)];
+	int r;
+
+	(void)snprintf(reason, sizeof(reason), "%.*s", 900, s->failure.text);
+	r = store_set_aside(s->dir_fd, name, to);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
+				   reason);
+	note(s, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name, reason, to);
+	return 0;
+}
+
+static bool is_damage(int error)
+{
+	return error == -EBADMSG || error == -ENODATA || error == -EOPNOTSUPP || error == -ELOOP ||
+	       error == -EISDIR || error == -ENXIO;
+}
+
+/*
+ * Open a file that an earlier process left, and make it whole.
+ * Return: 1 with @ret set, 0 if there is none (any more), or negative errno.
+ */
+static int take_up(struct segment *s, const char *name, struct trace_file **ret)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	struct recover_report report;
+	char *slots = s->slots;
+	int r;
+
+	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : fault_errno(&s->failure, -errno, "cannot open %s", name);
+	r = trace_file_open(s->dir_fd, name, s->params.direct, &file, &s->failure);
+	if (is_damage(r))
+		return set_aside(s, name);
+	if (r < 0)
+		return r;
+	if (trace_file_n_cpus(file) != s->params.n_cpus ||
+	    trace_file_subbuf_size(file) != s->params.subbuf_size)
+		slots = NULL;
+	r = recover_file(file, s->dir_fd, name, slots, &report, &s->failure);
+	if (r < 0)
+		return r;
+	if (report.adopted > 0 || report.cut > 0)
+		note(s, 0, "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+		     report.kept_cut ? " (kept in *.damaged)" : "");
+	*ret = TAKE_PTR(file);
+	return 1;
+}
+
+static int finish_leftovers(struct segment *s)
+{
+	char **names = NULL;
+	int r;
+
+	r = store_list_finishing(s->dir_fd, &names);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot read directory record");
+	for (char **name = names; *name; name++) {
+		_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+
+		if (r >= 0)
+			r = take_up(s, *name, &file);
+		if (r > 0) {
+			r = archive(s, file, *name);
+			if (r >= 0)
+				note(s, 0, "record/%s: finished what an earlier run had begun", *name);
+		}
+		free(*name);
+	}
+	free(names);
+	return r;
+}
+
+/* Can what the instance holds be appended to this file? */
+static bool continues(const struct segment *s, const struct trace_file *file)
+{
+	return s->adopt && trace_file_n_cpus(file) == s->params.n_cpus &&
+	       trace_file_subbuf_size(file) == s->params.subbuf_size &&
+	       memcmp(trace_file_live_block(file)->boot_id, s->params.boot_id,
+		      sizeof(s->params.boot_id)) == 0;
+}
+
+static int create(struct segment *s, struct trace_file **ret)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	int r;
+
+	r = trace_file_create(s->dir_fd, STORE_CURRENT, &s->params, &file, &s->failure);
+	if (r < 0)
+		return r;
+	s->scan_tasks = true;
+	r = write_names(s, file);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot write task names");
+	*ret = TAKE_PTR(file);
+	return 0;
+}
+
+int segment_open(struct segment *s)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	int r;
+
+	r = finish_leftovers(s);
+	if (r < 0)
+		return r;
+	r = take_up(s, STORE_CURRENT, &file);
+	if (r < 0)
+		return r;
+	if (file && continues(s, file)) {
+		note(s, 0, "continuing record/" STORE_CURRENT);
+		s->file = TAKE_PTR(file);
+		return 0;
+	}
+	if (file) {
+		r = archive(s, file, STORE_CURRENT);
+		if (r < 0)
+			return r;
+		note(s, 0, "finished the segment of an earlier run");
+		trace_file_free(TAKE_PTR(file));
+	}
+	r = create(s, &file);
+	if (r >= 0)
+		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
+	if (r < 0)
+		return r;
+	s->file = TAKE_PTR(file);
+	return 0;
+}
+
+int segment_begin_next(struct segment *s)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	uint64_t usec = trace_file_first_time(s->file);
+	int r;
+
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), s->archive);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot name the finished segment");
+	store_finishing_name(s->archive, s->old_name);
+	r = create(s, &file);
+	if (r < 0)
+		return r;
+	if (renameat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name) < 0)
+		r = fault_errno(&s->failure, -errno, "cannot rename %s", STORE_CURRENT);
+	else
+		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
+	if (r < 0) {
+		(void)renameat2(s->dir_fd, s->old_name, s->dir_fd, STORE_CURRENT, RENAME_NOREPLACE);
+		return r;
+	}
+	s->old = s->file;
+	s->file = TAKE_PTR(file);
+	return 0;
+}
+
+void segment_close_current(struct segment *s)
+{
+	s->old = TAKE_PTR(s->file);
+	(void)strcpy(s->old_name, STORE_CURRENT);
+	s->archive[0] = '\0';
+}
+
+int segment_finish_old(struct segment *s)
+{
+	int r;
+
+	s->scan_tasks = true;
+	r = write_names(s, s->old);
+	if (r >= 0)
+		r = write_stats(s, s->old);
+	if (r < 0)
+		note(s, r, "cannot write the last task names and statistics into record/%s: %s",
+		     s->old_name, strerror(-r));
+	r = archive(s, s->old, s->old_name);
+	trace_file_free(TAKE_PTR(s->old));
+	return r;
+}
+
+int segment_sync(struct segment *s)
+{
+	int r = write_names(s, s->file);
+
+	s->scan_tasks = false;
+	if (r >= 0)
+		r = write_stats(s, s->file);
+	if (r >= 0)
+		r = trace_file_sync(s->file);
+	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+}

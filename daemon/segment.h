@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a session does with its files, step by step; each step may wait for the disk and so runs as a
+ * job, one at a time a session. Nothing here logs: what is worth telling comes back as notes.
+ */
+#pragma once
+
+#include "writer/task-names.h"
+#include "writer/trace-file.h"
+
+#define SEGMENT_NOTES_MAX 16
+
+/* Lines for the log, in the order they happened; error 0: good news */
+struct segment_notes {
+	struct fault items[SEGMENT_NOTES_MAX];
+	size_t n;
+};
+
+/* All that the steps need; filled in by the session on the main thread before each job */
+struct segment {
+	int dir_fd;                       /* STATE/NAME/record */
+	struct trace_file_params params;  /* of the next file; text fields owned by this */
+	char **systems;                   /* params.source.systems points here */
+	char *clock_text;
+	struct task_names *names;
+	bool scan_tasks;                  /* look at /proc as well */
+	char **cpustat;                   /* [n_cpus]: texts for segment_note_stats() */
+	bool adopt;                       /* the instance still holds what follows current.dat */
+	char *slots;                      /* partial sub-buffers an earlier process left, or NULL */
+	struct trace_file *file;          /* current.dat; NULL: none open */
+	struct trace_file *old;           /* the one before, on its way to the archive */
+	char old_name[64];                /* its name now */
+	char archive[64];                 /* its name then */
+	struct segment_notes notes;
+	struct fault failure;             /* why a step returned negative errno */
+};
+
+/* Frees what it owns, and closes files */
+void segment_done(struct segment *segment);
+
+/**
+ * segment_open() - step: put right what an earlier process left, then begin or continue current.dat
+ * Return: 0 with file set, or negative errno with failure set.
+ */
+int segment_open(struct segment *segment);
+
+/**
+ * segment_begin_next() - step: make the next current.dat; the old one becomes old_name, still open
+ * On error everything is as before.
+ */
+int segment_begin_next(struct segment *segment);
+
+/**
+ * segment_finish_old() - step: last names and statistics, synced, into the archive; closes it
+ * A file without data is removed.
+ */
+int segment_finish_old(struct segment *segment);
+
+/**
+ * segment_close_current() - between steps: current.dat is complete, make it the old one
+ */
+void segment_close_current(struct segment *segment);
+
+/**
+ * segment_sync() - step: names and statistics into current.dat, data to the disk
+ */
+int segment_sync(struct segment *segment);

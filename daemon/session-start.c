@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
+ * is touched by jobs, small state files aside.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include <tracefs/tracefs.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "daemon/clock.h"
+#include "daemon/session-internal.h"
+#include "writer/store.h"
+
+#define NAMES_ROOM_MAX  (4 * MIB)
+#define NAME_LINE_SIZE  24 /* "4194304 " and 15 characters and the line break */
+#define CHUNK_MAX       (64 * MIB)
+#define WORKERS_DEFAULT 4U
+
+static int set_string(char **field, const char *value)
+{
+	free(*field);
+	*field = strdup(value);
+	return *field ? 0 : -ENOMEM;
+}
+
+/* "flyrec_NAME", as the kernel allows names of systems: no "-" */
+static char *group_name(const char *session)
+{
+	char *group;
+
+	if (asprintf(&group, "flyrec_%s", session) < 0)
+		return NULL;
+	for (char *c = group; *c; c++)
+		if (*c == '-')
+			*c = '_';
+	return group;
+}
+
+static int open_dirs(struct session *s, struct fault *why)
+{
+	int r = store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why);
+
+	if (r >= 0)
+		r = store_open_dir(s->dir_fd, "record", &s->segment.dir_fd, why);
+	if (r < 0) {
+		struct fault inner = *why;
+
+		(void)fault_set(why, r, "%s/%s: %s", s->daemon->options.state_dir, s->name, inner.text);
+	}
+	return r;
+}
+
+/* The inode of the instance's directory, 0 if there is none */
+static uint64_t instance_inode(struct daemon *d, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "instances/%s", name) < 0 ||
+	    fstatat(d->tracing_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	return st.st_ino;
+}
+
+/* The state of an earlier process of this boot, if it left anything in the kernel */
+static int read_leftover(struct session *s, struct state **ret, struct fault *why)
+{
+	_cleanup_(state_freep) struct state *state = NULL;
+	uint64_t inode;
+	int r = state_read(s->dir_fd, &state);
+
+	if (r == -EBADMSG) {
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
+			       "the state file makes no sense, ignoring it");
+		return 0;
+	}
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
+				   s->name);
+	inode = instance_inode(s->daemon, state->instance);
+	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0 || inode == 0 ||
+	    (state->inode != 0 && state->inode != inode))
+		return 0; /* of another boot, or somebody has removed it */
+	*ret = TAKE_PTR(state);
+	return 0;
+}
+
+/* What it takes to drain and undo an instance whose configuration is no longer ours */
+static int salvage_config(struct session *s, const struct state *left, struct session_config **ret)
+{
+	_cleanup_(session_config_freep) struct session_config *c = NULL;
+	struct storage_config storage = {
+		.format = 6,
+		.max_use = STORAGE_DEFAULT,
+		.keep_free = STORAGE_DEFAULT,
+		.max_file_size = STORAGE_DEFAULT,
+		.sync_interval_usec = 30 * USEC_PER_SEC,
+		.flush_usec = 5 * USEC_PER_SEC,
+	};
+	size_t n = 0;
+
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->storage = s->config ? s->config->storage : storage;
+	c->mode = SESSION_RECORD;
+	c->name = strdup(s->name);
+	c->trace.clock = strdup("mono"); /* the instance knows better; this is for attaching only */
+	c->text = strdup("");
+	c->trace_text = strdup("");
+	while (left->synthetic && left->synthetic[n])
+		n++;
+	c->trace.synthetic_events = calloc(n + 1, sizeof(char *));
+	if (!c->name || !c->trace.clock || !c->text || !c->trace_text || !c->trace.synthetic_events)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		c->trace.synthetic_events[i] = strdup(left->synthetic[i]);
+	*ret = TAKE_PTR(c);
+	return 0;
+}
+
+static int attach(struct session *s, struct state *left, struct fault *why)
+{
+	int r;
+
+	s->salvage = !s->config || left->inode == 0 ||
+		     strcmp(left->trace_text, s->config->trace_text) != 0;
+	if (s->salvage) {
+		struct session_config *c;
+
+		r = salvage_config(s, left, &c);
+		if (r < 0)
+			return fault_errno(why, r, "cannot take up instance %s", left->instance);
+		s->pending = s->config;
+		s->config = c;
+		s->stop_wanted = true;
+		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
+			       "instance %s of an earlier run is %s: draining it to a last segment",
+			       left->instance, s->pending ? "set up differently" : "no longer wanted");
+	}
+	r = instance_attach(left->instance, left->group, &s->config->trace, &s->instance, why);
+	if (r < 0)
+		return r;
+	s->segment.adopt = true;
+	return 0;
+}
+
+static int create_instance(struct session *s, struct fault *why)
+{
+	_cleanup_free_ char *name = NULL;
+	struct state *k = s->kernel;
+	char **synthetic = s->config->trace.synthetic_events;
+	size_t n = 0;
+	int r;
+
+	if (asprintf(&name, "%s%s", s->daemon->config->instance_prefix, s->name) < 0)
+		return -ENOMEM;
+	while (synthetic && synthetic[n])
+		n++;
+	k->synthetic = calloc(n + 1, sizeof(char *));
+	k->group = group_name(s->name);
+	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
+	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
+	    set_string(&k->trace_text, s->config->trace_text) < 0)
+		return fault_errno(why, -ENOMEM, "cannot make instance %s", name);
+	for (size_t i = 0; i < n; i++)
+		k->synthetic[i] = strdup(synthetic[i]);
+	if (instance_inode(s->daemon, name) != 0)
+		return fault_set(why, -EEXIST,
+				 "instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
+				 name);
+	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
+	r = state_write(s->dir_fd, k);
+	if (r < 0)
+		return fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name);
+	r = instance_create(name, k->group, &s->config->trace, &s->instance, why);
+	if (r < 0) {
+		(void)state_remove(s->dir_fd);
+		return r;
+	}
+	k->inode = instance_inode(s->daemon, name);
+	r = state_write(s->dir_fd, k);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name) :
+		       0;
+}
+
+/* Names that may come together in one segment, at most */
+static size_t names_max(void)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t pid_max = 32768;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/sys/kernel/pid_max", &text, NULL) >= 0)
+		pid_max = strtoul(text, NULL, 10);
+	return MIN(pid_max, (size_t)(NAMES_ROOM_MAX / NAME_LINE_SIZE));
+}
+
+static int prepare_files(struct session *s, struct fault *why)
+{
+	struct segment *g = &s->segment;
+
+	g->names = task_names_new(names_max());
+	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
+	if (!g->names || !g->cpustat)
+		return fault_errno(why, -ENOMEM, "cannot start");
+	g->params.n_cpus = instance_n_cpus(s->instance);
+	g->params.subbuf_size = instance_subbuf_size(s->instance);
+	g->params.names_room = names_max() * NAME_LINE_SIZE;
+	return session_prepare_segment(s, why);
+}
+
+void session_start(struct session *s)
+{
+	_cleanup_(state_freep) struct state *left = NULL;
+	struct fault why = {};
+	int r;
+
+	s->state = SESSION_STARTING;
+	s->failure = (struct fault){};
+	s->retry_usec = s->lost = s->lost_usec = 0;
+	s->trouble = 0;
+	s->mapped = false;
+	r = open_dirs(s, &why);
+	if (r >= 0)
+		r = read_leftover(s, &left, &why);
+	if (r >= 0 && left) {
+		r = attach(s, left, &why);
+		s->kernel = TAKE_PTR(left);
+	} else if (r >= 0 && s->config) {
+		s->kernel = calloc(1, sizeof(*s->kernel));
+		r = s->kernel ? create_instance(s, &why) : fault_errno(&why, -ENOMEM, "cannot start");
+	} else if (r >= 0) {
+		session_release(s, true); /* nothing wanted, nothing left */
+		s->state = SESSION_STOPPED;
+		daemon_session_settled(s->daemon, s);
+		return;
+	}
+	if (r >= 0)
+		r = prepare_files(s, &why);
+	/* Before the files: what waits in the slots tells whether it has reached one */
+	if (r >= 0)
+		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, &why);
+	if (r < 0) {
+		session_fail(s, &why);
+		return;
+	}
+	s->segment.slots = s->drain.slots;
+	session_start_job(s, STEP_OPENING);
+}
+
+static uint64_t max_use(const struct session *s)
+{
+	struct statvfs vfs;
+
+	if (s->config->storage.max_use != STORAGE_DEFAULT)
+		return s->config->storage.max_use;
+	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
+		return GIB;
+	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
+}
+
+uint64_t session_max_file_size(const struct session *s)
+{
+	uint64_t size = s->config->storage.max_file_size;
+
+	if (size == STORAGE_DEFAULT)
+		size = max_use(s) / 8;
+	return MAX(size, MIB);
+}
+
+/* "local [mono] boot" -> "mono" */
+static char *clock_in_use(const char *text)
+{
+	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
+
+	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
+}
+
+int session_prepare_segment(struct session *s, struct fault *why)
+{
+	struct segment *g = &s->segment;
+	struct trace_file_params *p = &g->params;
+	char **systems = NULL;
+	_cleanup_free_ char *clock = NULL;
+	int r;
+
+	r = instance_systems(s->instance, &systems, why);
+	if (r < 0)
+		return r;
+	for (char **i = g->systems; i && *i; i++)
+		free(*i);
+	free(g->systems);
+	g->systems = NULL;
+	for (size_t n = 0; systems && systems[n]; n++) {
+		char **more = reallocarray(g->systems, n + 2, sizeof(*more));
+
+		if (!more)
+			break;
+		g->systems = more;
+		more[n] = strdup(systems[n]);
+		more[n + 1] = NULL;
+	}
+	tracefs_list_free(systems);
+	free(TAKE_PTR(g->clock_text));
+	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read trace_clock of instance %s",
+				   instance_name(s->instance));
+	clock = clock_in_use(g->clock_text);
+	p->source = (struct metadata_source){
+		.tracing_fd = s->daemon->tracing_fd,
+		.instance_fd = instance_dir_fd(s->instance),
+		.systems = g->systems,
+	};
+	p->symbols = s->daemon->symbols;
+	p->clock = g->clock_text;
+	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
+	p->max_file_size = session_max_file_size(s);
+	p->slack = MAX(s->config->trace.buffer_size, 4 * MIB) + 2 * MIB;
+	p->direct = s->config->storage.direct;
+	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
+	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
+		p->trace_id = session_now_usec();
+	return 0;
+}
+
+int session_note_base(struct session *s, struct fault *why)
+{
+	unsigned n_cpus = instance_n_cpus(s->instance);
+	struct state *k = s->kernel;
+	int r;
+
+	free(k->base);
+	k->n_cpus = 0;
+	k->in_flight = 0;
+	k->base = calloc(n_cpus, sizeof(*k->base));
+	if (!k->base)
+		return fault_errno(why, -ENOMEM, "cannot note counters");
+	k->n_cpus = n_cpus;
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		struct cpu_stats stats;
+
+		if (instance_read_stats(s->instance, cpu, &stats) < 0)
+			continue;
+		k->base[cpu] = (struct state_base){ stats.overrun, stats.commit_overrun,
+						    stats.dropped_events, stats.read_events };
+	}
+	r = state_write(s->dir_fd, k);
+	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+}
+
+static unsigned workers_wanted(const struct session *s)
+{
+	if (s->daemon->config->workers > 0)
+		return s->daemon->config->workers;
+	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
+}
+
+/* What the pipes of a killed process held is gone with them, unless the FD store kept them */
+static void note_kill(struct session *s)
+{
+	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
+
+	if (!s->kernel->handed_over && s->drain.new_pipes) {
+		s->kernel->in_flight += bytes;
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+			       "the earlier process was killed, and no service manager kept its pipes: up to %llu bytes of events a CPU may be lost",
+			       (unsigned long long)bytes);
+	}
+	s->kernel->handed_over = false;
+	(void)state_write(s->dir_fd, s->kernel);
+}
+
+int session_begin_recording(struct session *s, struct fault *why)
+{
+	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
+	struct daemon *d = s->daemon;
+	int r = 0;
+
+	if (s->segment.adopt)
+		note_kill(s);
+	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
+		r = session_note_base(s, why);
+	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r >= 0 && s->notify_fd < 0)
+		r = fault_errno(why, -errno, "cannot make an eventfd");
+	if (r >= 0) {
+		r = sd_event_add_io(d->event, &s->notify_source, s->notify_fd, EPOLLIN,
+				    session_on_notify, s);
+		if (r >= 0)
+			r = sd_event_source_set_priority(s->notify_source, PRIORITY_WORKER);
+		if (r >= 0)
+			r = sd_event_add_time_relative(d->event, &s->flush_source, CLOCK_MONOTONIC,
+						       s->config->storage.flush_usec, 0,
+						       session_on_flush, s);
+		if (r < 0)
+			(void)fault_errno(why, r, "cannot watch the session");
+	}
+	if (r >= 0)
+		r = drain_run(&s->drain, s->segment.file, workers_wanted(s),
+			      session_max_file_size(s), chunk, s->notify_fd, why);
+	if (r >= 0 && !s->salvage)
+		r = instance_trace(s->instance, true, why);
+	s->segment_usec = s->synced_usec = session_now_usec();
+	return r;
+}
+
+void session_release(struct session *s, bool keep_instance)
+{
+	struct fault why = {};
+
+	s->notify_source = sd_event_source_disable_unref(s->notify_source);
+	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
+	segment_done(&s->segment);
+	if (keep_instance) {
+		instance_free(TAKE_PTR(s->instance));
+	} else if (s->instance) {
+		if (instance_destroy(TAKE_PTR(s->instance), &why) < 0)
+			(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
+		else if (state_remove(s->dir_fd) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, -errno, "cannot remove the state file: %m");
+	}
+	state_free(TAKE_PTR(s->kernel));
+	close_p(&s->notify_fd);
+	close_p(&s->dir_fd);
+	s->notify_fd = s->dir_fd = -EBADF;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the flush timer looks after: partial sub-buffers, meddling with the instance, losses, task
+ * names, the segment's age, the next sync. Main thread.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "daemon/session-internal.h"
+
+#define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
+
+/*
+ * The kernel's table holds 32768 names, by pid modulo that: fetch them before new tasks can have
+ * taken the places of old ones.
+ */
+#define FORKS_BETWEEN_LOOKS 8192
+
+/* Tasks made since boot */
+static uint64_t count_forks(void)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *p;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/stat", &text, NULL) < 0)
+		return 0;
+	p = strstr(text, "\nprocesses ");
+	return p ? strtoull(p + strlen("\nprocesses "), NULL, 10) : 0;
+}
+
+/* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own */
+static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_stats *now, bool final)
+{
+	const struct state_base *base = cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] :
+								  &(const struct state_base){};
+	const struct pump *pump = &s->drain.pumps[cpu];
+	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
+	uint64_t size = 0;
+	char *text;
+
+	(void)trace_file_read_size(file, cpu, &size);
+	if (asprintf(&text,
+		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
+		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
+		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
+		     "\nread events: %" PRIu64 "\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		     "\nflyrec not written bytes: %" PRIu64
+		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
+		     cpu, now->entries, now->overrun - base->overrun,
+		     now->commit_overrun - base->commit_overrun, now->bytes,
+		     now->oldest_usec / USEC_PER_SEC, now->oldest_usec % USEC_PER_SEC,
+		     now->now_usec / USEC_PER_SEC, now->now_usec % USEC_PER_SEC,
+		     now->dropped_events - base->dropped_events, now->read_events - base->read_events,
+		     size / s->drain.subbuf_size, size, atomic_load(&pump->dropped_bytes),
+		     s->kernel->in_flight,
+		     final ? "flyrec final: yes\n" : "") < 0)
+		return NULL;
+	return text;
+}
+
+void session_prepare_stats(struct session *s, bool final)
+{
+	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+		struct cpu_stats stats;
+
+		free(s->segment.cpustat[cpu]);
+		s->segment.cpustat[cpu] = NULL;
+		if (!s->salvage && instance_read_stats(s->instance, cpu, &stats) >= 0)
+			s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final);
+	}
+}
+
+void session_report_trouble(struct session *s)
+{
+	int trouble = drain_trouble(&s->drain);
+	bool mapped = drain_mapped(&s->drain);
+
+	if (trouble != s->trouble && trouble < 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, trouble,
+			       "cannot write to %s/%s/record/current.dat: %m; the ring buffer keeps the newest events, trying again",
+			       s->daemon->options.state_dir, s->name);
+	else if (trouble != s->trouble)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
+	s->trouble = trouble;
+	if (mapped && !s->mapped)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
+			       "somebody has mapped a ring buffer of this session: copying it, which is slower");
+	s->mapped = mapped;
+}
+
+static void report_losses(struct session *s, uint64_t now)
+{
+	uint64_t lost = 0;
+
+	for (unsigned cpu = 0; cpu < s->drain.n_cpus && cpu < s->kernel->n_cpus; cpu++) {
+		struct cpu_stats stats;
+
+		if (instance_read_stats(s->instance, cpu, &stats) >= 0)
+			lost += stats.overrun + stats.commit_overrun + stats.dropped_events;
+	}
+	if (lost <= s->lost || (s->lost_usec > 0 && now - s->lost_usec < LOSS_REPORT_USEC))
+		return;
+	(void)log_full(LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+		       "%" PRIu64 " events were overwritten before they could be taken (a larger BufferSize= helps)",
+		       lost - s->lost);
+	s->lost = lost;
+	s->lost_usec = now;
+}
+
+/* Returns false when the session has ended over it */
+static bool check_instance(struct session *s)
+{
+	struct session_config *again = NULL;
+	struct fault why = {};
+	int r = instance_check(s->instance, &why);
+
+	if (r >= 0 && r != INSTANCE_GONE)
+		(void)instance_refresh_pids(s->instance, &why);
+	if (r == INSTANCE_OK)
+		return true;
+	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
+	if (r == INSTANCE_REPAIRED)
+		s->rotate_wanted = true; /* timestamps of another clock must not follow ours */
+	if (r != INSTANCE_GONE)
+		return true;
+	(void)session_config_copy(s->config, &again);
+	session_config_free(s->pending);
+	s->pending = again;
+	s->stop_wanted = true;
+	session_advance(s);
+	return false;
+}
+
+int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	const struct storage_config *storage;
+	struct session *s = userdata;
+	uint64_t now = session_now_usec(), forks;
+
+	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
+	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	storage = &s->config->storage;
+	drain_flush(&s->drain);
+	if (!check_instance(s))
+		return 0;
+	forks = count_forks();
+	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
+	    (now - s->synced_usec >= storage->sync_interval_usec ||
+	     forks - s->forks >= FORKS_BETWEEN_LOOKS)) {
+		report_losses(s, now);
+		s->forks = forks;
+		s->sync_wanted = true;
+	}
+	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
+	    drain_total_bytes(&s->drain) > 0)
+		s->rotate_wanted = true;
+	session_advance(s);
+	daemon_show_status(s->daemon);
+	return 0;
+}

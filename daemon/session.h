@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A running session: one configured recording from its kernel instance to its files. A small state
+ * machine on the event loop; whatever may wait for a disk is a job, whatever moves data a worker.
+ * Main thread.
+ */
+#pragma once
+
+#include "daemon/config.h"
+#include "daemon/daemon.h"
+
+enum session_state {
+	SESSION_STOPPED,
+	SESSION_STARTING,  /* files are being put right and opened */
+	SESSION_RECORDING,
+	SESSION_STOPPING,
+	SESSION_FAILED,
+};
+
+struct session;
+
+/**
+ * session_new() - an object for @name, stopped
+ */
+int session_new(struct daemon *daemon, const char *name, struct session **ret);
+
+/* Must be stopped or failed. NULL is fine. */
+void session_free(struct session *session);
+
+const char *session_name(const struct session *session);
+enum session_state session_state(const struct session *session);
+const char *session_state_name(enum session_state state);
+
+/* Stopped or failed, and nothing is under way */
+bool session_settled(const struct session *session);
+
+/* Why it failed; one line */
+const char *session_failure(const struct session *session);
+
+/* Bytes moved since the session began */
+uint64_t session_total_bytes(const struct session *session);
+
+/**
+ * session_configure() - from now on it shall be like this
+ * Starts it, restarts it if what it traces has changed, goes on with a new segment if only its storage
+ * has, does nothing if nothing has. A failed session is tried again.
+ * @config: copied; NULL: stop it, and undo in the kernel what an earlier process may have left
+ */
+int session_configure(struct session *session, const struct session_config *config);
+
+/**
+ * session_stop() - stop tracing, drain, finish the segment, remove the instance; or hand over:
+ * leave the instance tracing and the file as it is for the next process
+ * daemon_session_settled() is called when it is done.
+ */
+void session_stop(struct session *session, bool hand_over);
+
+/* Go on in a new segment soon */
+void session_rotate(struct session *session);
+
+DEFINE_CLEANUP(struct session *, session_free)

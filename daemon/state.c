@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "daemon/state.h"
+
+#define STATE_FILE "state"
+#define TRACE_LINE "trace\n"
+
+void state_free(struct state *state)
+{
+	if (!state)
+		return;
+	free(state->instance);
+	free(state->group);
+	free(state->boot_id);
+	free(state->trace_text);
+	free(state->base);
+	for (char **s = state->synthetic; s && *s; s++)
+		free(*s);
+	free(state->synthetic);
+	free(state);
+}
+
+static int add_synthetic(struct state *state, const char *value)
+{
+	size_t n = 0;
+	char **p;
+
+	while (state->synthetic && state->synthetic[n])
+		n++;
+	p = reallocarray(state->synthetic, n + 2, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	state->synthetic = p;
+	p[n] = strdup(value);
+	p[n + 1] = NULL;
+	return p[n] ? 0 : -ENOMEM;
+}
+
+static int add_base(struct state *state, const char *value)
+{
+	struct state_base b, *p;
+	unsigned cpu;
+
+	if (sscanf(value, "%u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &cpu, &b.overrun,
+		   &b.commit_overrun, &b.dropped_events, &b.read_events) != 5 ||
+	    cpu != state->n_cpus)
+		return -EBADMSG;
+	p = reallocarray(state->base, cpu + 1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p[cpu] = b;
+	state->base = p;
+	state->n_cpus = cpu + 1;
+	return 0;
+}
+
+static int set_string(char **field, const char *value)
+{
+	free(*field);
+	*field = strdup(value);
+	return *field ? 0 : -ENOMEM;
+}
+
+static int parse_line(struct state *state, const char *key, const char *value)
+{
+	if (strcmp(key, "instance") == 0)
+		return set_string(&state->instance, value);
+	if (strcmp(key, "group") == 0)
+		return set_string(&state->group, value);
+	if (strcmp(key, "boot-id") == 0)
+		return set_string(&state->boot_id, value);
+	if (strcmp(key, "synthetic") == 0)
+		return add_synthetic(state, value);
+	if (strcmp(key, "base") == 0)
+		return add_base(state, value);
+	if (strcmp(key, "inode") == 0)
+		state->inode = strtoull(value, NULL, 10);
+	if (strcmp(key, "handed-over") == 0)
+		state->handed_over = strcmp(value, "yes") == 0;
+	if (strcmp(key, "in-flight") == 0)
+		state->in_flight = strtoull(value, NULL, 10);
+	return 0; /* of a later version */
+}
+
+int state_read(int dir_fd, struct state **ret)
+{
+	_cleanup_(state_freep) struct state *state = calloc(1, sizeof(*state));
+	_cleanup_free_ char *text = NULL;
+	char *line, *next;
+	int r;
+
+	if (!state)
+		return -ENOMEM;
+	r = io_read_file_at(dir_fd, STATE_FILE, &text, NULL);
+	for (line = text; r >= 0 && *line; line = next) {
+		char *end = strchr(line, '\n'), *space;
+
+		if (!end)
+			return -EBADMSG;
+		if (strncmp(line, TRACE_LINE, strlen(TRACE_LINE)) == 0) {
+			r = set_string(&state->trace_text, end + 1);
+			break;
+		}
+		*end = '\0';
+		next = end + 1;
+		space = strchr(line, ' ');
+		if (!space)
+			return -EBADMSG;
+		*space = '\0';
+		r = parse_line(state, line, space + 1);
+	}
+	if (r < 0)
+		return r;
+	if (!state->instance || !state->group || !state->boot_id || !state->trace_text)
+		return -EBADMSG;
+	*ret = TAKE_PTR(state);
+	return 0;
+}
+
+int state_write(int dir_fd, const struct state *state)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -ENOMEM;
+	(void)fprintf(out,
+		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
+		      "\nhanded-over %s\nin-flight %" PRIu64 "\n",
+		      state->instance, state->group, state->boot_id, state->inode,
+		      state->handed_over ? "yes" : "no", state->in_flight);
+	for (char **s = state->synthetic; s && *s; s++)
+		(void)fprintf(out, "synthetic %s\n", *s);
+	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
+		const struct state_base *b = &state->base[cpu];
+
+		(void)fprintf(out, "base %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cpu,
+			      b->overrun, b->commit_overrun, b->dropped_events, b->read_events);
+	}
+	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	return io_write_file_at(dir_fd, STATE_FILE, text, size, 0640);
+}
+
+int state_remove(int dir_fd)
+{
+	return unlinkat(dir_fd, STATE_FILE, 0) < 0 && errno != ENOENT ? -errno : 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * STATE/NAME/state: what the next daemon must know of this one's kernel objects. Written before an
+ * instance is made, so that one can never be left behind unknown; removed when all is undone.
+ * Main thread.
+ *
+ *   KEY VALUE lines; the last one is "trace" and the canonical text of [Trace] follows it
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "basic/fault.h"
+#include "recorder/instance.h"
+
+/* Counters of a CPU when the current segment began */
+struct state_base {
+	uint64_t overrun, commit_overrun, dropped_events, read_events;
+};
+
+struct state {
+	char *instance;      /* name below instances/ */
+	char *group;         /* of kprobes and uprobes */
+	char **synthetic;    /* definitions, NULL-terminated; may be NULL */
+	char *boot_id;       /* 32 hex digits */
+	uint64_t inode;      /* of the instance's directory; 0: not made yet */
+	bool handed_over;    /* the process that wrote it ended in order, with empty pipes */
+	uint64_t in_flight;  /* bytes a CPU that kills of processes without FD store may have lost in all */
+	char *trace_text;
+	struct state_base *base;
+	unsigned n_cpus;     /* of base */
+};
+
+/**
+ * state_read() - -ENOENT: there is none
+ */
+int state_read(int dir_fd, struct state **ret);
+int state_write(int dir_fd, const struct state *state);
+int state_remove(int dir_fd);
+void state_free(struct state *state);
+
+DEFINE_CLEANUP(struct state *, state_free)

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat-cursor.h"
+#include "formats/trace-dat-read.h"
+#include "formats/trace-dat.h"
+
+/* Nothing real comes near these; they bound what a bad file can make us do */
+#define MAX_FORMATS	131072U
+#define MAX_SYSTEMS	65536U
+#define MAX_HEADER_PAGE (64 * KIB)
+#define MAX_SUBBUF	(16 * MIB)
+
+static int read_version(struct cursor *c)
+{
+	_cleanup_free_ char *version = NULL;
+	const uint8_t *p;
+	uint64_t at;
+	int r;
+
+	if (cursor_left(c) < TRACE_DAT_MAGIC_SIZE)
+		return cursor_broken(c, -EBADMSG, 0, "too short for a trace.dat");
+	r = cursor_get(c, TRACE_DAT_MAGIC_SIZE, "the magic", &p);
+	if (r < 0)
+		return r;
+	if (memcmp(p, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE) != 0)
+		return cursor_broken(c, -EBADMSG, 0, "not a trace.dat: wrong magic");
+	at = c->pos;
+	r = cursor_string(c, "the version", &version);
+	if (r < 0)
+		return r;
+	if (strcmp(version, "6") == 0)
+		c->dat->version = 6;
+	else if (strcmp(version, "7") == 0)
+		c->dat->version = 7;
+	else
+		return cursor_broken(c, -EOPNOTSUPP, at,
+				     "a version of trace.dat that is not known");
+	return 0;
+}
+
+static int read_initial(struct cursor *c)
+{
+	struct trace_dat *dat = c->dat;
+	uint64_t at = c->pos, n;
+	int r;
+
+	if (dat->version != 6)
+		return cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
+				     "version 7, not supported by this build");
+	r = cursor_number(c, 1, "the byte order", &n);
+	if (r < 0)
+		return r;
+	if (n > 1)
+		return cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1",
+				     n);
+	dat->big_endian = n;
+	at = c->pos;
+	r = cursor_number(c, 1, "the long size", &n);
+	if (r < 0)
+		return r;
+	if (n != 4 && n != 8)
+		return cursor_broken(c, -EBADMSG, at, "long size is %" PRIu64 ", neither 4 nor 8",
+				     n);
+	dat->long_size = (unsigned)n;
+	dat->page_size_offset = at = c->pos;
+	r = cursor_number(c, 4, "the page size", &n);
+	if (r < 0)
+		return r;
+	if (n < 64 || n > MAX_SUBBUF || (n & (n - 1)))
+		return cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be",
+				     n);
+	dat->page_size = (uint32_t)n;
+	return 0;
+}
+
+/* "\tfield: TYPE NAME;\toffset:N;\tsize:N;…": find NAME's line, read its numbers */
+static int header_page_field(const char *text, const char *name, unsigned *ret_offset,
+			     unsigned *ret_size)
+{
+	const char *p = strstr(text, name);
+
+	if (!p || sscanf(p + strlen(name), " offset:%u; size:%u;", ret_offset, ret_size) != 2)
+		return -EBADMSG;
+	return 0;
+}
+
+static int read_header_page(struct cursor *c)
+{
+	unsigned ts_offset, ts_size, commit_offset, commit_size, data_offset, data_size;
+	struct trace_dat *dat = c->dat;
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = cursor_word(c, TRACE_DAT_HEADER_PAGE, sizeof(TRACE_DAT_HEADER_PAGE));
+	if (r < 0)
+		return r;
+	r = cursor_extent(c, 8, "header_page", &dat->header_page);
+	if (r < 0)
+		return r;
+	if (dat->header_page.size == 0)
+		return cursor_broken(
+			c, -EOPNOTSUPP, dat->header_page.offset,
+			"header_page is empty: written on a kernel before 2.6.31, not supported");
+	r = trace_dat_load(dat, &dat->header_page, MAX_HEADER_PAGE, &text, c->why);
+	if (r < 0)
+		return r;
+	if (header_page_field(text, " timestamp;", &ts_offset, &ts_size) < 0 ||
+	    header_page_field(text, " commit;", &commit_offset, &commit_size) < 0 ||
+	    header_page_field(text, " data;", &data_offset, &data_size) < 0)
+		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
+				     "header_page does not name timestamp, commit and data");
+	if (ts_offset != 0 || ts_size != 8 || commit_offset != 8 || data_size > MAX_SUBBUF ||
+	    data_offset > 64 || (commit_size != 4 && commit_size != 8))
+		return cursor_broken(c, -EOPNOTSUPP, dat->header_page.offset,
+				     "header_page has a shape that is not known");
+	dat->header_page_subbuf = data_offset + data_size;
+	dat->layout = (struct subbuf_layout){
+		.size = dat->page_size,
+		.data_offset = data_offset,
+		.commit_size = (uint8_t)commit_size,
+		.big_endian = dat->big_endian,
+	};
+	if (!subbuf_layout_valid(&dat->layout))
+		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
+				     "header_page does not fit a page size of %u", dat->page_size);
+	return 0;
+}
+
+static int read_formats(struct cursor *c, uint32_t system, uint64_t count)
+{
+	struct trace_dat *dat = c->dat;
+	int r;
+
+	for (uint64_t i = 0; i < count; i++) {
+		if (dat->n_formats >= MAX_FORMATS)
+			return cursor_broken(c, -EBADMSG, c->pos, "more than %u event formats",
+					     MAX_FORMATS);
+		r = cursor_grow(&dat->formats, dat->n_formats, sizeof(*dat->formats));
+		if (r < 0)
+			return r;
+		dat->formats[dat->n_formats] = (struct trace_dat_format){.system = system};
+		r = cursor_extent(c, 8, "an event format", &dat->formats[dat->n_formats].text);
+		if (r < 0)
+			return r;
+		dat->n_formats++;
+	}
+	return 0;
+}
+
+static int add_system(struct trace_dat *dat, char *name)
+{
+	int r;
+
+	r = cursor_grow(&dat->systems, dat->n_systems, sizeof(*dat->systems));
+	if (r < 0)
+		return r;
+	dat->systems[dat->n_systems++] = name;
+	return 0;
+}
+
+static int read_event_formats(struct cursor *c)
+{
+	uint64_t count, systems;
+	char *name;
+	int r;
+
+	name = strdup("ftrace");
+	if (!name)
+		return -ENOMEM;
+	r = add_system(c->dat, name);
+	if (r < 0) {
+		free(name);
+		return r;
+	}
+	r = cursor_count(c, MAX_FORMATS, "the number of ftrace formats", &count);
+	if (r >= 0)
+		r = read_formats(c, 0, count);
+	if (r < 0)
+		return r;
+	r = cursor_count(c, MAX_SYSTEMS, "the number of event systems", &systems);
+	if (r < 0)
+		return r;
+	for (uint64_t i = 0; i < systems; i++) {
+		r = cursor_string(c, "the name of an event system", &name);
+		if (r < 0)
+			return r;
+		r = add_system(c->dat, name);
+		if (r < 0) {
+			free(name);
+			return r;
+		}
+		r = cursor_count(c, MAX_FORMATS, "the number of formats of a system", &count);
+		if (r >= 0)
+			r = read_formats(c, (uint32_t)c->dat->n_systems - 1, count);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int read_frame(struct cursor *c)
+{
+	struct trace_dat *dat = c->dat;
+	int r;
+
+	r = read_version(c);
+	if (r >= 0)
+		r = read_initial(c);
+	if (r >= 0)
+		r = read_header_page(c);
+	if (r >= 0)
+		r = cursor_word(c, TRACE_DAT_HEADER_EVENT, sizeof(TRACE_DAT_HEADER_EVENT));
+	if (r >= 0)
+		r = cursor_extent(c, 8, "header_event", &dat->header_event);
+	if (r >= 0)
+		r = read_event_formats(c);
+	if (r >= 0)
+		r = cursor_extent(c, 4, "kallsyms", &dat->kallsyms);
+	if (r >= 0)
+		r = cursor_extent(c, 4, "printk_formats", &dat->printk_formats);
+	if (r >= 0)
+		r = cursor_extent(c, 8, "the task names", &dat->cmdlines);
+	if (r >= 0)
+		r = trace_dat_read_tables(c);
+	return r;
+}
+
+int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_free_ uint8_t *window = NULL;
+	struct cursor c;
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return fault_errno(why, -errno, "%s: cannot stat", path);
+	if (!S_ISREG(st.st_mode))
+		return fault_set(why, -EBADMSG, "%s: offset 0x0: not a regular file", path);
+	dat = calloc(1, sizeof(*dat));
+	window = malloc(CURSOR_WINDOW);
+	if (!dat || !window)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
+	dat->fd = fd;
+	dat->file_size = (uint64_t)st.st_size;
+	dat->path = strdup(path);
+	if (!dat->path)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
+	c = (struct cursor){.dat = dat, .why = why, .window = window};
+	r = read_frame(&c);
+	if (r == -ENOMEM)
+		return fault_errno(why, r, "%s: cannot read", path);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(dat);
+	return 0;
+}
+
+int trace_dat_version(int fd, unsigned *ret)
+{
+	struct trace_dat dat = {.path = (char *)"", .fd = fd};
+	_cleanup_free_ uint8_t *window = malloc(CURSOR_WINDOW);
+	struct cursor c = {.dat = &dat, .window = window};
+	struct stat st;
+	int r;
+
+	if (!window)
+		return -ENOMEM;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	dat.file_size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+	r = read_version(&c);
+	if (r < 0)
+		return r;
+	*ret = dat.version;
+	return 0;
+}
+
+int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	/* not blocking: a FIFO must not hang us */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fault_errno(why, -errno, "%s: cannot open", path);
+	r = trace_dat_open_fd(fd, path, ret, why);
+	if (r < 0)
+		return r;
+	(*ret)->own_fd = true;
+	fd = -EBADF;
+	return 0;
+}
+
+struct trace_dat *trace_dat_free(struct trace_dat *dat)
+{
+	if (!dat)
+		return NULL;
+	for (size_t i = 0; i < dat->n_systems; i++)
+		free(dat->systems[i]);
+	for (size_t i = 0; i < dat->n_buffers; i++) {
+		free(dat->buffers[i].name);
+		free(dat->buffers[i].regions);
+	}
+	free(dat->systems);
+	free(dat->formats);
+	free(dat->options);
+	free(dat->buffers);
+	free(dat->path);
+	if (dat->own_fd)
+		close(dat->fd);
+	free(dat);
+	return NULL;
+}
+
+int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *extent, uint64_t max,
+		   char **ret, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	if (extent->size > max)
+		return fault_set(why, -EFBIG,
+				 "%s: offset 0x%" PRIx64 ": %" PRIu64
+				 " bytes are more than the %" PRIu64 " that make sense here",
+				 dat->path, extent->offset, extent->size, max);
+	text = malloc(extent->size + 1);
+	if (!text)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
+	r = io_pread_all(dat->fd, text, extent->size, extent->offset);
+	if (r == -ENODATA)
+		return fault_set(why, r,
+				 "%s: offset 0x%" PRIx64
+				 ": the file became shorter while it was read",
+				 dat->path, extent->offset);
+	if (r < 0)
+		return fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", dat->path,
+				   extent->offset);
+	text[extent->size] = '\0';
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_buffer *buffer,
+			   unsigned cpu, struct fault *why)
+{
+	const struct trace_dat_region *r = &buffer->regions[cpu];
+	const char *what = NULL;
+
+	if (r->size == 0)
+		return 0;
+	if (r->offset > dat->file_size)
+		what = "begins behind the end of the file";
+	else if (r->size > dat->file_size - r->offset)
+		what = "runs past the end of the file";
+	else if (r->offset % dat->page_size)
+		what = "is not aligned to the page size";
+	else if (r->size % dat->page_size)
+		what = "is not a whole number of sub-buffers";
+	else if (r->offset < dat->buffers[0].table.offset + dat->buffers[0].table.size)
+		what = "overlaps the file's header";
+	if (!what)
+		return 0;
+	return fault_set(why, -EBADMSG,
+			 "%s: offset 0x%" PRIx64 ": cpu %u: the region at 0x%" PRIx64 " of %" PRIu64
+			 " bytes %s",
+			 dat->path, r->entry, cpu, r->offset, r->size, what);
+}
+
+uint16_t trace_dat_u16(const struct trace_dat *dat, const void *bytes)
+{
+	uint16_t v;
+
+	memcpy(&v, bytes, sizeof(v));
+	return dat->big_endian ? be16toh(v) : le16toh(v);
+}
+
+uint32_t trace_dat_u32(const struct trace_dat *dat, const void *bytes)
+{
+	uint32_t v;
+
+	memcpy(&v, bytes, sizeof(v));
+	return dat->big_endian ? be32toh(v) : le32toh(v);
+}
+
+uint64_t trace_dat_u64(const struct trace_dat *dat, const void *bytes)
+{
+	uint64_t v;
+
+	memcpy(&v, bytes, sizeof(v));
+	return dat->big_endian ? be64toh(v) : le64toh(v);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Reading the frame of a trace.dat: header, sections, options and CPU tables; formats/trace-dat.h
+ * draws it. Texts and sub-buffers are not loaded: the caller gets their places and reads what it
+ * wants. Version 6 of any byte order and long size. Bytes nobody vouches for are fine: everything
+ * is checked against the file's size. Uses pread only, so a file cut while it is read is an error,
+ * not SIGBUS. Owner: the caller; an object belongs to one thread at a time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "basic/fault.h"
+#include "basic/macro.h"
+#include "formats/subbuf.h"
+
+/* A piece of the file; text is without its size word */
+struct trace_dat_extent {
+	uint64_t offset;
+	uint64_t size;
+};
+
+/* An events/SYSTEM/NAME/format text */
+struct trace_dat_format {
+	struct trace_dat_extent text;
+	uint32_t system; /* index in systems[] */
+};
+
+struct trace_dat_option_place {
+	uint16_t id;
+	struct trace_dat_extent data; /* behind id and size */
+};
+
+/* A CPU's entry in a table, as the file has it: see trace_dat_check_region() */
+struct trace_dat_region {
+	uint64_t entry; /* where the 16-byte entry (offset, size) is */
+	uint64_t offset;
+	uint64_t size;
+};
+
+/* A ring buffer's data: the file's own (name "") first, then one for each BUFFER option */
+struct trace_dat_buffer {
+	char *name;
+	struct trace_dat_extent table;	  /* from the "flyrecord" word to the last entry */
+	struct trace_dat_region *regions; /* n_cpus of them, by CPU */
+};
+
+struct trace_dat {
+	char *path; /* for messages */
+	int fd;
+	bool own_fd;
+	uint64_t file_size; /* when opened */
+
+	unsigned version; /* 6 */
+	bool big_endian;
+	unsigned long_size;
+	uint32_t page_size; /* the file header's, by which readers step through a region */
+	uint64_t page_size_offset;
+	struct subbuf_layout layout; /* size: page_size, the rest: header_page */
+	uint32_t header_page_subbuf; /* sub-buffer size as header_page gives it */
+
+	struct trace_dat_extent header_page, header_event;
+	char **systems; /* systems[0] is "ftrace" */
+	size_t n_systems;
+	struct trace_dat_format *formats;
+	size_t n_formats;
+	struct trace_dat_extent kallsyms, printk_formats, cmdlines;
+
+	uint32_t n_cpus;
+	uint64_t n_cpus_offset;
+	struct trace_dat_option_place *options;
+	size_t n_options;
+	uint64_t options_end; /* where the closing zero id is; 0: no options */
+	struct trace_dat_buffer *buffers;
+	size_t n_buffers;
+	/* The trace_clock text that readers expect behind the first table if there is a TRACECLOCK
+	 * option; size 0 if there is none or it does not fit */
+	struct trace_dat_extent clock;
+};
+
+/**
+ * trace_dat_open() - open and read the frame of @path
+ * Return: 0 or negative errno with a line in @why that names file, offset and reason: -EBADMSG what
+ * is there cannot be right, -ENODATA the file ends too early, -EOPNOTSUPP a kind of trace.dat that
+ * is not supported.
+ */
+int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why);
+
+/**
+ * trace_dat_open_fd() - the same for an open file
+ * @fd: stays the caller's and must stay open as long as @ret lives
+ * @path: for messages
+ */
+int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why);
+
+/**
+ * trace_dat_version() - the version alone, also of files that trace_dat_open() refuses
+ * @ret: 6 or 7
+ * Return: 0 or negative errno if this is no trace.dat.
+ */
+int trace_dat_version(int fd, unsigned *ret);
+
+struct trace_dat *trace_dat_free(struct trace_dat *dat);
+DEFINE_CLEANUP(struct trace_dat *, trace_dat_free)
+#define _cleanup_trace_dat_ _cleanup_(trace_dat_freep)
+
+/**
+ * trace_dat_load() - read a text or an option's data
+ * @max: more bytes than this is -EFBIG
+ * @ret: malloc'ed, with a NUL byte behind its extent->size bytes
+ */
+int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *extent, uint64_t max,
+		   char **ret, struct fault *why);
+
+/**
+ * trace_dat_check_region() - may a region's bytes be read: aligned, whole sub-buffers, behind the
+ * tables, inside the file
+ * Return: 0, or -EBADMSG with file, the table entry's offset and the reason in @why. A region
+ * of size 0 is always right.
+ */
+int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_buffer *buffer,
+			   unsigned cpu, struct fault *why);
+
+/**
+ * trace_dat_u16() - a number in the file's byte order; _u32 and _u64 likewise
+ */
+uint16_t trace_dat_u16(const struct trace_dat *dat, const void *bytes);
+uint32_t trace_dat_u32(const struct trace_dat *dat, const void *bytes);
+uint64_t trace_dat_u64(const struct trace_dat *dat, const void *bytes);

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "basic/io.h"
+#include "recorder/pump.h"
+
+#define CHUNK_MIN MIB
+
+/* Both header words of a sub-buffer: timestamp (u64) and commit (long) */
+#define SUBBUF_HEADER_SIZE 16
+
+/* So many well-filled sub-buffers in a row that only read(2) would give: the CPU is mapped */
+#define COPIES_MEAN_MAPPED 4
+
+static bool slot_in_use(const struct pump *p)
+{
+	uint64_t timestamp;
+
+	memcpy(&timestamp, p->slot, sizeof(timestamp));
+	return timestamp != 0;
+}
+
+static void slot_clear(struct pump *p)
+{
+	memset(p->slot, 0, SUBBUF_HEADER_SIZE);
+}
+
+/* Bytes of events in the slot; the two top bits of the commit word are flags (missed events) */
+static uint32_t slot_commit(const struct pump *p)
+{
+	uint32_t commit;
+
+	memcpy(&commit, p->slot + 8, sizeof(commit));
+	return slot_in_use(p) ? commit & ((1U << 30) - 1) : 0;
+}
+
+static int make_pipe(struct pump *p, uint64_t size)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+		return -errno;
+	p->pipe_read = fds[0];
+	p->pipe_write = fds[1];
+	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end */
+	for (; size > 64 * KIB; size /= 2)
+		if (fcntl(p->pipe_write, F_SETPIPE_SZ, (int)size) >= 0)
+			break;
+	return 0;
+}
+
+static int adopt_pipe(struct pump *p, int fd)
+{
+	char path[32];
+	int waiting;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	p->pipe_write = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (p->pipe_write < 0)
+		return -errno;
+	if (ioctl(fd, FIONREAD, &waiting) < 0)
+		return -errno;
+	p->pipe_read = fd;
+	p->in_pipe = (uint64_t)waiting;
+	return 0;
+}
+
+int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int pipe_read,
+	      uint64_t pipe_size, char *slot)
+{
+	int slots, r;
+
+	*p = (struct pump){
+		.cpu = cpu,
+		.subbuf_size = subbuf_size,
+		.trace_fd = -EBADF,
+		.pipe_read = -EBADF,
+		.pipe_write = -EBADF,
+		.slot = slot,
+		.target = { .data_fd = -EBADF, .buffered_fd = -EBADF },
+	};
+	r = pipe_read >= 0 ? adopt_pipe(p, pipe_read) : make_pipe(p, pipe_size);
+	if (r < 0)
+		goto fail;
+	slots = fcntl(p->pipe_write, F_GETPIPE_SZ);
+	if (slots < 0) {
+		r = -errno;
+		goto fail;
+	}
+	/* The pipe counts pages, and takes a whole sub-buffer by reference in the place of one */
+	p->pipe_capacity = (uint64_t)(slots / (int)sysconf(_SC_PAGESIZE)) * subbuf_size;
+	p->trace_fd = trace_fd;
+	return 0;
+fail:
+	if (pipe_read >= 0)
+		p->pipe_read = -EBADF; /* still the caller's */
+	pump_done(p);
+	return r;
+}
+
+void pump_done(struct pump *p)
+{
+	/* The pipe first: the kernel's pages in it point into the instance that trace_fd keeps */
+	close_p(&p->pipe_read);
+	close_p(&p->pipe_write);
+	close_p(&p->trace_fd);
+	p->pipe_read = p->pipe_write = p->trace_fd = -EBADF;
+}
+
+static void use_target(struct pump *p, const struct pump_target *target)
+{
+	p->target = *target;
+	p->size = target->size;
+	p->allocated = target->size;
+	p->chunk = CHUNK_MIN;
+	p->no_prealloc = false;
+	atomic_store(&p->published, target->size);
+	atomic_store(&p->full, false);
+	atomic_store(&p->trouble, 0);
+}
+
+/* The rest of a sub-buffer whose head is elsewhere, or lost, is of no use */
+static void drop_torn(struct pump *p, uint64_t rest)
+{
+	char scratch[512];
+
+	atomic_fetch_add(&p->dropped_bytes, p->subbuf_size);
+	while (rest > 0) {
+		ssize_t n = read(p->pipe_read, scratch, MIN(rest, sizeof(scratch)));
+
+		if (n <= 0)
+			break;
+		rest -= (uint64_t)n;
+		p->in_pipe -= (uint64_t)n;
+	}
+}
+
+void pump_set_target(struct pump *p, const struct pump_target *target)
+{
+	if (p->in_pipe % p->subbuf_size != 0)
+		drop_torn(p, p->in_pipe % p->subbuf_size);
+	use_target(p, target);
+}
+
+/* Disk blocks ahead of the data: faster for O_DIRECT, and ENOSPC shows before anything is taken */
+static int preallocate(struct pump *p, uint64_t bytes)
+{
+	uint64_t chunk;
+
+	if (p->no_prealloc || p->size + bytes <= p->allocated)
+		return 0;
+	chunk = MAX(p->chunk, bytes);
+	for (;;) {
+		uint64_t end = MIN(MAX(p->allocated, p->size) + chunk, p->target.room);
+
+		if (fallocate(p->target.buffered_fd, FALLOC_FL_KEEP_SIZE,
+			      (off_t)(p->target.region + p->allocated),
+			      (off_t)(end - p->allocated)) >= 0) {
+			p->allocated = end;
+			p->chunk = MIN(p->chunk * 2, MAX(p->target.chunk_max, CHUNK_MIN));
+			return 0;
+		}
+		if (errno == EOPNOTSUPP) {
+			p->no_prealloc = true;
+			return 0;
+		}
+		if (errno == EINTR)
+			continue;
+		if (errno != ENOSPC || chunk <= bytes)
+			return -errno;
+		chunk = MAX(chunk / 4, bytes); /* what little is left */
+	}
+}
+
+/* Tell readers. The table is 8-byte aligned, so they never see half a number. */
+static int publish(struct pump *p)
+{
+	uint64_t size = p->size - p->size % p->subbuf_size;
+	uint64_t before = atomic_load_explicit(&p->published, memory_order_relaxed);
+	int r;
+
+	if (size == before)
+		return 0;
+	r = io_pwrite_all(p->target.buffered_fd, &size, sizeof(size), p->target.size_at);
+	if (r < 0)
+		return r;
+	atomic_store(&p->published, size);
+	if (size > before) {
+		atomic_fetch_add(&p->total_bytes, size - before);
+		atomic_fetch_add(&p->subbufs, (size - before) / p->subbuf_size);
+	}
+	return 0;
+}
+
+/* Some file systems take O_DIRECT at open and refuse it later: go on through the page cache */
+static bool leave_direct(struct pump *p)
+{
+	if (p->target.data_fd == p->target.buffered_fd)
+		return false;
+	p->target.data_fd = p->target.buffered_fd;
+	return true;
+}
+
+static int push_pipe(struct pump *p)
+{
+	while (p->in_pipe > 0) {
+		off_t at = (off_t)(p->target.region + p->size);
+		ssize_t n = splice(p->pipe_read, NULL, p->target.data_fd, &at, p->in_pipe,
+				   SPLICE_F_MOVE);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EINVAL && leave_direct(p))
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		p->size += (uint64_t)n;
+		p->in_pipe -= (uint64_t)n;
+		/* An odd length (a nearly full disk) is no longer one that O_DIRECT takes */
+		if (p->size % p->subbuf_size != 0 && p->in_pipe > 0)
+			(void)leave_direct(p);
+	}
+	return 0;
+}
+
+static int push_slot(struct pump *p)
+{
+	int r;
+
+	for (;;) {
+		r = io_pwrite_all(p->target.data_fd, p->slot, p->subbuf_size,
+				  p->target.region + p->size);
+		if (r != -EINVAL || !leave_direct(p))
+			break;
+	}
+	if (r < 0)
+		return r;
+	p->size += p->subbuf_size;
+	r = publish(p);
+	if (r < 0)
+		return r;
+	slot_clear(p);
+	return 0;
+}
+
+/* What is in hand already: it goes before anything new is taken out of the ring buffer */
+static int push_pending(struct pump *p)
+{
+	uint64_t pending = p->in_pipe + (slot_in_use(p) ? p->subbuf_size : 0);
+	int r;
+
+	if (pending == 0)
+		return publish(p);
+	if (p->size + pending > p->target.room)
+		return PUMP_E_FULL;
+	r = preallocate(p, pending);
+	if (r < 0)
+		return r;
+	r = push_pipe(p);
+	if (publish(p) < 0 || r < 0)
+		return r < 0 ? r : -EIO;
+	return slot_in_use(p) ? push_slot(p) : 0;
+}
+
+/* Full sub-buffers, by reference. 0: moved some; PUMP_E_EMPTY: none there */
+static int pull_pipe(struct pump *p)
+{
+	ssize_t n;
+
+	do
+		n = splice(p->trace_fd, NULL, p->pipe_write, NULL, p->pipe_capacity,
+			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		p->in_pipe += (uint64_t)n;
+		return 0;
+	}
+	return n == 0 || errno == EAGAIN ? PUMP_E_EMPTY : -errno;
+}
+
+/* One sub-buffer, full or not, by copy */
+static int pull_slot(struct pump *p)
+{
+	ssize_t n;
+
+	do
+		n = read(p->trace_fd, p->slot, p->subbuf_size);
+	while (n < 0 && errno == EINTR);
+	if (n < 0 && errno != EAGAIN)
+		return -errno;
+	if (n <= 0 || slot_commit(p) == 0) { /* 0 and EAGAIN both mean: nothing now */
+		slot_clear(p);
+		return PUMP_E_EMPTY;
+	}
+	return 0;
+}
+
+/*
+ * The next data into the hand: by reference, else by copy where that is wanted.
+ * @copies: sub-buffers taken by copy in a row
+ */
+static int pull(struct pump *p, bool flush, unsigned *copies)
+{
+	int r = pull_pipe(p);
+
+	if (r == 0) {
+		*copies = 0;
+		atomic_store_explicit(&p->mapped_elsewhere, false, memory_order_relaxed);
+	}
+	/* Readable, and splice gives nothing: a partial sub-buffer, or somebody has mapped the CPU */
+	if (r != PUMP_E_EMPTY || (!flush && atomic_load(&p->mapped_elsewhere) == false))
+		return r;
+	r = pull_slot(p);
+	if (r == 0 && slot_commit(p) + SUBBUF_HEADER_SIZE > p->subbuf_size / 4 * 3 &&
+	    ++*copies >= COPIES_MEAN_MAPPED)
+		atomic_store_explicit(&p->mapped_elsewhere, true, memory_order_relaxed);
+	return r;
+}
+
+int pump_run(struct pump *p, bool flush, unsigned budget)
+{
+	bool partial = false;
+	unsigned copies = 0;
+	int r;
+
+	for (bool first = true;; first = false) {
+		r = push_pending(p);
+		if (r != 0)
+			break;
+		if (partial || budget-- == 0) {
+			r = partial ? PUMP_E_EMPTY : PUMP_E_MORE;
+			break;
+		}
+		if (p->size + p->pipe_capacity > p->target.room) {
+			r = PUMP_E_FULL;
+			break;
+		}
+		r = preallocate(p, p->pipe_capacity);
+		if (r < 0)
+			break;
+		r = pull(p, flush || first, &copies);
+		if (r != 0)
+			break;
+		/* One that is far from full was the last there is: the next is the next flush's */
+		partial = slot_in_use(p) &&
+			  slot_commit(p) + SUBBUF_HEADER_SIZE <= p->subbuf_size / 4 * 3;
+	}
+	atomic_store(&p->full, r == PUMP_E_FULL);
+	atomic_store(&p->trouble, r < 0 ? r : 0);
+	return r;
+}
+
+void pump_retarget(struct pump *p, const struct pump_target *target)
+{
+	uint64_t torn = p->size % p->subbuf_size;
+
+	/* The old disk took a part of a sub-buffer and no more */
+	if (torn > 0)
+		drop_torn(p, MIN(p->subbuf_size - torn, p->in_pipe));
+	use_target(p, target);
+}

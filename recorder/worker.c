@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "recorder/worker.h"
+
+#define STACK_SIZE (128 * KIB)
+
+/* Pipe-fulls moved for one CPU before the others get their turn */
+#define BUDGET 8
+
+/* More than any ring buffer holds: the bound of the final drain */
+#define DRAIN_ROUNDS (1U << 20)
+
+#define WAKE UINT64_MAX /* epoll user data of the eventfd; pumps have their index */
+
+/* Internal, beside enum worker_request */
+#define WORKER_ABORT 100
+
+struct worker {
+	pthread_t thread;
+	struct pump **pumps;
+	const struct pump_target *next;
+	size_t n_pumps;
+	int epoll_fd, wake_fd, notify_fd;
+	_Atomic int64_t *bytes_left;
+	_Atomic int request; /* 0: none; an enum worker_request until it is done */
+	_Atomic bool flush;
+	bool parked; /* left the ring buffers to the next process */
+};
+
+static void notify(struct worker *w)
+{
+	uint64_t one = 1;
+
+	(void)!write(w->notify_fd, &one, sizeof(one));
+}
+
+static void wake(struct worker *w)
+{
+	uint64_t one = 1;
+
+	(void)!write(w->wake_fd, &one, sizeof(one));
+}
+
+/* ONESHOT: armed again only after the ring buffer said it is empty */
+static void arm(struct worker *w, size_t i)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = i };
+
+	(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_MOD, w->pumps[i]->trace_fd, &event);
+}
+
+/* Run a pump, account for what it moved, tell the main thread what it must know */
+static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
+{
+	int trouble = atomic_load_explicit(&p->trouble, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
+	int64_t moved, left;
+	int r;
+
+	r = pump_run(p, flush, budget);
+	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
+	left = atomic_fetch_sub(w->bytes_left, moved);
+	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL ||
+	    (trouble != 0) != (r < 0) || (r < 0 && trouble != r))
+		notify(w);
+	return r;
+}
+
+static void on_readable(struct worker *w, size_t i)
+{
+	struct pump *p = w->pumps[i];
+	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
+	int r;
+
+	if (w->parked)
+		return;
+	r = run(w, p, false, BUDGET);
+	/*
+	 * Level-triggered, so MORE comes back at once, after the other CPUs. Readable with nothing to
+	 * take would come back at once too, for ever: wait for the flush timer. So does trouble.
+	 */
+	if (r == PUMP_E_MORE ||
+	    (r == PUMP_E_EMPTY &&
+	     atomic_load_explicit(&p->total_bytes, memory_order_relaxed) != before))
+		arm(w, i);
+}
+
+static void flush_all(struct worker *w)
+{
+	for (size_t i = 0; i < w->n_pumps; i++) {
+		int r = run(w, w->pumps[i], true, BUDGET);
+
+		if (r == PUMP_E_EMPTY || r == PUMP_E_MORE)
+			arm(w, i);
+	}
+}
+
+static void drain_all(struct worker *w)
+{
+	for (size_t i = 0; i < w->n_pumps; i++) {
+		struct pump *p = w->pumps[i];
+
+		for (unsigned n = 0; n < DRAIN_ROUNDS; n++) {
+			uint64_t before = atomic_load(&p->total_bytes);
+			int r = run(w, p, true, BUDGET);
+
+			/* EMPTY after a partial sub-buffer is "for now": ask once more */
+			if (r < 0 || r == PUMP_E_FULL ||
+			    (r == PUMP_E_EMPTY && atomic_load(&p->total_bytes) == before))
+				break;
+		}
+	}
+}
+
+/* Returns true when the thread is to end */
+static bool serve(struct worker *w)
+{
+	int request = atomic_load(&w->request);
+
+	switch (request) {
+	case WORKER_RETARGET:
+		for (size_t i = 0; i < w->n_pumps; i++)
+			pump_retarget(w->pumps[i], &w->next[i]);
+		atomic_store(&w->flush, true); /* what had found its region full goes on */
+		break;
+	case WORKER_FINISH:
+		drain_all(w);
+		break;
+	case WORKER_LEAVE:
+		w->parked = true;
+		for (size_t i = 0; i < w->n_pumps; i++)
+			(void)run(w, w->pumps[i], false, 0);
+		break;
+	}
+	if (request != 0) {
+		atomic_store(&w->request, 0);
+		notify(w);
+	}
+	return request == WORKER_ABORT;
+}
+
+static void *worker_main(void *userdata)
+{
+	struct worker *w = userdata;
+	struct epoll_event events[32];
+	uint64_t drop;
+
+	(void)pthread_setname_np(pthread_self(), "flyrec-drain");
+	for (;;) {
+		int n = epoll_wait(w->epoll_fd, events, ARRAY_SIZE(events), -1);
+
+		for (int i = 0; i < n; i++) {
+			if (events[i].data.u64 != WAKE) {
+				on_readable(w, events[i].data.u64);
+				continue;
+			}
+			(void)!read(w->wake_fd, &drop, sizeof(drop));
+			if (serve(w))
+				return NULL;
+			if (atomic_exchange(&w->flush, false) && !w->parked)
+				flush_all(w);
+		}
+	}
+}
+
+static int start_thread(struct worker *w)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int r;
+
+	r = -pthread_attr_init(&attr);
+	if (r < 0)
+		return r;
+	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = -pthread_create(&w->thread, &attr, worker_main, w);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return r;
+}
+
+static void worker_release(struct worker *w)
+{
+	close_p(&w->epoll_fd);
+	close_p(&w->wake_fd);
+	free(w);
+}
+
+int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pumps, int notify_fd,
+	       _Atomic int64_t *bytes_left, struct worker **ret)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = WAKE };
+	struct worker *w = calloc(1, sizeof(*w));
+	int r = 0;
+
+	if (!w)
+		return -ENOMEM;
+	w->pumps = pumps;
+	w->next = next;
+	w->n_pumps = n_pumps;
+	w->notify_fd = notify_fd;
+	w->bytes_left = bytes_left;
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (w->epoll_fd < 0 || w->wake_fd < 0 ||
+	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &event) < 0)
+		r = -errno;
+	for (size_t i = 0; i < n_pumps && r >= 0; i++) {
+		event = (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.u64 = i };
+		if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, pumps[i]->trace_fd, &event) < 0)
+			r = -errno;
+	}
+	if (r >= 0)
+		r = start_thread(w);
+	if (r < 0) {
+		worker_release(w);
+		return r;
+	}
+	*ret = w;
+	return 0;
+}
+
+int worker_post(struct worker *w, enum worker_request request)
+{
+	int none = 0;
+
+	if (!atomic_compare_exchange_strong(&w->request, &none, (int)request))
+		return -EBUSY;
+	wake(w);
+	return 0;
+}
+
+void worker_flush(struct worker *w)
+{
+	atomic_store(&w->flush, true);
+	wake(w);
+}
+
+bool worker_done(const struct worker *w)
+{
+	return atomic_load(&w->request) == 0;
+}
+
+void worker_free(struct worker *w)
+{
+	if (!w)
+		return;
+	atomic_store(&w->request, WORKER_ABORT);
+	wake(w);
+	(void)pthread_join(w->thread, NULL);
+	worker_release(w);
+}

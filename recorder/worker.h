@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A worker is a thread that runs the pumps of some CPUs of one session: it sleeps in epoll until
+ * a ring buffer passes its watermark (buffer_percent) or the main thread asks for something.
+ *
+ * The main thread owns the object. Requests are posted without waiting; the worker answers by
+ * writing to the session's eventfd (notify_fd), and worker_done() tells. One request at a time,
+ * flushes aside.
+ */
+#pragma once
+
+#include "recorder/pump.h"
+
+enum worker_request {
+	WORKER_RETARGET = 1, /* every pump goes on in its next target */
+	WORKER_FINISH,       /* drain to the end (tracing is off); a pump may still end up full */
+	WORKER_LEAVE,        /* empty pipes and slots, then take nothing more (hand-over) */
+};
+
+struct worker;
+
+/**
+ * worker_new() - start a thread
+ * @pumps: initialised, with targets; borrowed until worker_free(). Only the worker touches them now.
+ * @next: one target for each pump, read at WORKER_RETARGET; borrowed
+ * @notify_fd: eventfd, written when a request is done, a region fills up, the session's
+ *             bytes pass their limit, or trouble begins or ends; borrowed
+ * @bytes_left: shared by the session's workers: bytes until the segment has its size; a worker that
+ *              takes it below zero notifies once
+ */
+int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pumps, int notify_fd,
+	       _Atomic int64_t *bytes_left, struct worker **ret);
+
+/* Post a request; -EBUSY while another one is not done. Never blocks. */
+int worker_post(struct worker *worker, enum worker_request request);
+
+/* Also look at partial sub-buffers, once, soon. Never blocks. */
+void worker_flush(struct worker *worker);
+
+/* Is the last request done? */
+bool worker_done(const struct worker *worker);
+
+/**
+ * worker_free() - end the thread, as soon as its current system call returns, and free
+ * NULL is fine.
+ */
+void worker_free(struct worker *worker);

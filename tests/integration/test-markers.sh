@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 180
+#
+# Numbered markers written on every CPU under load come out exactly once and in order: over reload,
+# rotation, hand-over, and SIGKILL with the fds kept by a service manager.
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_tool check-markers
+
+RATE=20000
+
+load() {
+	session load <<-EOF
+		[Trace]
+		Event=raw_syscalls:sys_enter
+		Event=raw_syscalls:sys_exit
+		BufferSize=${2:-16M}
+		[Storage]
+		FlushSec=500ms
+		MaxFileSize=$1
+		MaxUse=20G
+	EOF
+}
+
+# other: the same session, so that reload has something to do beside it
+other() {
+	session other <<-EOF
+		[Session]
+		Description=$1
+		[Trace]
+		Event=sched:sched_switch
+		BufferSize=$2
+	EOF
+}
+
+begin() {
+	"$TOOLS/markers" "--instance=${PREFIX}load" "--rate=$RATE" >"$T/expect" &
+	MARKERS=$!
+	CHILDREN+=("$MARKERS")
+	background "$TOOLS/storm" --duration=120 >/dev/null
+	STORM=$!
+	sleep 0.5
+}
+
+end() {
+	kill -TERM "$MARKERS"
+	wait "$MARKERS"
+	kill -TERM "$STORM"
+	wait "$STORM" || true
+	flyrecd_stop
+	"$FLYRECCTL" verify "$STATE/load/record" >"$T/verify" || {
+		cat "$T/verify"
+		fail "verify"
+	}
+	"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/load/record/2*.dat || fail "markers: $1"
+	local damaged=("$STATE"/*/record/*damaged)
+	[ ${#damaged[@]} = 0 ] || fail "damaged files: ${damaged[*]}"
+	[ -n "${KEEP:-}" ] || rm -rf "$STATE"
+}
+
+load 1G
+other a 1M
+flyrecd_start
+begin
+for i in 1 2 3 4 5; do
+	other "b$i" "${i}M"
+	[ "$i" = 3 ] && load 2G
+	kill -HUP "$FLYRECD_PID"
+	sleep 0.5
+done
+end "reload"
+
+flyrecd_start
+begin
+for i in 1 2 3 4 5 6 7 8 9 10; do
+	kill -USR2 "$FLYRECD_PID"
+	sleep 0.3
+done
+end "rotation"
+
+load 1G 128M
+flyrecd_start
+begin
+for i in 1 2 3; do
+	flyrecd_hand_over
+	flyrecd_start
+	sleep 0.5
+done
+end "hand-over"
+
+flyrecd_start_stored
+begin
+for i in 1 2 3 4 5 6 7 8; do
+	flyrecd_kill
+	sleep "0.$((RANDOM % 6 + 2))"
+done
+end "SIGKILL with stored fds"

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat.h"
+#include "writer/metadata.h"
+
+struct symbols {
+	pthread_mutex_t lock;
+	char *modules; /* /proc/modules as it was when text was read */
+	char *text;
+	size_t size;
+};
+
+struct symbols *symbols_new(void)
+{
+	struct symbols *s = calloc(1, sizeof(*s));
+
+	if (s)
+		pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void symbols_free(struct symbols *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_destroy(&s->lock);
+	free(s->modules);
+	free(s->text);
+	free(s);
+}
+
+/* The kernel shows zeros to those who may not know: worse than no symbols */
+static bool addresses_hidden(const char *text)
+{
+	for (const char *line = text; *line;) {
+		if (line[strspn(line, "0")] != ' ')
+			return false; /* per-CPU symbols are at 0 for everyone, the others are not */
+		line = strchrnul(line, '\n');
+		line += *line == '\n';
+	}
+	return true;
+}
+
+static int symbols_refresh(struct symbols *s)
+{
+	_cleanup_free_ char *modules = NULL, *text = NULL;
+	size_t size;
+	int r;
+
+	r = io_read_file_at(AT_FDCWD, "/proc/modules", &modules, NULL);
+	if (r == -ENOENT) { /* a kernel without modules */
+		modules = strdup("");
+		r = modules ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return r;
+	if (s->text && strcmp(modules, s->modules) == 0)
+		return 0;
+	r = io_read_file_at(AT_FDCWD, "/proc/kallsyms", &text, &size);
+	if (r == -ENOENT) {
+		text = strdup("");
+		size = 0;
+		r = text ? 0 : -ENOMEM;
+	}
+	if (r < 0)
+		return r;
+	free(s->text);
+	free(s->modules);
+	s->size = addresses_hidden(text) ? 0 : size;
+	s->text = realloc(text, size + 1);
+	TAKE_PTR(text);
+	s->modules = TAKE_PTR(modules);
+	return 0;
+}
+
+static int put(FILE *out, const void *data, size_t size)
+{
+	return fwrite(data, 1, size, out) == size ? 0 : -EIO;
+}
+
+static int put_u32(FILE *out, size_t value)
+{
+	uint32_t n = (uint32_t)value;
+
+	return value <= UINT32_MAX ? put(out, &n, sizeof(n)) : -EFBIG;
+}
+
+/* size:u64 text */
+static int put_text64(FILE *out, const char *text, size_t size)
+{
+	uint64_t n = size;
+	int r = put(out, &n, sizeof(n));
+
+	return r < 0 ? r : put(out, text, size);
+}
+
+static int put_text32(FILE *out, const char *text, size_t size)
+{
+	int r = put_u32(out, size);
+
+	return r < 0 ? r : put(out, text, size);
+}
+
+static int put_header_file(FILE *out, const struct metadata_source *source, const char *name,
+			   struct fault *why)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	size_t size;
+	int r;
+
+	if (asprintf(&path, "events/%s", name) < 0)
+		return -ENOMEM;
+	r = io_read_file_at(source->instance_fd, path, &text, &size);
+	if (r == -ENOENT)
+		r = io_read_file_at(source->tracing_fd, path, &text, &size);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read %s of tracefs", path);
+	r = put(out, name, strlen(name) + 1);
+	return r < 0 ? r : put_text64(out, text, size);
+}
+
+static int is_dir_name(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN);
+}
+
+struct texts {
+	char **text;
+	size_t *size;
+	size_t n;
+};
+
+static void texts_done(struct texts *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		free(t->text[i]);
+	free(t->text);
+	free(t->size);
+}
+
+static void free_names(struct dirent **names, int n)
+{
+	for (int i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* Every format file of a system, in the order of names. -ENOENT: no such system. */
+static int read_formats(int tracing_fd, const char *system, struct texts *ret)
+{
+	_cleanup_free_ char *path = NULL;
+	struct dirent **names = NULL;
+	int n, r = 0;
+
+	if (asprintf(&path, "events/%s", system) < 0)
+		return -ENOMEM;
+	n = scandirat(tracing_fd, path, &names, is_dir_name, alphasort);
+	if (n < 0)
+		return -errno;
+	ret->text = calloc((size_t)n + 1, sizeof(*ret->text));
+	ret->size = calloc((size_t)n + 1, sizeof(*ret->size));
+	if (!ret->text || !ret->size)
+		r = -ENOMEM;
+	for (int i = 0; i < n && r >= 0; i++) {
+		_cleanup_free_ char *file = NULL;
+
+		if (asprintf(&file, "%s/%s/format", path, names[i]->d_name) < 0) {
+			r = -ENOMEM;
+			break;
+		}
+		r = io_read_file_at(tracing_fd, file, &ret->text[ret->n], &ret->size[ret->n]);
+		if (r >= 0)
+			ret->n++;
+		else if (r == -ENOENT || r == -ENODEV)
+			r = 0; /* gone with its module, or a directory that is no event */
+	}
+	free_names(names, n);
+	return r;
+}
+
+static int put_formats(FILE *out, const struct texts *t)
+{
+	int r = put_u32(out, t->n);
+
+	for (size_t i = 0; i < t->n && r >= 0; i++)
+		r = put_text64(out, t->text[i], t->size[i]);
+	return r;
+}
+
+static int put_ftrace_formats(FILE *out, int tracing_fd, struct fault *why)
+{
+	_cleanup_(texts_done) struct texts texts = {};
+	int r = read_formats(tracing_fd, "ftrace", &texts);
+
+	if (r < 0)
+		return fault_errno(why, r, "cannot read events/ftrace of tracefs");
+	return put_formats(out, &texts);
+}
+
+static int put_systems(FILE *out, const struct metadata_source *source, struct fault *why)
+{
+	char *const *systems = source->systems;
+	_cleanup_free_ struct texts *texts = NULL;
+	size_t n = 0, present = 0;
+	int r = 0;
+
+	while (systems && systems[n])
+		n++;
+	texts = calloc(n + 1, sizeof(*texts));
+	if (!texts)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = read_formats(source->tracing_fd, systems[i], &texts[i]);
+		if (r == -ENOENT)
+			r = 0; /* gone with its module */
+		else if (r < 0)
+			(void)fault_errno(why, r, "cannot read events/%s of tracefs", systems[i]);
+		present += texts[i].n > 0;
+	}
+	if (r >= 0)
+		r = put_u32(out, present);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		if (texts[i].n == 0)
+			continue;
+		r = put(out, systems[i], strlen(systems[i]) + 1);
+		if (r >= 0)
+			r = put_formats(out, &texts[i]);
+	}
+	for (size_t i = 0; i < n; i++)
+		texts_done(&texts[i]);
+	return r;
+}
+
+static int put_symbols(FILE *out, struct symbols *s, struct fault *why)
+{
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = symbols_refresh(s);
+	if (r < 0)
+		(void)fault_errno(why, r, "cannot read /proc/kallsyms");
+	else
+		r = put_text32(out, s->text, s->size);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static int put_printk(FILE *out, int tracing_fd, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size = 0;
+	int r = io_read_file_at(tracing_fd, "printk_formats", &text, &size);
+
+	if (r < 0 && r != -ENOENT)
+		return fault_errno(why, r, "cannot read printk_formats of tracefs");
+	return put_text32(out, text ? text : "", size);
+}
+
+static int put_start(FILE *out, unsigned page_size)
+{
+	const char flags[2] = { __BYTE_ORDER == __BIG_ENDIAN, sizeof(long) };
+	int r = put(out, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE);
+
+	if (r >= 0)
+		r = put(out, "6", 2);
+	if (r >= 0)
+		r = put(out, flags, sizeof(flags));
+	return r < 0 ? r : put_u32(out, page_size);
+}
+
+int metadata_write(FILE *out, const struct metadata_source *source, unsigned page_size,
+		   struct symbols *symbols, struct fault *why)
+{
+	int r = put_start(out, page_size);
+
+	if (r >= 0)
+		r = put_header_file(out, source, TRACE_DAT_HEADER_PAGE, why);
+	if (r >= 0)
+		r = put_header_file(out, source, TRACE_DAT_HEADER_EVENT, why);
+	if (r >= 0)
+		r = put_ftrace_formats(out, source->tracing_fd, why);
+	if (r >= 0)
+		r = put_systems(out, source, why);
+	if (r >= 0)
+		r = put_symbols(out, symbols, why);
+	if (r >= 0)
+		r = put_printk(out, source->tracing_fd, why);
+	return r;
+}

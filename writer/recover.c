@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "formats/subbuf.h"
+#include "writer/recover.h"
+
+/* One CPU's region while it is looked at */
+struct scan {
+	struct trace_file_region region;
+	struct subbuf_layout layout;
+	char *bytes; /* one sub-buffer */
+};
+
+static int read_subbuf(struct scan *s, uint64_t at)
+{
+	return io_pread_all(s->region.buffered_fd, s->bytes, s->layout.size, s->region.offset + at);
+}
+
+/* 1: a sub-buffer as the kernel writes them, 0: zeros or nonsense, or negative errno */
+static int is_sane(struct scan *s, uint64_t at, uint64_t *ret_timestamp)
+{
+	struct subbuf_fault fault;
+	struct subbuf_info info;
+	int r = read_subbuf(s, at);
+
+	if (r < 0)
+		return r;
+	if (subbuf_check(&s->layout, s->bytes, NULL, &info, &fault) != 0)
+		return 0;
+	*ret_timestamp = info.header.timestamp;
+	return 1;
+}
+
+static bool all_zero(const char *bytes, size_t size)
+{
+	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+/* Bytes from @from to @to are no trace, but somebody may want to look at them */
+static int set_aside(struct scan *s, int dir_fd, const char *name, unsigned cpu, uint64_t from,
+		     uint64_t to, bool *ret_kept)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	for (uint64_t at = from; at < to; at += s->layout.size) {
+		r = read_subbuf(s, at);
+		if (r < 0)
+			return r;
+		if (fd < 0 && all_zero(s->bytes, s->layout.size))
+			continue;
+		if (fd < 0) {
+			if (asprintf(&path, "%s.cpu%u.damaged", name, cpu) < 0)
+				return -ENOMEM;
+			fd = openat(dir_fd, path,
+				    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
+			if (fd < 0)
+				return -errno;
+		}
+		r = io_write_all(fd, s->bytes, s->layout.size);
+		if (r < 0)
+			return r;
+	}
+	*ret_kept |= fd >= 0;
+	return fd >= 0 && fsync(fd) < 0 ? -errno : 0;
+}
+
+/* The size that the bytes bear out, counted from @size down to @least and then up */
+static int true_size(struct scan *s, uint64_t size, uint64_t least, uint64_t *ret_tail,
+		     uint64_t *ret_size)
+{
+	uint64_t timestamp = 0, last = 0;
+	int r = 0;
+
+	for (; size > least; size -= s->layout.size) {
+		r = is_sane(s, size - s->layout.size, &last);
+		if (r != 0)
+			break;
+	}
+	if (r < 0)
+		return r;
+	*ret_tail = size;
+	if (size > 0 && last == 0)
+		(void)is_sane(s, size - s->layout.size, &last);
+	for (; size + s->layout.size <= s->region.room; size += s->layout.size, last = timestamp) {
+		r = is_sane(s, size, &timestamp);
+		if (r < 0)
+			return r;
+		if (r == 0 || timestamp < last)
+			break;
+	}
+	*ret_size = size;
+	return 0;
+}
+
+static int clear_written_slot(struct scan *s, uint64_t size, char *slot)
+{
+	int r;
+
+	if (size == 0)
+		return 0;
+	r = read_subbuf(s, size - s->layout.size);
+	if (r >= 0 && memcmp(s->bytes, slot, s->layout.size) == 0)
+		memset(slot, 0, s->layout.size);
+	return r;
+}
+
+static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, int dir_fd,
+		       const char *name, char *slot, struct recover_report *report)
+{
+	uint64_t subbuf = s->layout.size, recorded, synced, tail, size;
+	int r;
+
+	recorded = MIN(s->region.size, s->region.room);
+	recorded -= recorded % subbuf;
+	synced = trace_file_was_cut(file) ? 0 : trace_file_live_block(file)->synced[cpu];
+	synced = MIN(synced - synced % subbuf, recorded);
+	r = true_size(s, recorded, synced, &tail, &size);
+	if (r < 0)
+		return r;
+	if (size < recorded) {
+		report->cut += recorded - size;
+		r = set_aside(s, dir_fd, name, cpu, size, recorded, &report->kept_cut);
+	}
+	report->adopted += size - tail;
+	if (r >= 0 && size != s->region.size)
+		r = trace_file_set_size(file, cpu, size);
+	if (r >= 0 && slot)
+		r = clear_written_slot(s, size, slot);
+	return r;
+}
+
+int recover_file(struct trace_file *file, int dir_fd, const char *name, char *slots,
+		 struct recover_report *ret, struct fault *why)
+{
+	uint32_t subbuf = trace_file_subbuf_size(file);
+	_cleanup_free_ char *bytes = malloc(subbuf);
+	struct recover_report report = {};
+	int r = 0;
+
+	if (!bytes)
+		return fault_errno(why, -ENOMEM, "cannot recover %s", name);
+	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file) && r >= 0; cpu++) {
+		struct scan s = {
+			.layout = { .size = subbuf,
+				    .data_offset = 8 + sizeof(long),
+				    .commit_size = sizeof(long),
+				    .big_endian = __BYTE_ORDER == __BIG_ENDIAN },
+			.bytes = bytes,
+		};
+
+		trace_file_region(file, cpu, &s.region);
+		r = recover_cpu(&s, file, cpu, dir_fd, name,
+				slots ? slots + (size_t)cpu * subbuf : NULL, &report);
+	}
+	if (r < 0)
+		return fault_errno(why, r, "cannot recover %s", name);
+	*ret = report;
+	return 0;
+}

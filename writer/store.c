@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "writer/store.h"
+
+#define FINISHING ".finishing"
+
+int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF;
+	struct stat st;
+
+	if (mkdirat(dir_fd, name, 0750) < 0 && errno != EEXIST)
+		return fault_errno(why, -errno, "cannot make directory %s", name);
+	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(why, -errno, "cannot open directory %s", name);
+	if (fstat(fd, &st) < 0)
+		return fault_errno(why, -errno, "cannot stat directory %s", name);
+	if (st.st_uid != geteuid())
+		return fault_set(why, -EPERM, "directory %s belongs to user %u, not to us", name,
+				 st.st_uid);
+	if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0)
+		return fault_errno(why, -errno, "cannot write to directory %s", name);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+uint64_t store_now_usec(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static void time_name(uint64_t usec, char ret[STORE_NAME_SIZE])
+{
+	time_t seconds = (time_t)(usec / USEC_PER_SEC);
+	struct tm tm;
+	size_t n;
+
+	(void)gmtime_r(&seconds, &tm);
+	n = strftime(ret, STORE_NAME_SIZE, "%Y%m%dT%H%M%S", &tm);
+	(void)snprintf(ret + n, STORE_NAME_SIZE - n, ".%06uZ", (unsigned)(usec % USEC_PER_SEC));
+}
+
+static bool is_taken(int dir_fd, const char *archive)
+{
+	char finishing[STORE_NAME_SIZE];
+
+	store_finishing_name(archive, finishing);
+	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
+	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+{
+	char name[STORE_NAME_SIZE];
+
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		time_name(realtime_usec + tries, name);
+		(void)strcat(name, ".dat");
+		if (!is_taken(dir_fd, name)) {
+			(void)strcpy(ret_name, name);
+			return 0;
+		}
+	}
+	return -EEXIST;
+}
+
+void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
+{
+	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);
+}
+
+static int is_finishing(const struct dirent *entry)
+{
+	size_t n = strlen(entry->d_name), suffix = strlen(FINISHING);
+
+	return n > suffix && n < STORE_NAME_SIZE && entry->d_name[0] == '.' &&
+	       strcmp(entry->d_name + n - suffix, FINISHING) == 0;
+}
+
+int store_list_finishing(int dir_fd, char ***ret)
+{
+	struct dirent **entries = NULL;
+	char **names;
+	int n, r = 0;
+
+	n = scandirat(dir_fd, ".", &entries, is_finishing, alphasort);
+	if (n < 0)
+		return -errno;
+	names = calloc((size_t)n + 1, sizeof(*names));
+	if (!names)
+		r = -ENOMEM;
+	for (int i = 0; i < n; i++) {
+		if (r >= 0 && !(names[i] = strdup(entries[i]->d_name)))
+			r = -ENOMEM;
+		free(entries[i]);
+	}
+	free(entries);
+	if (r < 0) {
+		for (int i = 0; names && i < n; i++)
+			free(names[i]);
+		free(names);
+		return r;
+	}
+	*ret = names;
+	return 0;
+}
+
+int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
+{
+	char time[STORE_NAME_SIZE], to[STORE_NAME_SIZE];
+
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		time_name(store_now_usec() + tries, time);
+		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'), time);
+		if (renameat2(dir_fd, name, dir_fd, to, RENAME_NOREPLACE) >= 0) {
+			(void)strcpy(ret_name, to);
+			return 0;
+		}
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}

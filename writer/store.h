@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The session's directory: its names and what they mean. Any thread.
+ *
+ *   current.dat                    the segment being written
+ *   .current.dat.new               the next one in the making, without data
+ *   .YYYYMMDDThhmmss.uuuuuuZ.dat.finishing   complete, on its way to its archive name
+ *   YYYYMMDDThhmmss.uuuuuuZ.dat    finished
+ *   *.damaged                      what could not be made sense of; never removed by us
+ */
+#pragma once
+
+#include "basic/fault.h"
+
+#define STORE_CURRENT   "current.dat"
+#define STORE_NAME_SIZE 64
+
+/**
+ * store_open_dir() - open a directory, made if it lacks (0750)
+ * A symbolic link or a directory that belongs to another user is refused.
+ */
+int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why);
+
+/**
+ * store_archive_name() - "YYYYMMDDThhmmss.uuuuuuZ.dat", UTC, not yet taken in @dir_fd
+ * @realtime_usec: of the first data; moved on by microseconds until the name is free
+ */
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
+
+/**
+ * store_finishing_name() - ".NAME.finishing" of an archive name
+ */
+void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE]);
+
+/**
+ * store_list_finishing() - names of all ".….finishing" files, sorted
+ * @ret: NULL-terminated, each and the array malloc'ed
+ */
+int store_list_finishing(int dir_fd, char ***ret);
+
+/**
+ * store_set_aside() - rename what is no trace of ours to "NAME-TIME.damaged"
+ * @ret_name: the new name
+ */
+int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
+
+uint64_t store_now_usec(void);

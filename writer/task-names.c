@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "writer/task-names.h"
+
+#define COMM_SIZE 16            /* TASK_COMM_LEN of the kernel */
+#define LINE_MAX_SIZE (10 + 1 + COMM_SIZE) /* "PID COMM\n" */
+
+struct name {
+	uint32_t pid;
+	uint32_t seen; /* generation of the last merge that had it */
+	char comm[COMM_SIZE];
+};
+
+/* Sorted by pid, each pid once; what a merge appends is brought into order at its end */
+struct task_names {
+	struct name *names;
+	size_t n, room;
+	size_t max;
+	uint32_t generation;
+};
+
+struct task_names *task_names_new(size_t max)
+{
+	struct task_names *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->max = max;
+	return t;
+}
+
+void task_names_free(struct task_names *t)
+{
+	if (!t)
+		return;
+	free(t->names);
+	free(t);
+}
+
+size_t task_names_count(const struct task_names *t)
+{
+	return t->n;
+}
+
+/* A comm may hold anything (prctl); a line break in it would begin a line of its own */
+static void copy_comm(char *to, const char *from, size_t size)
+{
+	size = MIN(size, (size_t)COMM_SIZE - 1);
+	for (size_t i = 0; i < size; i++)
+		to[i] = iscntrl((unsigned char)from[i]) ? '?' : from[i];
+	memset(to + size, 0, COMM_SIZE - size);
+}
+
+static int add(struct task_names *t, uint32_t pid, const char *comm, size_t size)
+{
+	if (t->n == t->room) {
+		size_t room = MAX(t->room * 2, 512UL);
+		struct name *p = realloc(t->names, room * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		t->names = p;
+		t->room = room;
+	}
+	t->names[t->n].pid = pid;
+	t->names[t->n].seen = t->generation;
+	copy_comm(t->names[t->n].comm, comm, size);
+	t->n++;
+	return 0;
+}
+
+/* By pid; of the same pid the newest first */
+static int compare(const void *a, const void *b)
+{
+	const struct name *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->seen == y->seen ? 0 : x->seen > y->seen ? -1 : 1;
+}
+
+static int compare_u32(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The generation that a name must be newer than, so that at most @max names are */
+static int oldest_kept(const struct task_names *t, size_t max, uint32_t *ret)
+{
+	_cleanup_free_ uint32_t *seen = malloc(t->n * sizeof(*seen));
+
+	if (!seen)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n; i++)
+		seen[i] = t->names[i].seen;
+	qsort(seen, t->n, sizeof(*seen), compare_u32);
+	*ret = seen[t->n - max - 1];
+	return 0;
+}
+
+/* Sort, newest name of each pid, at most max of them */
+static int settle(struct task_names *t)
+{
+	uint32_t oldest = 0;
+	size_t n = 0;
+	int r;
+
+	qsort(t->names, t->n, sizeof(*t->names), compare);
+	for (size_t i = 0; i < t->n; i++)
+		if (n == 0 || t->names[n - 1].pid != t->names[i].pid)
+			t->names[n++] = t->names[i];
+	t->n = n;
+	if (t->n <= t->max)
+		return 0;
+	r = oldest_kept(t, t->max, &oldest);
+	if (r < 0)
+		return r;
+	n = 0;
+	for (size_t i = 0; i < t->n && n < t->max; i++)
+		if (t->names[i].seen > oldest || oldest == t->generation)
+			t->names[n++] = t->names[i];
+	t->n = n;
+	return 0;
+}
+
+int task_names_merge(struct task_names *t, const char *text)
+{
+	t->generation++;
+	for (const char *line = text; *line;) {
+		const char *end = strchrnul(line, '\n');
+		char *comm;
+		unsigned long pid = strtoul(line, &comm, 10);
+
+		if (comm > line && *comm == ' ' && comm < end && pid > 0 && pid <= UINT32_MAX &&
+		    strncmp(comm + 1, "<...>", 5) != 0 &&
+		    add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1)) < 0)
+			return -ENOMEM;
+		line = *end ? end + 1 : end;
+	}
+	return settle(t);
+}
+
+static int scan_threads(struct task_names *t, int proc_fd, const char *process)
+{
+	char path[300];
+	struct dirent *entry;
+	DIR *dir;
+	int fd, r = 0;
+
+	(void)snprintf(path, sizeof(path), "%s/task", process);
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0; /* ended meanwhile */
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (r >= 0 && (entry = readdir(dir))) {
+		char comm[64];
+		ssize_t n;
+		int comm_fd;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/comm", entry->d_name);
+		comm_fd = openat(fd, path, O_RDONLY | O_CLOEXEC);
+		if (comm_fd < 0)
+			continue;
+		n = read(comm_fd, comm, sizeof(comm));
+		close(comm_fd);
+		if (n > 1)
+			r = add(t, (uint32_t)strtoul(entry->d_name, NULL, 10), comm, (size_t)n - 1);
+	}
+	closedir(dir);
+	return r;
+}
+
+int task_names_scan_proc(struct task_names *t, int proc_fd)
+{
+	struct dirent *entry;
+	DIR *dir;
+	int fd, r = 0;
+
+	t->generation++;
+	fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (r >= 0 && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			r = scan_threads(t, proc_fd, entry->d_name);
+	closedir(dir);
+	return r < 0 ? r : settle(t);
+}
+
+int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
+{
+	_cleanup_free_ char *text = malloc(room + 1);
+	size_t fit = room / LINE_MAX_SIZE, at = 0;
+	uint32_t oldest = 0;
+
+	if (!text)
+		return -ENOMEM;
+	if (t->n > fit && oldest_kept(t, fit, &oldest) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n; i++) {
+		char line[LINE_MAX_SIZE + 1];
+		size_t n;
+
+		if (t->names[i].seen <= oldest && t->n > fit && oldest < t->generation)
+			continue;
+		n = (size_t)snprintf(line, sizeof(line), "%u %s\n", t->names[i].pid,
+				     t->names[i].comm);
+		if (at + n > room)
+			break;
+		memcpy(text + at, line, n);
+		at += n;
+	}
+	memset(text + at, '\n', room - at);
+	*ret_text = TAKE_PTR(text);
+	if (ret_used)
+		*ret_used = at;
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The names of tasks, for the PROCESS INFORMATION section: collected from the kernel's
+ * saved_cmdlines and from /proc, kept over the kernel's forgetting, the newest name of a pid wins.
+ * One object a session; any thread, one at a time.
+ */
+#pragma once
+
+#include "basic/macro.h"
+
+struct task_names;
+
+/**
+ * task_names_new() - empty
+ * @max: names kept at most; beyond it those seen longest ago go first
+ */
+struct task_names *task_names_new(size_t max);
+void task_names_free(struct task_names *names);
+
+/**
+ * task_names_merge() - take in the text of saved_cmdlines: "PID COMM\n" lines, "<...>" skipped
+ * Return: 0 or -ENOMEM.
+ */
+int task_names_merge(struct task_names *names, const char *text);
+
+/**
+ * task_names_scan_proc() - take in every thread that is alive now
+ * @proc_fd: /proc. Tasks that end while it looks are left out.
+ * Return: 0 or negative errno.
+ */
+int task_names_scan_proc(struct task_names *names, int proc_fd);
+
+size_t task_names_count(const struct task_names *names);
+
+/**
+ * task_names_render() - as the section wants it, sorted by pid, filled up with newlines
+ * @room: bytes; if they are not enough, the names seen longest ago are left out
+ * @ret_text: malloc'ed, exactly @room bytes
+ * @ret_used: bytes that hold names; may be NULL
+ */
+int task_names_render(struct task_names *names, size_t room, char **ret_text, size_t *ret_used);
+
+DEFINE_CLEANUP(struct task_names *, task_names_free)

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The first bytes of a trace.dat in the making. Any thread, one a file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat.h"
+#include "writer/trace-file-internal.h"
+
+#define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
+
+/* The options as they will be in the file, and where the CPUSTAT texts are in them */
+struct options {
+	char *data;
+	size_t size;
+	size_t *cpustat_at; /* [n_cpus], from the start of data */
+};
+
+static void options_done(struct options *o)
+{
+	free(o->data);
+	free(o->cpustat_at);
+}
+
+static void put_option(FILE *out, uint16_t id, const void *data, size_t size)
+{
+	uint32_t n = (uint32_t)size;
+
+	(void)fwrite(&id, sizeof(id), 1, out);
+	(void)fwrite(&n, sizeof(n), 1, out);
+	(void)fwrite(data, 1, size, out);
+}
+
+static void put_text_option(FILE *out, uint16_t id, const char *text)
+{
+	put_option(out, id, text, strlen(text) + 1);
+}
+
+static void put_cpustats(FILE *out, struct options *o, unsigned n_cpus)
+{
+	char text[TRACE_FILE_CPUSTAT_ROOM];
+
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		(void)snprintf(text, sizeof(text), "CPU: %-*u\n", (int)sizeof(text) - 7, cpu);
+		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, sizeof(text));
+		o->cpustat_at[cpu] = (size_t)ftell(out) - sizeof(text);
+	}
+}
+
+static int make_options(const struct trace_file_params *params, struct options *o)
+{
+	uint32_t n_cpus = params->n_cpus;
+	uint16_t end = TRACE_DAT_OPTION_END;
+	struct utsname u;
+	char text[512];
+	FILE *out;
+
+	o->cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at));
+	out = open_memstream(&o->data, &o->size);
+	if (!out || !o->cpustat_at) {
+		if (out)
+			(void)fclose(out);
+		return -ENOMEM;
+	}
+	(void)fwrite(TRACE_DAT_OPTIONS, 1, TRACE_DAT_WORD_SIZE, out);
+	if (params->has_date) {
+		(void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)params->date_usec);
+		put_text_option(out, TRACE_DAT_OPTION_DATE, text);
+	}
+	put_cpustats(out, o, n_cpus);
+	put_text_option(out, TRACE_DAT_OPTION_TRACECLOCK, params->clock);
+	if (uname(&u) >= 0) {
+		(void)snprintf(text, sizeof(text), "%s %s %s %s", u.sysname, u.nodename, u.release,
+			       u.machine);
+		put_text_option(out, TRACE_DAT_OPTION_UNAME, text);
+	}
+	put_text_option(out, TRACE_DAT_OPTION_VERSION, PACKAGE_STRING);
+	put_option(out, TRACE_DAT_OPTION_CPUCOUNT, &n_cpus, sizeof(n_cpus));
+	put_option(out, TRACE_DAT_OPTION_TRACEID, &params->trace_id, sizeof(params->trace_id));
+	(void)fwrite(&end, sizeof(end), 1, out);
+	(void)fwrite(TRACE_DAT_FLYRECORD, 1, TRACE_DAT_WORD_SIZE, out);
+	return fclose(out) == 0 ? 0 : -ENOMEM;
+}
+
+/* Room for names, so that the table lands on its alignment; then the CPU count and the options */
+static int put_names_and_options(FILE *out, struct trace_file *file,
+				 const struct trace_file_params *params, struct options *o)
+{
+	uint64_t size, at = (uint64_t)ftello(out) + sizeof(size);
+	uint32_t n_cpus = params->n_cpus;
+	uint64_t options_at;
+
+	options_at = round_up(at + params->names_room + sizeof(n_cpus) + o->size, TABLE_ALIGN) -
+		     o->size;
+	size = options_at - sizeof(n_cpus) - at;
+	file->names_at = at;
+	file->names_room = size;
+	(void)fwrite(&size, sizeof(size), 1, out);
+	for (uint64_t i = 0; i < size; i++)
+		(void)putc('\n', out);
+	(void)fwrite(&n_cpus, sizeof(n_cpus), 1, out);
+	(void)fwrite(o->data, 1, o->size, out);
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		file->cpustat_at[cpu] = options_at + o->cpustat_at[cpu];
+		file->cpustat_room[cpu] = TRACE_FILE_CPUSTAT_ROOM;
+	}
+	file->table_at = options_at + o->size;
+	return ferror(out) ? -EIO : 0;
+}
+
+/* Where the regions go: as far apart as wanted, or as the file system's largest file allows */
+static int place_regions(struct trace_file *file, const struct trace_file_params *params,
+			 struct fault *why)
+{
+	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
+	uint64_t first = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
+	uint64_t stride = round_up(params->max_file_size + params->slack, align);
+
+	for (;;) {
+		uint64_t end;
+
+		if (stride < params->slack || stride < 4 * MIB)
+			return fault_set(why, -EFBIG,
+					 "this file system's largest file is too small for %u CPUs",
+					 file->n_cpus);
+		if (!__builtin_mul_overflow(stride, file->n_cpus, &end) && end < INT64_MAX - first &&
+		    ftruncate(file->fd, (off_t)(first + end)) >= 0) {
+			file->end = first + end;
+			break;
+		}
+		if (errno != EFBIG && errno != EINVAL)
+			return fault_errno(why, -errno, "cannot set the file's size");
+		stride = round_up(stride / 2, align);
+	}
+	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++)
+		file->region_at[cpu] = first + cpu * stride;
+	return 0;
+}
+
+/* The table, then the text of trace_clock, which readers expect there with option TRACECLOCK */
+static int write_table(struct trace_file *file, const char *clock)
+{
+	uint64_t clock_size = strlen(clock) + 1;
+	uint64_t at = file->table_at;
+	int r = 0;
+
+	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++, at += 16) {
+		uint64_t entry[2] = { file->region_at[cpu], 0 };
+
+		r = io_pwrite_all(file->fd, entry, sizeof(entry), at);
+	}
+	if (r >= 0)
+		r = io_pwrite_all(file->fd, &clock_size, sizeof(clock_size), at);
+	return r < 0 ? r : io_pwrite_all(file->fd, clock, clock_size, at + sizeof(clock_size));
+}
+
+static int fill(struct trace_file *file, const struct trace_file_params *params, struct fault *why)
+{
+	_cleanup_(options_done) struct options options = {};
+	_cleanup_fclose_ FILE *out = NULL;
+	int fd, r;
+
+	r = make_options(params, &options);
+	if (r < 0)
+		return r;
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (!out) {
+		r = -errno;
+		close_p(&fd);
+		return r;
+	}
+	r = metadata_write(out, &params->source, params->subbuf_size, params->symbols, why);
+	if (r >= 0)
+		r = put_names_and_options(out, file, params, &options);
+	if (fflush(out) != 0 && r >= 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	file->live_at = round_up(file->table_at + file->n_cpus * 16 + sizeof(uint64_t) +
+					 strlen(params->clock) + 1,
+				 LIVE_BLOCK_ALIGN);
+	r = place_regions(file, params, why);
+	if (r >= 0)
+		r = write_table(file, params->clock);
+	return r < 0 ? r : live_block_write(file->fd, file->live_at, file->live);
+}
+
+int trace_file_create(int dir_fd, const char *name, const struct trace_file_params *params,
+		      struct trace_file **ret, struct fault *why)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = trace_file_alloc(params->n_cpus);
+	_cleanup_free_ char *tmp = NULL;
+	int r;
+
+	if (!file || asprintf(&tmp, ".%s.new", name) < 0)
+		return fault_errno(why, -ENOMEM, "cannot create %s", name);
+	file->subbuf_size = params->subbuf_size;
+	file->has_date = params->has_date;
+	file->date_usec = params->date_usec;
+	file->live = live_block_new(params->n_cpus, params->boot_id, params->trace_id);
+	if (!file->live)
+		return fault_errno(why, -ENOMEM, "cannot create %s", name);
+	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */
+	file->fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (file->fd < 0)
+		return fault_errno(why, -errno, "cannot create %s", name);
+	if (why)
+		why->error = 0;
+	r = fill(file, params, why);
+	if (r >= 0)
+		r = trace_file_open_direct(file, dir_fd, tmp, params->direct, why);
+	if (r < 0) {
+		(void)unlinkat(dir_fd, tmp, 0);
+		return why && why->error ? r : fault_errno(why, r, "cannot create %s", name);
+	}
+	*ret = TAKE_PTR(file);
+	return 0;
+}
+
+int trace_file_publish(int dir_fd, const char *name, struct fault *why)
+{
+	_cleanup_free_ char *tmp = NULL;
+	int r = 0;
+
+	if (asprintf(&tmp, ".%s.new", name) < 0)
+		return -ENOMEM;
+	if (renameat2(dir_fd, tmp, dir_fd, name, RENAME_NOREPLACE) < 0)
+		r = -errno;
+	if (r == -EINVAL || r == -ENOSYS) /* a file system without RENAME_NOREPLACE */
+		r = renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
+	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
+}

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat-read.h"
+#include "formats/trace-dat.h"
+#include "writer/trace-file-internal.h"
+
+struct trace_file *trace_file_alloc(unsigned n_cpus)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = calloc(1, sizeof(*file));
+
+	if (!file)
+		return NULL;
+	file->fd = file->direct_fd = -EBADF;
+	file->n_cpus = n_cpus;
+	file->cpustat_at = calloc(n_cpus, sizeof(*file->cpustat_at));
+	file->cpustat_room = calloc(n_cpus, sizeof(*file->cpustat_room));
+	file->region_at = calloc(n_cpus, sizeof(*file->region_at));
+	if (!file->cpustat_at || !file->cpustat_room || !file->region_at)
+		return NULL;
+	return TAKE_PTR(file);
+}
+
+void trace_file_free(struct trace_file *file)
+{
+	if (!file)
+		return;
+	if (file->direct_fd != file->fd)
+		close_p(&file->direct_fd);
+	close_p(&file->fd);
+	free(file->cpustat_at);
+	free(file->cpustat_room);
+	free(file->region_at);
+	free(file->live);
+	free(file);
+}
+
+/* Does a read of one sub-buffer through O_DIRECT work at the place where data will go? */
+static bool direct_works(int fd, uint64_t at, unsigned size)
+{
+	_cleanup_free_ void *buffer = NULL;
+
+	return posix_memalign(&buffer, (size_t)sysconf(_SC_PAGESIZE), size) == 0 &&
+	       pread(fd, buffer, size, (off_t)at) >= 0;
+}
+
+int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name,
+			   enum storage_direct direct, struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF;
+
+	file->direct_fd = file->fd;
+	if (direct == STORAGE_DIRECT_NO)
+		return 0;
+	fd = openat(dir_fd, name, O_RDWR | O_DIRECT | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && direct_works(fd, file->region_at[0], file->subbuf_size)) {
+		file->direct_fd = TAKE_FD(fd);
+		return 0;
+	}
+	if (direct == STORAGE_DIRECT_YES)
+		return fault_set(why, -EOPNOTSUPP,
+				 "Direct=yes, but this file system has no O_DIRECT for %u byte blocks",
+				 file->subbuf_size);
+	return 0;
+}
+
+static bool same_boot_order(const struct trace_dat *dat)
+{
+	return dat->big_endian == (__BYTE_ORDER == __BIG_ENDIAN) && dat->long_size == sizeof(long);
+}
+
+static int parse_date(const struct trace_dat *dat, const struct trace_dat_option_place *o,
+		      struct trace_file *file)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = trace_dat_load(dat, &o->data, 64, &text, NULL);
+
+	if (r < 0)
+		return r;
+	file->has_date = true;
+	file->date_usec = (int64_t)strtoull(text, NULL, 0);
+	return 0;
+}
+
+static int take_options(const struct trace_dat *dat, struct trace_file *file)
+{
+	unsigned cpu = 0;
+	int r = 0;
+
+	for (size_t i = 0; i < dat->n_options && r >= 0; i++) {
+		const struct trace_dat_option_place *o = &dat->options[i];
+
+		if (o->id == TRACE_DAT_OPTION_CPUSTAT && cpu < file->n_cpus) {
+			file->cpustat_at[cpu] = o->data.offset;
+			file->cpustat_room[cpu++] = o->data.size;
+		} else if (o->id == TRACE_DAT_OPTION_DATE) {
+			r = parse_date(dat, o, file);
+		}
+	}
+	return r;
+}
+
+static int take_layout(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
+{
+	const struct trace_dat_buffer *buffer = &dat->buffers[0];
+	int r;
+
+	if (!same_boot_order(dat) || dat->clock.size == 0)
+		return fault_set(why, -EBADMSG, "not recorded by flyrec on this kind of machine");
+	file->subbuf_size = dat->page_size;
+	file->names_at = dat->cmdlines.offset;
+	file->names_room = dat->cmdlines.size;
+	file->names_used = file->names_room;
+	file->table_at = buffer->regions[0].entry;
+	file->live_at = round_up(dat->clock.offset + dat->clock.size, LIVE_BLOCK_ALIGN);
+	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++)
+		file->region_at[cpu] = buffer->regions[cpu].offset;
+	r = live_block_read(file->fd, file->live_at, file->n_cpus, &file->live);
+	if (r == -ENODATA)
+		return fault_set(why, -EBADMSG, "not a live flyrec file");
+	if (r < 0)
+		return fault_errno(why, r, "cannot read the live block");
+	for (unsigned cpu = 1; cpu < file->n_cpus; cpu++)
+		if (file->region_at[cpu] <= file->region_at[cpu - 1])
+			return fault_set(why, -EBADMSG, "regions are not in order");
+	/* Regions are equally far apart: what follows from that is where the last one ends */
+	file->end = file->n_cpus > 1 ? 2 * file->region_at[file->n_cpus - 1] -
+					       file->region_at[file->n_cpus - 2] :
+				       dat->file_size;
+	return take_options(dat, file);
+}
+
+/* Cut short from outside: give it its size back, so that readers accept the table again */
+static int restore_size(struct trace_file *file, struct fault *why)
+{
+	struct stat st;
+
+	if (fstat(file->fd, &st) < 0)
+		return fault_errno(why, -errno, "cannot stat");
+	if ((uint64_t)st.st_size <= file->region_at[0])
+		return fault_set(why, -ENODATA, "ends before its data");
+	file->was_cut = (uint64_t)st.st_size < file->end;
+	if (file->was_cut && ftruncate(file->fd, (off_t)file->end) < 0)
+		return fault_errno(why, -errno, "cannot set the file's size");
+	return 0;
+}
+
+int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
+		    struct trace_file **ret, struct fault *why)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	struct stat st;
+	int r;
+
+	fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(why, -errno, "cannot open");
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return fault_set(why, -EBADMSG, "not a regular file");
+	r = trace_dat_open_fd(fd, name, &dat, why);
+	if (r < 0)
+		return r;
+	file = trace_file_alloc(dat->n_cpus);
+	if (!file)
+		return fault_errno(why, -ENOMEM, "cannot open");
+	file->fd = TAKE_FD(fd);
+	r = take_layout(dat, file, why);
+	if (r >= 0)
+		r = restore_size(file, why);
+	if (r >= 0)
+		r = trace_file_open_direct(file, dir_fd, name, direct, why);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(file);
+	return 0;
+}
+
+unsigned trace_file_n_cpus(const struct trace_file *file)
+{
+	return file->n_cpus;
+}
+
+unsigned trace_file_subbuf_size(const struct trace_file *file)
+{
+	return file->subbuf_size;
+}
+
+uint64_t trace_file_trace_id(const struct trace_file *file)
+{
+	return file->live->trace_id;
+}
+
+const struct live_block *trace_file_live_block(const struct trace_file *file)
+{
+	return file->live;
+}
+
+bool trace_file_was_cut(const struct trace_file *file)
+{
+	return file->was_cut;
+}
+
+bool trace_file_is_direct(const struct trace_file *file)
+{
+	return file->direct_fd != file->fd;
+}
+
+static uint64_t region_end(const struct trace_file *file, unsigned cpu)
+{
+	return cpu + 1 < file->n_cpus ? file->region_at[cpu + 1] : file->end;
+}
+
+void trace_file_region(const struct trace_file *file, unsigned cpu, struct trace_file_region *ret)
+{
+	*ret = (struct trace_file_region){
+		.data_fd = file->direct_fd,
+		.buffered_fd = file->fd,
+		.offset = file->region_at[cpu],
+		.room = region_end(file, cpu) - file->region_at[cpu],
+		.size_at = file->table_at + cpu * 16 + 8,
+	};
+	(void)trace_file_read_size(file, cpu, &ret->size);
+}
+
+int trace_file_read_size(const struct trace_file *file, unsigned cpu, uint64_t *ret)
+{
+	return io_pread_all(file->fd, ret, sizeof(*ret), file->table_at + cpu * 16 + 8);
+}
+
+/* What lies behind a region's data becomes a hole: preallocation, or data that was cut off */
+static int punch_tail(struct trace_file *file, unsigned cpu, uint64_t size)
+{
+	uint64_t from = file->region_at[cpu] + size;
+	uint64_t to = region_end(file, cpu);
+
+	if (from >= to || fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				    (off_t)from, (off_t)(to - from)) >= 0)
+		return 0;
+	return errno == EOPNOTSUPP ? 0 : -errno;
+}
+
+int trace_file_set_size(struct trace_file *file, unsigned cpu, uint64_t size)
+{
+	int r = io_pwrite_all(file->fd, &size, sizeof(size), file->table_at + cpu * 16 + 8);
+
+	return r < 0 ? r : punch_tail(file, cpu, size);
+}
+
+int trace_file_set_boot(struct trace_file *file, const uint8_t boot_id[16])
+{
+	memcpy(file->live->boot_id, boot_id, sizeof(file->live->boot_id));
+	return live_block_write(file->fd, file->live_at, file->live);
+}
+
+size_t trace_file_names_room(const struct trace_file *file)
+{
+	return file->names_room;
+}
+
+int trace_file_write_names(struct trace_file *file, const char *text)
+{
+	size_t used = file->names_room;
+	int r;
+
+	while (used > 0 && text[used - 1] == '\n')
+		used--;
+	used = MIN(used + 1, file->names_room);
+	r = io_pwrite_all(file->fd, text, MAX(used, file->names_used), file->names_at);
+	if (r >= 0)
+		file->names_used = used;
+	return r;
+}
+
+int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *text)
+{
+	size_t room = file->cpustat_room[cpu], size = strlen(text);
+	_cleanup_free_ char *padded = NULL;
+
+	if (room == 0)
+		return 0;
+	padded = malloc(room);
+	if (!padded)
+		return -ENOMEM;
+	size = MIN(size, room - 1);
+	memcpy(padded, text, size);
+	/* Readers print it as it is: one blank line at the end rather than hundreds */
+	memset(padded + size, ' ', room - size);
+	if (size < room - 2)
+		padded[room - 2] = '\n';
+	padded[room - 1] = '\0';
+	return io_pwrite_all(file->fd, padded, room, file->cpustat_at[cpu]);
+}
+
+int trace_file_sync(struct trace_file *file)
+{
+	_cleanup_free_ uint64_t *sizes = calloc(file->n_cpus, sizeof(*sizes));
+	int r = 0;
+
+	if (!sizes)
+		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++)
+		r = trace_file_read_size(file, cpu, &sizes[cpu]);
+	if (r < 0)
+		return r;
+	if (fdatasync(file->fd) < 0)
+		return -errno;
+	memcpy(file->live->synced, sizes, file->n_cpus * sizeof(*sizes));
+	r = live_block_write(file->fd, file->live_at, file->live);
+	if (r < 0)
+		return r;
+	/* Through the page cache: give the memory back, nobody reads a trace twice */
+	if (!trace_file_is_direct(file))
+		for (unsigned cpu = 0; cpu < file->n_cpus; cpu++)
+			(void)posix_fadvise(file->fd, (off_t)file->region_at[cpu],
+					    (off_t)sizes[cpu], POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+uint64_t trace_file_first_time(const struct trace_file *file)
+{
+	uint64_t first = 0;
+
+	if (!file->has_date)
+		return 0;
+	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++) {
+		uint64_t size, timestamp;
+
+		if (trace_file_read_size(file, cpu, &size) < 0 || size == 0 ||
+		    io_pread_all(file->fd, &timestamp, sizeof(timestamp), file->region_at[cpu]) < 0)
+			continue;
+		if (timestamp != 0 && (first == 0 || timestamp < first))
+			first = timestamp;
+	}
+	return first == 0 ? 0 : (uint64_t)((int64_t)(first / NSEC_PER_USEC) + file->date_usec);
+}
+
+int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, const char *to,
+		      struct fault *why)
+{
+	int r = 0;
+
+	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++) {
+		uint64_t size;
+
+		r = trace_file_read_size(file, cpu, &size);
+		if (r >= 0)
+			r = punch_tail(file, cpu, size);
+	}
+	if (r >= 0)
+		r = trace_file_sync(file);
+	if (r >= 0 && fsync(file->fd) < 0)
+		r = -errno;
+	if (r < 0)
+		return fault_errno(why, r, "cannot finish %s", from);
+	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) < 0)
+		return fault_errno(why, -errno, "cannot rename %s to %s", from, to);
+	if (fsync(dir_fd) < 0)
+		return fault_errno(why, -errno, "cannot sync the directory of %s", to);
+	return 0;
+}

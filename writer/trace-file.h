@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A trace.dat that is being recorded: laid out so that any reader finds a valid file at every moment
+ * (DESIGN.md section 4). Each CPU has a region far from the next in a sparse file of constant size;
+ * what grows is the sizes in the CPU table, written by the recorder's workers.
+ *
+ * Owner: the session. The functions may run on any thread, one at a time a file; the workers write
+ * data and sizes meanwhile, through the fds.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "basic/fault.h"
+#include "formats/live-block.h"
+#include "writer/metadata.h"
+#include "writer/storage-config.h"
+
+#define TRACE_FILE_CPUSTAT_ROOM 768 /* bytes reserved for each CPU's statistics */
+
+struct trace_file;
+
+struct trace_file_params {
+	struct metadata_source source;
+	struct symbols *symbols;
+	unsigned n_cpus;
+	unsigned subbuf_size;          /* bytes */
+	uint64_t max_file_size;        /* bytes of data, all CPUs together */
+	uint64_t slack;                /* bytes a region may get beyond that: the ring buffer's */
+	enum storage_direct direct;
+	size_t names_room;             /* bytes reserved for task names */
+	const char *clock;             /* the instance's trace_clock file: "local [mono]\n" */
+	bool has_date;
+	int64_t date_usec;             /* realtime minus the instance's clock */
+	uint8_t boot_id[16];
+	uint64_t trace_id;
+};
+
+/* One CPU's place in the file; what the recorder needs as plain values */
+struct trace_file_region {
+	int data_fd;       /* O_DIRECT where possible */
+	int buffered_fd;
+	uint64_t offset;
+	uint64_t room;
+	uint64_t size;     /* bytes there (at adoption) */
+	uint64_t size_at;  /* file offset of the 8-byte size */
+};
+
+/**
+ * trace_file_create() - begin a file, valid and empty of data
+ * @name: made as ".NAME.new"; trace_file_publish() gives it its name
+ * Return: 0 or negative errno (-ENOSPC …) with @why set; nothing is left behind then.
+ */
+int trace_file_create(int dir_fd, const char *name, const struct trace_file_params *params,
+		      struct trace_file **ret, struct fault *why);
+
+/**
+ * trace_file_publish() - rename ".NAME.new" to NAME; an existing NAME is an error
+ */
+int trace_file_publish(int dir_fd, const char *name, struct fault *why);
+
+/**
+ * trace_file_open() - take up a file that an earlier process left unfinished
+ * @direct: as in params
+ * Sizes are those recorded; recovery corrects them with trace_file_set_size().
+ * Return: 0, -EBADMSG if it is no live file of ours, -ENODATA if it ends before its first region,
+ * or negative errno; @why names the reason.
+ */
+int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
+		    struct trace_file **ret, struct fault *why);
+
+unsigned trace_file_n_cpus(const struct trace_file *file);
+unsigned trace_file_subbuf_size(const struct trace_file *file);
+uint64_t trace_file_trace_id(const struct trace_file *file);
+const struct live_block *trace_file_live_block(const struct trace_file *file);
+/* Was it shorter than it had been made when it was opened? Its size is right again. */
+bool trace_file_was_cut(const struct trace_file *file);
+bool trace_file_is_direct(const struct trace_file *file);
+void trace_file_region(const struct trace_file *file, unsigned cpu, struct trace_file_region *ret);
+
+/**
+ * trace_file_set_size() - correct a CPU's size; bytes beyond it become a hole again
+ */
+int trace_file_set_size(struct trace_file *file, unsigned cpu, uint64_t size);
+
+/**
+ * trace_file_set_boot() - the boot that records from now on, in the live block
+ */
+int trace_file_set_boot(struct trace_file *file, const uint8_t boot_id[16]);
+
+/**
+ * trace_file_read_size() - a CPU's size as readers see it now
+ */
+int trace_file_read_size(const struct trace_file *file, unsigned cpu, uint64_t *ret);
+
+/**
+ * trace_file_write_names() - replace the task names
+ * @text: exactly trace_file_names_room() bytes
+ */
+int trace_file_write_names(struct trace_file *file, const char *text);
+size_t trace_file_names_room(const struct trace_file *file);
+
+/**
+ * trace_file_write_cpustat() - replace a CPU's statistics
+ * @text: lines; cut if longer than TRACE_FILE_CPUSTAT_ROOM - 1
+ */
+int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *text);
+
+/**
+ * trace_file_sync() - make what is recorded so far safe from a power cut
+ * Data first (fdatasync), then a note of the sizes in the live block.
+ */
+int trace_file_sync(struct trace_file *file);
+
+/**
+ * trace_file_first_time() - realtime of the first data, microseconds; 0 when there is none or the
+ * clock counts no time
+ */
+uint64_t trace_file_first_time(const struct trace_file *file);
+
+/**
+ * trace_file_finish() - give it its final form under @to
+ * Preallocation that was not needed is given back, everything synced, then renamed from @from.
+ * No worker may write to it any more. The file stays usable (and the caller's) after an error.
+ */
+int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, const char *to,
+		      struct fault *why);
+
+/* Closes; the file stays as it is. NULL is fine. */
+void trace_file_free(struct trace_file *file);
+
+DEFINE_CLEANUP(struct trace_file *, trace_file_free)
