@@ -17,6 +17,7 @@
 #include "daemon/session.h"
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
+#include "recorder/tracefs.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -340,6 +341,8 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
+	if (kptr_restricted())
+		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)
 		return log_error_errno(-errno, "cannot open %s: %m", tracefs_tracing_dir());

@@ -70,11 +70,13 @@ int session_begin_recording(struct session *session, struct fault *why);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
 /* counters from which the segment's losses are counted; written to the state file */
-int session_note_base(struct session *session, struct fault *why);
+int session_note_base(struct session *session, bool boundary, struct fault *why);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
 
 /* session-tick.c */
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
+/* @boundary: as the workers noted them when they left the last file, not as they are now */
+int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
 void session_prepare_stats(struct session *session, bool final);
 void session_report_trouble(struct session *session);

@@ -361,7 +361,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, struct fault *why)
+int session_note_base(struct session *s, bool boundary, struct fault *why)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
@@ -377,7 +377,7 @@ int session_note_base(struct session *s, struct fault *why)
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
 
-		if (instance_read_stats(s->instance, cpu, &stats) < 0)
+		if (session_read_stats(s, cpu, boundary, &stats) < 0)
 			continue;
 		k->base[cpu] = (struct state_base){ stats.overrun, stats.commit_overrun,
 						    stats.dropped_events, stats.read_events };
@@ -417,7 +417,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (s->segment.adopt)
 		note_kill(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, why);
+		r = session_note_base(s, false, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");

@@ -11,6 +11,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/session-internal.h"
+#include "recorder/kernel-text.h"
 
 #define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
 
@@ -62,6 +63,12 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 	return text;
 }
 
+int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cpu_stats *ret)
+{
+	return boundary ? kernel_text_stats(s->drain.pumps[cpu].stats, ret) :
+			  instance_read_stats(s->instance, cpu, ret);
+}
+
 void session_prepare_stats(struct session *s, bool final)
 {
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
@@ -69,7 +76,7 @@ void session_prepare_stats(struct session *s, bool final)
 
 		free(s->segment.cpustat[cpu]);
 		s->segment.cpustat[cpu] = NULL;
-		if (!s->salvage && instance_read_stats(s->instance, cpu, &stats) >= 0)
+		if (!s->salvage && session_read_stats(s, cpu, final, &stats) >= 0)
 			s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final);
 	}
 }

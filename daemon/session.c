@@ -252,7 +252,7 @@ static void on_workers_done(struct session *s)
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, &why) < 0)
+		if (session_note_base(s, true, &why) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 		session_start_job(s, STEP_FINISHING);
 		break;

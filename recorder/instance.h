@@ -111,6 +111,12 @@ int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, stru
 int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stats *ret);
 
 /**
+ * instance_open_stats() - the same file, for a worker to read again and again
+ * Return: an fd, or negative errno.
+ */
+int instance_open_stats(struct instance *instance, unsigned cpu);
+
+/**
  * instance_systems() - systems whose formats a file of this instance needs
  * Those of all enabled events, of events that triggers are on or mention, "synthetic" if it has
  * any, and the dynamic group; not "ftrace", which every file has. Sorted, unique.

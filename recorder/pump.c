@@ -68,8 +68,8 @@ static int adopt_pipe(struct pump *p, int fd)
 	return 0;
 }
 
-int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int pipe_read,
-	      uint64_t pipe_size, char *slot)
+int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	      int pipe_read, uint64_t pipe_size, char *slot)
 {
 	int slots, r;
 
@@ -77,6 +77,7 @@ int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, 
 		.cpu = cpu,
 		.subbuf_size = subbuf_size,
 		.trace_fd = -EBADF,
+		.stats_fd = -EBADF,
 		.pipe_read = -EBADF,
 		.pipe_write = -EBADF,
 		.slot = slot,
@@ -93,6 +94,7 @@ int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, 
 	/* The pipe counts pages, and takes a whole sub-buffer by reference in the place of one */
 	p->pipe_capacity = (uint64_t)(slots / (int)sysconf(_SC_PAGESIZE)) * subbuf_size;
 	p->trace_fd = trace_fd;
+	p->stats_fd = stats_fd;
 	return 0;
 fail:
 	if (pipe_read >= 0)
@@ -107,7 +109,8 @@ void pump_done(struct pump *p)
 	close_p(&p->pipe_read);
 	close_p(&p->pipe_write);
 	close_p(&p->trace_fd);
-	p->pipe_read = p->pipe_write = p->trace_fd = -EBADF;
+	close_p(&p->stats_fd);
+	p->pipe_read = p->pipe_write = p->trace_fd = p->stats_fd = -EBADF;
 }
 
 static void use_target(struct pump *p, const struct pump_target *target)
@@ -355,11 +358,21 @@ int pump_run(struct pump *p, bool flush, unsigned budget)
 	return r;
 }
 
+void pump_note_stats(struct pump *p)
+{
+	ssize_t n = pread(p->stats_fd, p->stats, sizeof(p->stats) - 1, 0);
+
+	p->stats[MAX(n, 0)] = '\0';
+}
+
 void pump_retarget(struct pump *p, const struct pump_target *target)
 {
-	uint64_t torn = p->size % p->subbuf_size;
+	uint64_t torn;
 
+	(void)push_pending(p);
+	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
+	torn = p->size % p->subbuf_size;
 	if (torn > 0)
 		drop_torn(p, MIN(p->subbuf_size - torn, p->in_pipe));
 	use_target(p, target);

@@ -18,6 +18,8 @@
 
 #include "basic/fault.h"
 
+#define PUMP_STATS_SIZE 512
+
 /* Where a CPU's data goes. Plain values from the writer; fds stay the caller's. */
 struct pump_target {
 	int data_fd;        /* O_DIRECT where the file system takes it */
@@ -44,6 +46,8 @@ struct pump {
 	uint64_t pipe_capacity; /* bytes of whole sub-buffers that fit */
 	uint64_t in_pipe;       /* bytes */
 	char *slot;             /* one sub-buffer, in the slots memfd */
+	int stats_fd;           /* per_cpu/cpuN/stats, or -1 */
+	char stats[PUMP_STATS_SIZE]; /* its text when the last segment ended, NUL-terminated */
 	struct pump_target target;
 	uint64_t size;          /* bytes in the region, including an incomplete sub-buffer */
 	uint64_t allocated;     /* bytes of the region with disk blocks behind them */
@@ -62,13 +66,14 @@ struct pump {
 /**
  * pump_init() - take over a CPU's fds
  * @trace_fd: trace_pipe_raw, non-blocking; consumed on success
+ * @stats_fd: per_cpu/cpuN/stats, or -1; consumed on success
  * @pipe_read: a pipe kept from an earlier process, maybe with data; or -1: make one. Consumed on success
  * @pipe_size: bytes wanted for a new pipe; less is taken where the limit is lower
  * @slot: one sub-buffer of page-aligned shared memory, maybe with data in it; stays the caller's
  * Thread: main. Return: 0 or negative errno.
  */
-int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int pipe_read,
-	      uint64_t pipe_size, char *slot);
+int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	      int pipe_read, uint64_t pipe_size, char *slot);
 
 /**
  * pump_set_target() - the first target, before any worker runs
@@ -78,8 +83,15 @@ int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_f
 void pump_set_target(struct pump *pump, const struct pump_target *target);
 
 /**
- * pump_retarget() - go on in another file (rotation)
+ * pump_note_stats() - the kernel's counters as they are now, between two runs, into pump->stats
  * Thread: worker.
+ */
+void pump_note_stats(struct pump *pump);
+
+/**
+ * pump_retarget() - go on in another file (rotation)
+ * What is in hand goes to the old file first, if that still takes it; the counters of this moment
+ * are noted. Thread: worker.
  */
 void pump_retarget(struct pump *pump, const struct pump_target *target);
 

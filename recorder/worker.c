@@ -115,6 +115,7 @@ static void drain_all(struct worker *w)
 			    (r == PUMP_E_EMPTY && atomic_load(&p->total_bytes) == before))
 				break;
 		}
+		pump_note_stats(p);
 	}
 }
 
