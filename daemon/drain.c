@@ -6,15 +6,15 @@
 #include "daemon/drain.h"
 
 /*
- * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below it
- * so that one session does not take it from the next.
+ * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below
+ * it so that one session does not take it from the next.
  */
-#define PIPE_SIZE_MAX   MIB
+#define PIPE_SIZE_MAX	MIB
 #define PIPE_SIZE_TOTAL (16 * MIB)
 
 void drain_init(struct drain *d)
 {
-	*d = (struct drain){ .slots_fd = -EBADF };
+	*d = (struct drain){.slots_fd = -EBADF};
 }
 
 static size_t slots_size(const struct drain *d)
@@ -75,8 +75,8 @@ static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, c
 	stats_fd = instance_open_stats(instance, cpu);
 	pipe_fd = fdstore_take(store, session, pipe_name);
 	old_pipe = pipe_fd >= 0;
-	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, stats_fd, pipe_fd,
-		      pipe_size, d->slots + (size_t)cpu * d->subbuf_size);
+	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, stats_fd, pipe_fd, pipe_size,
+		      d->slots + (size_t)cpu * d->subbuf_size);
 	if (r < 0)
 		return fault_errno(why, r, "cannot make a pipe for CPU %u", cpu);
 	TAKE_FD(trace_fd);
@@ -105,7 +105,8 @@ int drain_open(struct drain *d, struct instance *instance, const char *session,
 		return fault_errno(why, -ENOMEM, "cannot start draining");
 	d->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
-		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write = -EBADF;
+		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write =
+			-EBADF;
 	r = open_slots(d, session, store);
 	if (r < 0)
 		return fault_errno(why, r, "cannot make memory for partial sub-buffers");

@@ -42,7 +42,7 @@ void segment_done(struct segment *s)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
 	close_p(&s->dir_fd);
-	*s = (struct segment){ .dir_fd = -EBADF };
+	*s = (struct segment){.dir_fd = -EBADF};
 }
 
 /* Names that the kernel knows; and, where asked for, those of all tasks alive */
@@ -107,7 +107,8 @@ static void retain(struct segment *s)
 		note(s, r, "%s", why.text);
 }
 
-/* Make a complete file dense that is called @name now, where that goes; then give it the name @to */
+/* Make a complete file dense that is called @name now, where that goes; then give it the name @to
+ */
 static int compact_and_rename(struct segment *s, struct trace_file *file, const char *name,
 			      const char *to)
 {
@@ -134,9 +135,9 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	int r;
 
 	if (!has_data(file))
-		return unlinkat(s->dir_fd, name, 0) < 0 ?
-			       fault_errno(&s->failure, -errno, "cannot remove empty %s", name) :
-			       0;
+		return unlinkat(s->dir_fd, name, 0) < 0
+			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
+			       : 0;
 	fault_point("finish-begin");
 	r = trace_file_complete(file);
 	if (r < 0)
@@ -187,7 +188,8 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	int r;
 
 	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : fault_errno(&s->failure, -errno, "cannot open %s", name);
+		return errno == ENOENT ? 0
+				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
 	r = trace_file_open(s->dir_fd, name, s->params.direct, &file, &s->failure);
 	if (is_damage(r))
 		return set_aside(s, name);
@@ -206,7 +208,8 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, 0, "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+		note(s, 0,
+		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
 		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
 		     report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
@@ -229,7 +232,8 @@ static int finish_leftovers(struct segment *s)
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, 0, "record/%s: finished what an earlier run had begun", *name);
+				note(s, 0, "record/%s: finished what an earlier run had begun",
+				     *name);
 		}
 		free(*name);
 	}

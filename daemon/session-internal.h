@@ -13,44 +13,44 @@
 /* What a session waits for; only one thing at a time */
 enum session_step {
 	STEP_NONE,
-	STEP_OPENING,     /* job: segment_open */
-	STEP_NEXT,        /* job: segment_begin_next */
+	STEP_OPENING,	  /* job: segment_open */
+	STEP_NEXT,	  /* job: segment_begin_next */
 	STEP_RETARGETING, /* workers */
-	STEP_FINISHING,   /* job: segment_finish_old, and recording goes on */
-	STEP_SYNCING,     /* job: segment_sync */
-	STEP_DRAINING,    /* workers: to the end */
-	STEP_LEAVING,     /* workers: empty their hands */
-	STEP_CLOSING,     /* job: segment_finish_old, the last one */
+	STEP_FINISHING,	  /* job: segment_finish_old, and recording goes on */
+	STEP_SYNCING,	  /* job: segment_sync */
+	STEP_DRAINING,	  /* workers: to the end */
+	STEP_LEAVING,	  /* workers: empty their hands */
+	STEP_CLOSING,	  /* job: segment_finish_old, the last one */
 };
 
 struct session {
 	struct daemon *daemon;
 	char *name;
-	struct session_config *config;  /* in force; NULL when stopped */
+	struct session_config *config;	/* in force; NULL when stopped */
 	struct session_config *pending; /* to be in force after the stop that is under way */
 	enum session_state state;
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
-	bool salvage;                   /* only emptying and undoing what an earlier process left */
+	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 
-	int dir_fd;                     /* STATE/NAME */
-	struct state *kernel;           /* as in its state file */
+	int dir_fd;	      /* STATE/NAME */
+	struct state *kernel; /* as in its state file */
 	struct instance *instance;
 	struct segment segment;
 	struct drain drain;
-	int notify_fd;                  /* eventfd, written by workers */
+	int notify_fd; /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source;
 
-	uint64_t segment_usec;          /* monotonic: when the segment began */
-	uint64_t synced_usec;           /* monotonic: last sync */
-	uint64_t synced_bytes;          /* drain_total_bytes() then */
-	uint64_t retry_usec;            /* monotonic: not before then rotate again */
-	uint64_t forks;                 /* of the machine, at the last look at task names */
-	uint64_t lost;                  /* events, as last reported */
-	uint64_t lost_usec;             /* monotonic: when that was */
-	int trouble;                    /* of the disk, as last reported */
-	bool mapped;                    /* as last reported */
+	uint64_t segment_usec; /* monotonic: when the segment began */
+	uint64_t synced_usec;  /* monotonic: last sync */
+	uint64_t synced_bytes; /* drain_total_bytes() then */
+	uint64_t retry_usec;   /* monotonic: not before then rotate again */
+	uint64_t forks;	       /* of the machine, at the last look at task names */
+	uint64_t lost;	       /* events, as last reported */
+	uint64_t lost_usec;    /* monotonic: when that was */
+	int trouble;	       /* of the disk, as last reported */
+	bool mapped;	       /* as last reported */
 };
 
 uint64_t session_now_usec(void);

@@ -45,7 +45,8 @@ static int make_pipe(struct pump *p, uint64_t size)
 		return -errno;
 	p->pipe_read = fds[0];
 	p->pipe_write = fds[1];
-	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end */
+	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end
+	 */
 	for (; size > 64 * KIB; size /= 2)
 		if (fcntl(p->pipe_write, F_SETPIPE_SZ, (int)size) >= 0)
 			break;
@@ -81,7 +82,7 @@ int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, 
 		.pipe_read = -EBADF,
 		.pipe_write = -EBADF,
 		.slot = slot,
-		.target = { .data_fd = -EBADF, .buffered_fd = -EBADF },
+		.target = {.data_fd = -EBADF, .buffered_fd = -EBADF},
 	};
 	r = pipe_read >= 0 ? adopt_pipe(p, pipe_read) : make_pipe(p, pipe_size);
 	if (r < 0)
@@ -315,7 +316,8 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 		*copies = 0;
 		atomic_store_explicit(&p->mapped_elsewhere, false, memory_order_relaxed);
 	}
-	/* Readable, and splice gives nothing: a partial sub-buffer, or somebody has mapped the CPU */
+	/* Readable, and splice gives nothing: a partial sub-buffer, or somebody has mapped the CPU
+	 */
 	if (r != PUMP_E_EMPTY || (!flush && atomic_load(&p->mapped_elsewhere) == false))
 		return r;
 	r = pull_slot(p);

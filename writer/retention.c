@@ -47,8 +47,7 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct retention_item *item = &items[i];
-		bool too_old = limits->max_age_usec > 0 &&
-			       now_usec > limits->max_age_usec &&
+		bool too_old = limits->max_age_usec > 0 && now_usec > limits->max_age_usec &&
 			       item->end_usec < now_usec - limits->max_age_usec;
 
 		if (item->evict || item->pinned)
@@ -77,7 +76,7 @@ static void list_done(struct list *list)
 
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
-	struct retention_item item = { .damaged = store_is_damaged(name) }, *more;
+	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
 	struct stat st;
 
 	if (!item.damaged && !store_parse_archive_name(name, &item.begin_usec))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What to delete so that recording can go on for months on a finite disk; journald's words. The choice
- * is a pure function over a list; the rest lists a directory and removes what was chosen. Any thread.
+ * What to delete so that recording can go on for months on a finite disk; journald's words. The
+ * choice is a pure function over a list; the rest lists a directory and removes what was chosen.
+ * Any thread.
  */
 #pragma once
 
@@ -13,18 +14,18 @@ struct retention_item {
 	char *name;
 	uint64_t begin_usec; /* realtime of the first data: the order in which they go */
 	uint64_t end_usec;   /* realtime of the last data */
-	uint64_t bytes;      /* on the disk */
-	bool pinned;         /* never chosen, but counted */
+	uint64_t bytes;	     /* on the disk */
+	bool pinned;	     /* never chosen, but counted */
 	bool damaged;
-	bool evict;          /* the choice */
+	bool evict; /* the choice */
 };
 
 struct retention_limits {
-	uint64_t max_use;       /* bytes, live file and damaged ones included */
-	uint64_t keep_free;     /* bytes of the file system */
-	uint64_t max_files;     /* the live one included; 0: no limit */
-	uint64_t max_age_usec;  /* since the last data; 0: no limit */
-	uint64_t live_reserve;  /* bytes that the live file may grow to, counted as used */
+	uint64_t max_use;      /* bytes, live file and damaged ones included */
+	uint64_t keep_free;    /* bytes of the file system */
+	uint64_t max_files;    /* the live one included; 0: no limit */
+	uint64_t max_age_usec; /* since the last data; 0: no limit */
+	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
 };
 
 /**

@@ -146,7 +146,8 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(store_now_usec() + tries, time);
-		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'), time);
+		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
+			       time);
 		if (renameat2(dir_fd, name, dir_fd, to, RENAME_NOREPLACE) >= 0) {
 			(void)strcpy(ret_name, to);
 			return 0;

@@ -14,7 +14,7 @@
 
 #include "basic/fault.h"
 
-#define STORE_CURRENT   "current.dat"
+#define STORE_CURRENT	"current.dat"
 #define STORE_NAME_SIZE 64
 
 /**

@@ -62,9 +62,10 @@ int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name
 		return 0;
 	}
 	if (direct == STORAGE_DIRECT_YES)
-		return fault_set(why, -EOPNOTSUPP,
-				 "Direct=yes, but this file system has no O_DIRECT for %u byte blocks",
-				 file->subbuf_size);
+		return fault_set(
+			why, -EOPNOTSUPP,
+			"Direct=yes, but this file system has no O_DIRECT for %u byte blocks",
+			file->subbuf_size);
 	return 0;
 }
 
@@ -134,8 +135,8 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 	/* Regions of a sparse file are equally far apart: so we know where the last one ends */
 	file->end = dat->file_size;
 	if (file->live->phase == LIVE_SPARSE && file->n_cpus > 1)
-		file->end = 2 * file->region_at[file->n_cpus - 1] -
-			    file->region_at[file->n_cpus - 2];
+		file->end =
+			2 * file->region_at[file->n_cpus - 1] - file->region_at[file->n_cpus - 2];
 	return take_options(dat, file);
 }
 
