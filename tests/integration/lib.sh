@@ -40,6 +40,9 @@ PREFIX=${FLYREC_TEST_PREFIX:-t-${T##*.}.}
 export FLYREC_TEST_DIR=$T FLYREC_TEST_PREFIX=$PREFIX
 CONFIG=$T/etc STATE=$T/state RUNTIME=$T/run
 FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notify.log
+LOAD_NAME=ld-${T##*.}
+# shellcheck disable=SC2034 # for the tests
+LOAD_FILTER="comm == \"$LOAD_NAME\""
 CHILDREN=() MOUNTS=() LOOPS=() SYSCTLS=()
 
 fail() {
@@ -229,27 +232,21 @@ flyrecd_stop() {
 
 # --- load, markers, and what became of them
 
-# load_start [OPTION...]: `storm` on all CPUs until load_stop
+# load_start [OPTION...]: `storm` on all CPUs until load_stop, under a name that "$LOAD_FILTER"
+# tells from the storms of others on the machine
 load_start() {
-	background "$TOOLS/storm" --duration=600 "$@" >"$T/load"
+	ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
+	background "$T/$LOAD_NAME" --duration=600 "$@" >"$T/load"
 	LOAD_PID=$!
 }
 
 # load_bursts SECONDS PAUSE: `storm` for so long, again and again, until load_stop
 load_bursts() {
+	ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
 	background bash -c 'trap "kill \$!; exit 0" TERM
 		while :; do "$0" --duration="$1" >/dev/null & wait $!; sleep "$2" & wait $!; done' \
-		"$TOOLS/storm" "$1" "$2"
+		"$T/$LOAD_NAME" "$1" "$2"
 	LOAD_PID=$!
-}
-
-# the number of the system call that `storm` makes, for filters
-getppid_number() {
-	case $(uname -m) in
-	x86_64) echo 110 ;;
-	aarch64 | riscv64) echo 173 ;;
-	*) echo 64 ;;
-	esac
 }
 
 load_stop() {

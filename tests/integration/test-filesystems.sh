@@ -12,7 +12,7 @@ need_tool check-markers
 config() { # DIRECT
 	session fs <<-EOF
 		[Trace]
-		Event=raw_syscalls:sys_enter if id == $(getppid_number)
+		Event=raw_syscalls:sys_enter if $LOAD_FILTER
 		BufferSize=32M
 		[Storage]
 		Direct=$1

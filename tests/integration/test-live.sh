@@ -12,7 +12,7 @@ DURATION=7
 # Segments small enough for trace-cmd report to read some before they are full
 session live <<-EOF
 	[Trace]
-	Event=raw_syscalls:sys_enter
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
 	Event=sched:sched_switch
 	BufferSize=8M
 	[Storage]
