@@ -170,7 +170,7 @@ if [ -e "$TRACEFS/buffer_subbuf_size_kb" ]; then
 	file=$(echo "$STATE"/big/record/2*.dat)
 	verify "$file"
 	markers_check big
-	[ "$(od -An -j15 -N4 -td4 "$file" | tr -d ' ')" = 16384 ] || fail "the file's page size is not 16384"
+	[ "$(od -An -j14 -N4 -td4 "$file" | tr -d ' ')" = 16384 ] || fail "the file's page size is not 16384"
 	trace-cmd report "$file" 2>"$T/complaints" | tail -n 1
 	[ ! -s "$T/complaints" ] || fail "report: $(cat "$T/complaints")"
 fi
