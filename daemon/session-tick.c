@@ -128,14 +128,17 @@ static bool check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
 	struct fault why = {};
-	int r = instance_check(s->instance, &why);
+	int r;
 
+	if (s->salvage) /* set up by a configuration that we no longer have */
+		return true;
+	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		(void)instance_refresh_pids(s->instance, &why);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
-	if (r == INSTANCE_REPAIRED)
+	if (r == INSTANCE_EMPTIED)
 		s->rotate_wanted = true; /* timestamps of another clock must not follow ours */
 	if (r != INSTANCE_GONE)
 		return true;
