@@ -3,32 +3,14 @@
 #include <string.h>
 
 #include "recorder/events.h"
+#include "recorder/filters.h"
 #include "recorder/kernel-text.h"
-
-struct wanted {
-	const char *system;
-	const char *name;   /* NULL: the whole system */
-	const char *filter; /* or NULL */
-	bool optional;
-	bool present; /* the kernel has it */
-};
 
 struct events {
 	const struct trace_config *config;
 	struct wanted *wanted;
 	size_t n_wanted;
 };
-
-/* "events/SYSTEM[/NAME]/FILE" */
-static int path_of(const char *system, const char *name, const char *file, char **ret)
-{
-	if (asprintf(ret, "events/%s%s%s%s%s", system, name ? "/" : "", name ? name : "",
-		     file ? "/" : "", file ? file : "") < 0) {
-		*ret = NULL;
-		return -ENOMEM;
-	}
-	return 0;
-}
 
 int events_new(const struct trace_config *config, const struct dynamic *dynamic,
 	       struct events **ret)
@@ -65,6 +47,8 @@ void events_free(struct events *events)
 {
 	if (!events)
 		return;
+	for (size_t i = 0; i < events->n_wanted; i++)
+		free(events->wanted[i].witness);
 	free(events->wanted);
 	free(events);
 }
@@ -75,7 +59,8 @@ static bool kernel_has(const struct tracedir *dir, const char *system, const cha
 
 	/* events/ has files of its own, and the names come from people. */
 	return system[0] && !strpbrk(system, "/.") && (!name || (name[0] && !strchr(name, '/'))) &&
-	       path_of(system, name, "enable", &path) >= 0 && tracedir_exists(dir, path);
+	       tracedir_event_path(system, name, "enable", &path) >= 0 &&
+	       tracedir_exists(dir, path);
 }
 
 static int lacks(const struct tracedir *dir, const char *key, const char *system, const char *name,
@@ -92,85 +77,6 @@ static int lacks(const struct tracedir *dir, const char *key, const char *system
 			 key, system, name, system, name, dir->path, system, name);
 }
 
-/* --- filters */
-
-static int write_filter(const struct tracedir *dir, const struct wanted *w, const char *filter,
-			struct fault *why)
-{
-	_cleanup_free_ char *path = NULL;
-	int r;
-
-	r = path_of(w->system, w->name, "filter", &path);
-	if (r < 0)
-		return r;
-	return tracedir_write(dir, path, filter, 0, why, "cannot set filter of %s%s%s", w->system,
-			      w->name ? ":" : "", w->name ? w->name : "");
-}
-
-/*
- * What the filter file of wanted[i] must say; NULL: cannot tell, since another Event= also filters
- * these events. Filters are applied in the order of the configuration, so the last one counts.
- */
-static const char *expected_filter(const struct events *events, size_t i)
-{
-	const struct wanted *w = &events->wanted[i];
-
-	for (size_t j = 0; j < events->n_wanted; j++) {
-		const struct wanted *other = &events->wanted[j];
-		bool covers;
-
-		if (j == i || !other->present || !other->filter ||
-		    strcmp(other->system, w->system) != 0)
-			continue;
-		covers = !other->name || (w->name && strcmp(other->name, w->name) == 0);
-		if (covers && (j > i || !w->filter))
-			return NULL;
-	}
-	return w->filter ? w->filter : "none";
-}
-
-/* A system's filter file explains itself in "#" lines as long as none is set */
-static bool filter_says(const char *now, const char *want)
-{
-	static const char space[] = " \t\n";
-	size_t n = strlen(want);
-
-	now += strspn(now, space);
-	while (n > 0 && strchr(space, want[n - 1]))
-		n--;
-	while (n > 0 && strchr(space, *want)) {
-		want++;
-		n--;
-	}
-	if (*now == '#')
-		return strcmp(want, "none") == 0;
-	return strncmp(now, want, n) == 0 && now[n + strspn(now + n, space)] == '\0';
-}
-
-static int check_filter(const struct events *events, size_t i, const struct tracedir *dir,
-			struct changes *changes, struct fault *why)
-{
-	const struct wanted *w = &events->wanted[i];
-	const char *want = expected_filter(events, i);
-	_cleanup_free_ char *path = NULL, *now = NULL;
-	int r;
-
-	if (!want)
-		return 0;
-	r = path_of(w->system, w->name, "filter", &path);
-	if (r >= 0)
-		r = tracedir_read_line(dir, path, &now, why);
-	if (r < 0 || filter_says(now, want))
-		return r;
-	/* "0" takes a filter away. */
-	r = write_filter(dir, w, w->filter ? w->filter : "0", why);
-	if (r >= 0)
-		changes_add(changes, "the filter of %s%s%s had been set to %s", w->system,
-			    w->name ? ":" : "", w->name ? w->name : "",
-			    now[0] == '#' ? "none" : now);
-	return r;
-}
-
 /* --- triggers */
 
 static int write_trigger(const struct tracedir *dir, const struct trace_trigger *t, bool undo,
@@ -179,7 +85,7 @@ static int write_trigger(const struct tracedir *dir, const struct trace_trigger 
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	int r;
 
-	r = path_of(t->system, t->name, "trigger", &path);
+	r = tracedir_event_path(t->system, t->name, "trigger", &path);
 	if (r < 0)
 		return r;
 	if (asprintf(&text, "%s%s", undo ? "!" : "", t->trigger) < 0) {
@@ -239,7 +145,7 @@ static int check_triggers_of(const struct events *events, size_t first, const st
 
 	for (size_t i = first; i < config->n_triggers; i++)
 		n += same_event(t, &config->triggers[i]);
-	r = path_of(t->system, t->name, "trigger", &path);
+	r = tracedir_event_path(t->system, t->name, "trigger", &path);
 	if (r >= 0)
 		r = tracedir_read(dir, path, &text, why);
 	if (r < 0 || count_triggers(text) >= n)
@@ -283,7 +189,7 @@ static int write_enable(const struct tracedir *dir, const struct wanted *w, stru
 	_cleanup_free_ char *path = NULL;
 	int r;
 
-	r = path_of(w->system, w->name, "enable", &path);
+	r = tracedir_event_path(w->system, w->name, "enable", &path);
 	if (r < 0)
 		return r;
 	return tracedir_write(dir, path, "1", 0, why, "cannot enable %s%s%s", w->system,
@@ -319,7 +225,7 @@ static int is_enabled(const struct tracedir *dir, const struct wanted *w, bool *
 	_cleanup_free_ char *path = NULL, *text = NULL;
 	int r;
 
-	r = path_of(w->system, w->name, "enable", &path);
+	r = tracedir_event_path(w->system, w->name, "enable", &path);
 	if (r >= 0)
 		r = tracedir_read(dir, path, &text, why);
 	if (r >= 0)
@@ -345,23 +251,27 @@ static int check_enabled(const struct events *events, const struct wanted *w,
 
 /* --- all */
 
+static void look_for_events(struct events *events, const struct tracedir *dir)
+{
+	for (size_t i = 0; i < events->n_wanted; i++)
+		events->wanted[i].present =
+			kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
+}
+
 int events_setup(struct events *events, const struct tracedir *dir, struct fault *why)
 {
 	int r;
 
-	events_adopt(events, dir);
+	look_for_events(events, dir);
 	for (size_t i = 0; i < events->n_wanted; i++) {
 		const struct wanted *w = &events->wanted[i];
 
 		if (!w->present && !w->optional)
 			return lacks(dir, "Event", w->system, w->name, why);
-		if (!w->present || !w->filter)
-			continue;
-		r = write_filter(dir, w, w->filter, why);
-		if (r < 0)
-			return r;
 	}
-	r = setup_triggers(events, dir, why);
+	r = filters_apply(events->wanted, events->n_wanted, dir, why);
+	if (r >= 0)
+		r = setup_triggers(events, dir, why);
 	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
 		if (events->wanted[i].present)
 			r = write_enable(dir, &events->wanted[i], why);
@@ -370,15 +280,17 @@ int events_setup(struct events *events, const struct tracedir *dir, struct fault
 
 void events_adopt(struct events *events, const struct tracedir *dir)
 {
+	look_for_events(events, dir);
+	filters_find_witnesses(events->wanted, events->n_wanted, dir);
+	/* If there is none, somebody may have cleared the filter: the first check sets it again. */
 	for (size_t i = 0; i < events->n_wanted; i++)
-		events->wanted[i].present =
-			kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
+		events->wanted[i].no_witness = false;
 }
 
 int events_check(struct events *events, const struct tracedir *dir, struct changes *changes,
 		 struct fault *why)
 {
-	int r = 0;
+	int r;
 
 	/* A module may have been unloaded, which is fine for an optional event. */
 	for (size_t i = 0; i < events->n_wanted; i++)
@@ -386,9 +298,7 @@ int events_check(struct events *events, const struct tracedir *dir, struct chang
 			events->wanted[i].present =
 				kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
 	/* Filters before enabling, as at the beginning. */
-	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
-		if (events->wanted[i].present)
-			r = check_filter(events, i, dir, changes, why);
+	r = filters_check(events->wanted, events->n_wanted, dir, changes, why);
 	if (r >= 0)
 		r = check_triggers(events, dir, changes, why);
 	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)

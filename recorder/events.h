@@ -34,6 +34,7 @@ void events_adopt(struct events *events, const struct tracedir *dir);
 
 /**
  * events_check() - compare and repair: filters, triggers, enabled events
+ * Of a system with a filter one event is looked at; the events of a system without one are not.
  */
 int events_check(struct events *events, const struct tracedir *dir, struct changes *changes,
 		 struct fault *why);

@@ -379,6 +379,16 @@ int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stat
 	return r < 0 ? r : kernel_text_stats(text, ret);
 }
 
+int instance_open_stats(struct instance *instance, unsigned cpu)
+{
+	char file[64];
+	int fd;
+
+	(void)snprintf(file, sizeof(file), "per_cpu/cpu%u/stats", cpu);
+	fd = openat(instance->dir.fd, file, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
 static int compare_strings(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);

@@ -32,14 +32,16 @@ int kernel_text_stats(const char *text, struct cpu_stats *ret);
 int kernel_text_possible_cpus(const char *text, unsigned *ret_n);
 
 /**
- * kernel_text_cpu_list() - "0-3,8" as the kernel's cpumask text: hex words of 32 bits, commas between
+ * kernel_text_cpu_list() - "0-3,8" as the kernel's cpumask text: hex words of 32 bits, commas
+ * between
  * @list: NULL: all CPUs
  * Return: 0, -EINVAL for a malformed list, -ERANGE for a CPU that is not below @n_cpus, -ENOMEM.
  */
 int kernel_text_cpu_list(const char *list, unsigned n_cpus, char **ret_mask);
 
 /**
- * kernel_text_cpumask_equal() - do two cpumask texts mean the same? Leading zeros and commas don't count.
+ * kernel_text_cpumask_equal() - do two cpumask texts mean the same? Leading zeros and commas don't
+ * count.
  */
 bool kernel_text_cpumask_equal(const char *a, const char *b);
 

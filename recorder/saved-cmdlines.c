@@ -6,7 +6,8 @@
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracedir.h"
 
-#define FILE_NAME "saved_cmdlines_size"
+#define FILE_NAME   "saved_cmdlines_size"
+#define ENTRIES_MAX 32768U /* PID_MAX_DEFAULT: more is refused as invalid */
 
 static int open_top(struct tracedir *ret, struct fault *why)
 {
@@ -55,6 +56,7 @@ int saved_cmdlines_raise(unsigned entries, unsigned *ret_old, struct fault *why)
 	r = open_top(&top, why);
 	if (r < 0)
 		return r;
+	entries = MIN(entries, ENTRIES_MAX);
 	r = read_size(&top, &old, why);
 	if (r >= 0 && old >= entries)
 		old = 0;
@@ -67,9 +69,9 @@ int saved_cmdlines_raise(unsigned entries, unsigned *ret_old, struct fault *why)
 }
 
 /*
- * Since 6.10 the kernel fills up the pages it allocates, so that the file reads more than was
- * written: 128 reads 6552, 16384 reads 19660. Its table also has 4 * 32769 bytes that don't depend
- * on the size, and an entry of 16 bytes grew to 20. All that is below twice the request plus 8192.
+ * Newer kernels fill up the pages they allocate, so that the file reads more than was written: on
+ * 6.18 128 reads 6552 and 32768 reads 45874. Allocations are powers of two and begin with 128 KiB
+ * of something else, so it is below twice the request plus 8192.
  */
 static bool is_ours(unsigned now, unsigned raised)
 {
@@ -84,6 +86,7 @@ int saved_cmdlines_restore(unsigned raised, unsigned old, struct fault *why)
 
 	if (old == 0)
 		return 0;
+	raised = MIN(raised, ENTRIES_MAX);
 	r = open_top(&top, why);
 	if (r < 0)
 		return r;

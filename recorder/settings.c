@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "basic/io.h"
@@ -24,7 +25,7 @@ static int apply_subbuf_size(const struct target *t, uint64_t bytes)
 {
 	char text[24];
 
-	(void)snprintf(text, sizeof(text), "%llu", (bytes + KIB - 1) / KIB);
+	(void)snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)((bytes + KIB - 1) / KIB));
 	return tracedir_write(t->dir, "buffer_subbuf_size_kb", text, 0, t->why,
 			      "cannot set the sub-buffer size to %s KiB", text);
 }
@@ -66,7 +67,7 @@ static int apply_buffer_size(const struct target *t)
 	uint64_t size = t->config->buffer_size;
 	char text[24];
 
-	(void)snprintf(text, sizeof(text), "%llu", MAX((size + KIB - 1) / KIB, 1ULL));
+	(void)snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)MAX((size + KIB - 1) / KIB, 1U));
 	return tracedir_write(t->dir, "buffer_size_kb", text, 0, t->why,
 			      "cannot set the buffer size to %s KiB per CPU", text);
 }
@@ -80,9 +81,9 @@ static int check_memory(const struct target *t)
 	if (available == 0 || size <= available / 2 / t->n_cpus)
 		return 0;
 	return fault_set(t->why, -ENOMEM,
-			 "BufferSize=%lluK on %u CPUs is more than half of the %lluK of memory "
-			 "that are available",
-			 size / KIB, t->n_cpus, available / KIB);
+			 "BufferSize=%" PRIu64 "K on %u CPUs is more than half of the %" PRIu64
+			 "K of memory that are available",
+			 (uint64_t)(size / KIB), t->n_cpus, (uint64_t)(available / KIB));
 }
 
 /*

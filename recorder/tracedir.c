@@ -32,8 +32,8 @@ void tracedir_done(struct tracedir *dir)
 }
 
 /* Composes "WHAT: PATH: strerror" and, unless NULL, ": QUOTE" */
-static int refuse(const struct tracedir *dir, const char *file, int error, const char *quote,
-		  struct fault *why, const char *what, va_list ap)
+static _printf_(6, 0) int refuse(const struct tracedir *dir, const char *file, int error,
+				 const char *quote, struct fault *why, const char *what, va_list ap)
 {
 	_cleanup_free_ char *tried = NULL;
 
@@ -100,6 +100,17 @@ int tracedir_write(const struct tracedir *dir, const char *file, const char *tex
 bool tracedir_exists(const struct tracedir *dir, const char *file)
 {
 	return faccessat(dir->fd, file, F_OK, AT_EACCESS) == 0;
+}
+
+int tracedir_event_path(const char *system, const char *name, const char *file, char **ret)
+{
+	char *path;
+
+	if (asprintf(&path, "events/%s%s%s/%s", system, name ? "/" : "", name ? name : "", file) <
+	    0)
+		return -ENOMEM;
+	*ret = path;
+	return 0;
 }
 
 int first_fault(int first, int r, const struct fault *step, struct fault *why)

@@ -62,6 +62,12 @@ int tracedir_write(const struct tracedir *dir, const char *file, const char *tex
 bool tracedir_exists(const struct tracedir *dir, const char *file);
 
 /**
+ * tracedir_event_path() - "events/SYSTEM/NAME/FILE", or "events/SYSTEM/FILE" if @name is NULL
+ * Return: 0 or -ENOMEM.
+ */
+int tracedir_event_path(const char *system, const char *name, const char *file, char **ret);
+
+/**
  * first_fault() - for work that goes on after an error: keep the first
  * @first: 0, or the first error so far
  * @r: what the step returned, with @step filled in if negative; -ENOENT, gone already, is none

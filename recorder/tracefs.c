@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/statfs.h>
 
 #include <tracefs.h>
 
@@ -54,6 +56,24 @@ static int refused(const char *path, int error, struct fault *why)
 		path, (unsigned)geteuid());
 }
 
+/* libtracefs remembers where tracefs was, even if it has been unmounted since. */
+static int find_mount(const char **ret_path, struct fault *why)
+{
+	const char *path = tracefs_tracing_dir();
+	struct statfs fs;
+
+	if (path && statfs(path, &fs) >= 0 && fs.f_type == TRACEFS_MAGIC) {
+		*ret_path = path;
+		return 0;
+	}
+	errno = 0;
+	if (tracefs_tracing_dir_is_mounted(true, ret_path) >= 0)
+		return 0;
+	return fault_errno(why, errno > 0 ? -errno : -ENOENT,
+			   "cannot trace: no tracefs is mounted, and mounting it at "
+			   "/sys/kernel/tracing was refused");
+}
+
 int tracefs_usable(struct fault *why)
 {
 	static const struct {
@@ -68,10 +88,9 @@ int tracefs_usable(struct fault *why)
 	const char *path;
 	int r;
 
-	if (tracefs_tracing_dir_is_mounted(true, &path) < 0)
-		return fault_errno(why, -errno ?: -ENOENT,
-				   "cannot trace: no tracefs is mounted, and mounting it at "
-				   "/sys/kernel/tracing was refused");
+	r = find_mount(&path, why);
+	if (r < 0)
+		return r;
 	r = tracedir_open(&dir, path);
 	if (r < 0)
 		return refused(path, r, why);

@@ -14,7 +14,7 @@
 /* A dense file's regions: offsets as they will be, sizes as they are */
 struct plan {
 	uint64_t *offset, *size; /* [n_cpus] */
-	uint64_t end;            /* of the file */
+	uint64_t end;		 /* of the file */
 	uint32_t unit;
 };
 
@@ -80,13 +80,13 @@ static int collapse(int fd, uint64_t from, uint64_t to)
 	if (to <= from)
 		return 0;
 	fault_point("compact-gap");
-	return fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, (off_t)from, (off_t)(to - from)) < 0 ? -errno :
-											      0;
+	return fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, (off_t)from, (off_t)(to - from)) < 0 ? -errno
+											    : 0;
 }
 
 /*
- * From the last gap to the first, so that what lies before a gap is still where it was. Neighbouring
- * gaps (a CPU without data between them) are one.
+ * From the last gap to the first, so that what lies before a gap is still where it was.
+ * Neighbouring gaps (a CPU without data between them) are one.
  */
 static int collapse_gaps(struct trace_file *file, const struct plan *plan, bool *ret_begun)
 {
@@ -99,7 +99,8 @@ static int collapse_gaps(struct trace_file *file, const struct plan *plan, bool 
 		if (plan->size[i] == 0 && i > 0)
 			continue;
 		/* A gap that reaches the end of the file cannot be collapsed, only cut off */
-		if (next == 0 && ftruncate(file->fd, (off_t)(file->region_at[i] + plan->size[i])) < 0)
+		if (next == 0 &&
+		    ftruncate(file->fd, (off_t)(file->region_at[i] + plan->size[i])) < 0)
 			r = -errno;
 		else if (next > 0)
 			r = collapse(file->fd, end, next);
@@ -135,6 +136,14 @@ static bool take_lease(struct trace_file *file)
 	return fcntl(file->fd, F_SETLEASE, F_WRLCK) >= 0;
 }
 
+bool compact_in_use(struct trace_file *file)
+{
+	bool in_use = !take_lease(file);
+
+	(void)fcntl(file->fd, F_SETLEASE, F_UNLCK);
+	return in_use;
+}
+
 static int back_to_sparse(struct trace_file *file, struct fault *why)
 {
 	/* The end may have been cut off already: readers compare the table with the size */
@@ -146,8 +155,7 @@ static int back_to_sparse(struct trace_file *file, struct fault *why)
 static int clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
 {
 	struct file_clone_range range = {
-		.src_fd = from, .src_offset = from_at, .src_length = size, .dest_offset = to_at
-	};
+		.src_fd = from, .src_offset = from_at, .src_length = size, .dest_offset = to_at};
 
 	return size > 0 && ioctl(to, FICLONERANGE, &range) < 0 ? -errno : 0;
 }
@@ -197,7 +205,8 @@ int compact_file(struct trace_file *file, int dir_fd, const char *name, struct f
 	if (!take_lease(file))
 		return COMPACT_BUSY;
 	r = collapse_file(file, file->subbuf_size, &begun, why);
-	if (r == -EINVAL && !begun && file->subbuf_size < REGION_ALIGN) /* clusters of several blocks */
+	if (r == -EINVAL && !begun &&
+	    file->subbuf_size < REGION_ALIGN) /* clusters of several blocks */
 		r = collapse_file(file, REGION_ALIGN, &begun, why);
 	if (r < 0 && !begun) {
 		int back = back_to_sparse(file, why);

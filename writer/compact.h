@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * From the sparse file of a live recording to a dense one: the gaps between regions are collapsed
- * (metadata only: ext4, xfs), or the data is reflinked into another file (btrfs). Where neither goes
- * the file stays sparse, which any reader takes. Any thread; no worker writes to the file any more.
+ * (metadata only: ext4, xfs), or the data is reflinked into another file (btrfs). Where neither
+ * goes the file stays sparse, which any reader takes. Any thread; no worker writes to the file any
+ * more.
  */
 #pragma once
 
@@ -10,7 +11,7 @@
 
 enum compact_result {
 	COMPACT_DENSE = 1, /* done; the file object is at its end: free it */
-	COMPACT_BUSY,      /* somebody has it open: a collapse would hurt him, try again later */
+	COMPACT_BUSY,	   /* somebody has it open: a collapse would hurt him, try again later */
 	COMPACT_NOT_HERE,  /* this file system cannot */
 };
 
@@ -23,6 +24,11 @@ enum compact_result {
  * kill would leave it).
  */
 int compact_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why);
+
+/**
+ * compact_in_use() - has anybody else this file open? To ask before it is renamed.
+ */
+bool compact_in_use(struct trace_file *file);
 
 /**
  * compact_interrupted() - was this file being collapsed when its writer ended?
