@@ -18,6 +18,7 @@
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "writer/store.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -226,6 +227,28 @@ static void reload(struct daemon *d)
 	daemon_session_settled(d, NULL);
 }
 
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	if (result < 0)
+		log_error_errno(result, "snapshot failed: %s", why->text);
+	else
+		log_notice("snapshot %s", path);
+}
+
+/* The last Last= of every session, or all there is */
+static void snapshot_all(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session_config *config =
+			config_find(d->config, session_name(d->sessions[i]));
+		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
+
+		if (config && config->snapshot.on_signal)
+			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
+					       UINT64_MAX, "signal", on_snapshot, d);
+	}
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -238,7 +261,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGHUP)
 		reload(d);
 	else if (signal == SIGUSR1)
-		log_notice("SIGUSR1: snapshots are not supported by this build");
+		snapshot_all(d);
 	else if (signal == SIGUSR2)
 		for (size_t i = 0; i < d->n_sessions; i++)
 			session_rotate(d->sessions[i]);
@@ -276,6 +299,7 @@ static void join_group(void)
 static int open_state_dir(struct daemon *d)
 {
 	const char *dir = d->options.state_dir;
+	struct stat st;
 	int fd;
 
 	(void)umask(0027);
@@ -285,6 +309,11 @@ static int open_state_dir(struct daemon *d)
 	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->state_fd < 0)
 		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
+	if (fstat(d->state_fd, &st) < 0)
+		return log_error_errno(-errno, "cannot stat state directory %s: %m", dir);
+	if (st.st_uid != geteuid())
+		return log_error_errno(-EPERM, "state directory %s belongs to user %u, not to us",
+				       dir, (unsigned)st.st_uid);
 	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);

@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
+#include <systemd/sd-id128.h>
+#include <time.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -402,4 +405,55 @@ int segment_sync(struct segment *s)
 	if (s->sparse_left)
 		compact_leftovers(s);
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+}
+
+/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat */
+static char *explain(const struct segment_cut *cut)
+{
+	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
+	char time[32], boot_id[33] = "unknown", *text;
+	sd_id128_t boot;
+	struct utsname u;
+	struct tm tm;
+
+	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
+	if (sd_id128_get_boot(&boot) >= 0)
+		(void)sd_id128_to_string(boot, boot_id);
+	if (uname(&u) < 0 ||
+	    asprintf(&text,
+		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
+		     "boot id: %s\n",
+		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
+		     u.nodename, boot_id) < 0)
+		return NULL;
+	return text;
+}
+
+int segment_cut(struct segment *s, struct segment_cut *request)
+{
+	_cleanup_(cut_freep) struct cut *cut = NULL;
+	_cleanup_free_ char *text = explain(request);
+	struct retention_report report;
+	struct fault why;
+	int r;
+
+	if (!text)
+		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
+	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
+				request->name);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot name the snapshot");
+	/* Names of tasks that came since the last sync */
+	r = write_names(s, s->file);
+	if (r < 0)
+		note(s, r, "cannot write task names: %s", strerror(-r));
+	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
+	if (r >= 0)
+		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
+			      &s->failure);
+	if (r < 0)
+		return r;
+	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
+		note(s, why.error, "%s", why.text);
+	return 0;
 }

@@ -40,6 +40,7 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	session_drop_snapshots(s);
 	session_release(s, true);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -83,6 +84,7 @@ uint64_t session_total_bytes(const struct session *s)
 
 static void settled(struct session *s, enum session_state state)
 {
+	session_drop_snapshots(s);
 	s->state = state;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
@@ -95,10 +97,14 @@ static void settled(struct session *s, enum session_state state)
 
 void session_fail(struct session *s, const struct fault *why)
 {
+	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
+	 */
+	bool keep = s->segment.adopt;
+
 	s->failure = *why;
-	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s",
-		       why->text);
-	session_release(s, false);
+	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s%s",
+		       why->text, keep ? "; its instance goes on tracing for the next try" : "");
+	session_release(s, keep);
 	settled(s, SESSION_FAILED);
 }
 
@@ -180,6 +186,9 @@ static void on_job(void *userdata, int result)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 				       s->segment.failure.text);
 		break;
+	case STEP_CUTTING:
+		session_cut_done(s, result);
+		break;
 	case STEP_CLOSING:
 		on_closed(s, result);
 		return;
@@ -215,7 +224,7 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,
+		[STEP_CLOSING] = run_finish,   [STEP_CUTTING] = session_run_cut,
 	};
 	int r;
 
@@ -258,6 +267,9 @@ static void on_workers_done(struct session *s)
 				       why.text);
 		session_start_job(s, STEP_FINISHING);
 		break;
+	case STEP_FLUSHING:
+		session_cut_flushed(s);
+		break;
 	case STEP_DRAINING:
 		on_drained(s);
 		break;
@@ -281,7 +293,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 	(void)!read(fd, &n, sizeof(n));
 	session_report_trouble(s);
-	if ((s->step == STEP_RETARGETING || s->step == STEP_DRAINING || s->step == STEP_LEAVING) &&
+	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
+	     s->step == STEP_LEAVING) &&
 	    drain_idle(&s->drain))
 		on_workers_done(s);
 	if (s->state == SESSION_RECORDING &&
@@ -330,6 +343,8 @@ void session_advance(struct session *s)
 		return;
 	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
 		begin_next(s);
+	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
+		return;
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
 	} else if (s->sync_wanted) {

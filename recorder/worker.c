@@ -130,6 +130,9 @@ static bool serve(struct worker *w)
 			pump_retarget(w->pumps[i], &w->next[i]);
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
 		break;
+	case WORKER_FLUSH:
+		flush_all(w);
+		break;
 	case WORKER_FINISH:
 		drain_all(w);
 		break;

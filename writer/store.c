@@ -60,19 +60,35 @@ static bool is_taken(int dir_fd, const char *archive)
 	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
 }
 
-int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+/* "TIME<suffix>.dat", the time moved on by microseconds until the name is free */
+static int free_name(int dir_fd, uint64_t realtime_usec, const char *suffix,
+		     char ret_name[STORE_NAME_SIZE])
 {
-	char name[STORE_NAME_SIZE];
+	char time[STORE_NAME_SIZE], name[STORE_NAME_SIZE];
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
-		time_name(realtime_usec + tries, name);
-		(void)strcat(name, ".dat");
+		time_name(realtime_usec + tries, time);
+		(void)snprintf(name, sizeof(name), "%.24s%.30s.dat", time, suffix);
 		if (!is_taken(dir_fd, name)) {
 			(void)strcpy(ret_name, name);
 			return 0;
 		}
 	}
 	return -EEXIST;
+}
+
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+{
+	return free_name(dir_fd, realtime_usec, "", ret_name);
+}
+
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE])
+{
+	char suffix[STORE_NAME_SIZE];
+
+	(void)snprintf(suffix, sizeof(suffix), "-%.28s", reason);
+	return free_name(dir_fd, realtime_usec, suffix, ret_name);
 }
 
 static bool ends_with(const char *name, const char *suffix)
