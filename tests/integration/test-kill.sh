@@ -42,6 +42,7 @@ instance_gone() {
 fresh() {
 	rm -rf "$STATE"
 	: >"$FLYRECD_LOG"
+	log_mark
 }
 
 echo "== SIGKILL under load"
@@ -80,7 +81,7 @@ fresh
 flyrecd_command
 for i in $(seq 25); do
 	"${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG" &
-	sleep "0.$(printf '%03d' $((RANDOM % 120)))"
+	sleep "0.$(printf '%03d' $((RANDOM % 400)))"
 	kill -KILL $!
 	wait $! 2>/dev/null || true
 done

@@ -87,6 +87,7 @@ file=$(echo "$STATE"/all/record/2*.dat)
 verify "$file"
 dumped --options "$file" >"$T/dump"
 in_file 'flyrec final: yes'
+trace-cmd dump --all "$file" >"$T/dump" 2>"$T/complaints" || fail "trace-cmd dump: $(cat "$T/complaints")"
 [ "$(trace-cmd report --nodate "$file" 2>/dev/null | grep -c 'flyrec-test sections')" = 5 ] ||
 	fail "markers are missing in the finished file"
 
@@ -120,6 +121,9 @@ seconds() {
 		awk '{ printf "%.6f", /\./ || $1 < 1e9 ? $1 : $1 / 1e9 }'
 	[ ! -s "$T/complaints" ] || fail "report: $(cat "$T/complaints")"
 }
+# The instances are gone, their header files are those of the top level
+"$TOOLS/seed-reader" --compare-tracefs=/ "$STATE"/c-mono/record/2*.dat >"$T/seed" ||
+	fail "sections of the finished file differ from tracefs: $(grep FAULT "$T/seed" | head -n 5)"
 for clock in $clocks; do
 	file=$(echo "$STATE/c-$clock"/record/2*.dat)
 	verify "$file"
