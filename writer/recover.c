@@ -19,7 +19,10 @@ static int read_subbuf(struct scan *s, uint64_t at)
 	return io_pread_all(s->region.buffered_fd, s->bytes, s->layout.size, s->region.offset + at);
 }
 
-/* 1: a sub-buffer as the kernel writes them, 0: zeros or nonsense, or negative errno */
+/*
+ * 1: a sub-buffer as the kernel writes them, 0: zeros or nonsense, or negative errno. None without
+ * events was ever written: that is what a file cut inside of a timestamp ends with.
+ */
 static int is_sane(struct scan *s, uint64_t at, uint64_t *ret_timestamp)
 {
 	struct subbuf_fault fault;
@@ -28,7 +31,8 @@ static int is_sane(struct scan *s, uint64_t at, uint64_t *ret_timestamp)
 
 	if (r < 0)
 		return r;
-	if (subbuf_check(&s->layout, s->bytes, NULL, &info, &fault) != 0)
+	if (subbuf_check(&s->layout, s->bytes, NULL, &info, &fault) != 0 ||
+	    info.header.commit == 0)
 		return 0;
 	*ret_timestamp = info.header.timestamp;
 	return 1;
