@@ -243,6 +243,7 @@ load_start() {
 # load_bursts SECONDS PAUSE: `storm` for so long, again and again, until load_stop
 load_bursts() {
 	ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
+	# shellcheck disable=SC2016 # for the inner shell
 	background bash -c 'trap "kill \$!; exit 0" TERM
 		while :; do "$0" --duration="$1" >/dev/null & wait $!; sleep "$2" & wait $!; done' \
 		"$T/$LOAD_NAME" "$1" "$2"

@@ -95,7 +95,8 @@ verify "$STATE/kill/record"
 markers_check kill
 no_damage
 instance_gone "after kills while starting"
-echo "$(ls "$STATE/kill/record" | wc -l) segments, $(grep -c 'continuing' "$FLYRECD_LOG") continued"
+segments=("$STATE"/kill/record/2*.dat)
+echo "${#segments[@]} segments, $(grep -c 'continuing' "$FLYRECD_LOG") continued"
 
 echo "== SIGKILL while stopping"
 for i in $(seq 8); do

@@ -34,17 +34,18 @@ names() { # new task names all the time
 export -f dump
 
 # readers FILE: all kinds of them at once; fails when one of them did
+# shellcheck disable=SC2016 # for the inner shell
 readers() {
 	local file=$1 pid pids=() kind
-	"$SRC/tests/tools/live-reader" "$file" $DURATION >"$T/out.report" &
+	"$SRC/tests/tools/live-reader" "$file" "$DURATION" >"$T/out.report" &
 	pids+=($!)
-	"$SRC/tests/tools/live-reader" "$file" $DURATION bash -c 'dump "$1"' dump >"$T/out.dump" &
+	"$SRC/tests/tools/live-reader" "$file" "$DURATION" bash -c 'dump "$@"' dump >"$T/out.dump" &
 	pids+=($!)
-	"$SRC/tests/tools/live-reader" "$file" $DURATION "$TOOLS/libtracecmd-open" >"$T/out.open" &
+	"$SRC/tests/tools/live-reader" "$file" "$DURATION" "$TOOLS/libtracecmd-open" >"$T/out.open" &
 	pids+=($!)
-	"$SRC/tests/tools/live-reader" "$file" $DURATION "$FLYRECCTL" verify >"$T/out.verify" &
+	"$SRC/tests/tools/live-reader" "$file" "$DURATION" "$FLYRECCTL" verify >"$T/out.verify" &
 	pids+=($!)
-	"$SRC/tests/tools/live-reader" "$file" $DURATION "$TOOLS/seed-reader" >"$T/out.seed" &
+	"$SRC/tests/tools/live-reader" "$file" "$DURATION" "$TOOLS/seed-reader" >"$T/out.seed" &
 	pids+=($!)
 	CHILDREN+=("${pids[@]}")
 	for pid in "${pids[@]}"; do
@@ -65,6 +66,7 @@ file=$STATE/live/record/current.dat
 readers "$file"
 
 echo "== over rotations"
+# shellcheck disable=SC2016 # for the inner shell
 background bash -c 'while sleep 0.4; do kill -USR2 "$0"; done' "$FLYRECD_PID"
 ROTATE_PID=$!
 DURATION=5 readers "$file"
