@@ -130,17 +130,28 @@ static int settle(struct task_names *t)
 	return 0;
 }
 
+/* A line "PID COMM" of a name that is known; anything else is passed over */
+static int take_line(struct task_names *t, const char *line, const char *end)
+{
+	unsigned long pid;
+	char *comm;
+
+	if (!isdigit((unsigned char)*line)) /* strtoul() would look for one on later lines */
+		return 0;
+	pid = strtoul(line, &comm, 10);
+	if (*comm != ' ' || comm >= end || pid == 0 || pid > UINT32_MAX ||
+	    strncmp(comm + 1, "<...>", 5) == 0)
+		return 0;
+	return add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1));
+}
+
 int task_names_merge(struct task_names *t, const char *text)
 {
 	t->generation++;
 	for (const char *line = text; *line;) {
 		const char *end = strchrnul(line, '\n');
-		char *comm;
-		unsigned long pid = strtoul(line, &comm, 10);
 
-		if (comm > line && *comm == ' ' && comm < end && pid > 0 && pid <= UINT32_MAX &&
-		    strncmp(comm + 1, "<...>", 5) != 0 &&
-		    add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1)) < 0)
+		if (take_line(t, line, end) < 0)
 			return -ENOMEM;
 		line = *end ? end + 1 : end;
 	}
