@@ -4,8 +4,7 @@
 
 #include "basic/fault.h"
 
-static void _printf_(3, 0)
-	set_text(struct fault *fault, int error, const char *format, va_list ap)
+static void _printf_(3, 0) set_text(struct fault *fault, int error, const char *format, va_list ap)
 {
 	int saved = error;
 

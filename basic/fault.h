@@ -2,14 +2,15 @@
 /*
  * A fault is an error with its story: the negative errno that the code acts on, and one line for a
  * person that names the file and the reason. recorder/, writer/ and formats/ fill one in and return
- * the errno; daemon/ and ctl/ log the text once, at the place that decides. Plain value, any thread.
+ * the errno; daemon/ and ctl/ log the text once, at the place that decides. Plain value, any
+ * thread.
  */
 #pragma once
 
 #include "basic/macro.h"
 
 struct fault {
-	int error;       /* negative errno, 0: none */
+	int error;	 /* negative errno, 0: none */
 	char text[1024]; /* one line, no newline at the end */
 };
 

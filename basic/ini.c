@@ -11,13 +11,13 @@ struct reader {
 	const char *file;
 	const struct ini_handler *handler;
 	void *userdata;
-	char *section;        /* NULL before the first header */
+	char *section;	      /* NULL before the first header */
 	bool section_unknown; /* its header could not be read */
-	char *logical;        /* the logical line so far: continued lines joined, NUL-terminated */
+	char *logical;	      /* the logical line so far: continued lines joined, NUL-terminated */
 	size_t size, room;
-	unsigned line;        /* where it began */
-	bool open;            /* it ends in a backslash: more follows */
-	bool faulty;          /* a part of it was refused, and reported */
+	unsigned line; /* where it began */
+	bool open;     /* it ends in a backslash: more follows */
+	bool faulty;   /* a part of it was refused, and reported */
 };
 
 static void fault(struct reader *r, unsigned line, const char *text)
@@ -107,7 +107,7 @@ static int append(struct reader *r, const char *line, size_t size)
 
 static int begin_section(struct reader *r, char *text)
 {
-	struct ini_entry entry = { .file = r->file, .line = r->line };
+	struct ini_entry entry = {.file = r->file, .line = r->line};
 	size_t n = strlen(text);
 	char *name;
 
@@ -132,7 +132,7 @@ static int begin_section(struct reader *r, char *text)
 
 static int assign(struct reader *r, char *text)
 {
-	struct ini_entry entry = { .file = r->file, .line = r->line, .section = r->section };
+	struct ini_entry entry = {.file = r->file, .line = r->line, .section = r->section};
 	char *equals = strchr(text, '=');
 
 	if (!equals) {
@@ -218,7 +218,7 @@ static int take_line(struct reader *r, unsigned number, const char *line, size_t
 int ini_parse(const char *file, const char *data, size_t size, const struct ini_handler *handler,
 	      void *userdata)
 {
-	struct reader r = { .file = file, .handler = handler, .userdata = userdata };
+	struct reader r = {.file = file, .handler = handler, .userdata = userdata};
 	unsigned number = 0;
 	int ret = 0;
 

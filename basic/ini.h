@@ -18,7 +18,7 @@
 /* One assignment, or, with @key and @value NULL, the beginning of a section */
 struct ini_entry {
 	const char *file; /* as given to ini_parse() */
-	unsigned line;    /* of the key, from 1; continued lines follow it */
+	unsigned line;	  /* of the key, from 1; continued lines follow it */
 	const char *section;
 	const char *key;
 	const char *value; /* "" for "Key=" */

@@ -9,7 +9,8 @@
 
 #include "basic/log.h"
 
-/* The log level and target: the one piece of process-wide state besides signal masks (STYLE.md 6) */
+/* The log level and target: the one piece of process-wide state besides signal masks (STYLE.md 6)
+ */
 static int max_level = LOG_INFO;
 static bool to_journal;
 
@@ -54,7 +55,7 @@ static int send_to_journal(int level, const char *session, const char *message_i
 		fields[n - 1] = NULL; /* undefined after a failed asprintf */
 	} else {
 		for (int i = 0; i < n; i++)
-			iov[i] = (struct iovec){ fields[i], strlen(fields[i]) };
+			iov[i] = (struct iovec){fields[i], strlen(fields[i])};
 		r = sd_journal_sendv(iov, n);
 	}
 	for (int i = 0; i < n; i++)
@@ -77,8 +78,7 @@ int log_full(int level, const char *session, const char *message_id, int error, 
 	if (to_journal && send_to_journal(level, session, message_id, error, text) >= 0)
 		return error;
 	if (session)
-		(void)fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, session,
-			      text);
+		(void)fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, session, text);
 	else
 		(void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
 	return error;

@@ -13,15 +13,15 @@
 #include "basic/macro.h"
 
 /* Journal message ids, explained in the catalog */
-#define MESSAGE_STARTED          "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e01"
-#define MESSAGE_STOPPED          "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e02"
-#define MESSAGE_SESSION_FAILED   "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e03"
-#define MESSAGE_SESSION_STARTED  "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e04"
-#define MESSAGE_EVENTS_LOST      "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e05"
-#define MESSAGE_DISK_TROUBLE     "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e06"
-#define MESSAGE_MEDDLING         "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e07"
-#define MESSAGE_RECOVERED        "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e08"
-#define MESSAGE_CONFIG           "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e09"
+#define MESSAGE_STARTED		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e01"
+#define MESSAGE_STOPPED		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e02"
+#define MESSAGE_SESSION_FAILED	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e03"
+#define MESSAGE_SESSION_STARTED "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e04"
+#define MESSAGE_EVENTS_LOST	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e05"
+#define MESSAGE_DISK_TROUBLE	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e06"
+#define MESSAGE_MEDDLING	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e07"
+#define MESSAGE_RECOVERED	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e08"
+#define MESSAGE_CONFIG		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e09"
 
 /**
  * log_open() - decide where lines go and the least severe level shown
@@ -41,10 +41,10 @@ int log_level(void);
 int log_full(int level, const char *session, const char *message_id, int error, const char *format,
 	     ...) _printf_(5, 6);
 
-#define log_debug(...)               log_full(LOG_DEBUG, NULL, NULL, 0, __VA_ARGS__)
-#define log_info(...)                log_full(LOG_INFO, NULL, NULL, 0, __VA_ARGS__)
-#define log_notice(...)              log_full(LOG_NOTICE, NULL, NULL, 0, __VA_ARGS__)
-#define log_warning(...)             log_full(LOG_WARNING, NULL, NULL, 0, __VA_ARGS__)
-#define log_error(...)               log_full(LOG_ERR, NULL, NULL, 0, __VA_ARGS__)
-#define log_warning_errno(e, ...)    log_full(LOG_WARNING, NULL, NULL, (e), __VA_ARGS__)
-#define log_error_errno(e, ...)      log_full(LOG_ERR, NULL, NULL, (e), __VA_ARGS__)
+#define log_debug(...)		  log_full(LOG_DEBUG, NULL, NULL, 0, __VA_ARGS__)
+#define log_info(...)		  log_full(LOG_INFO, NULL, NULL, 0, __VA_ARGS__)
+#define log_notice(...)		  log_full(LOG_NOTICE, NULL, NULL, 0, __VA_ARGS__)
+#define log_warning(...)	  log_full(LOG_WARNING, NULL, NULL, 0, __VA_ARGS__)
+#define log_error(...)		  log_full(LOG_ERR, NULL, NULL, 0, __VA_ARGS__)
+#define log_warning_errno(e, ...) log_full(LOG_WARNING, NULL, NULL, (e), __VA_ARGS__)
+#define log_error_errno(e, ...)	  log_full(LOG_ERR, NULL, NULL, (e), __VA_ARGS__)

@@ -12,19 +12,19 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b)     ((a) < (b) ? (a) : (b))
+#define MAX(a, b)     ((a) > (b) ? (a) : (b))
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
 #define TIB (1024 * GIB)
 
-#define USEC_PER_SEC UINT64_C(1000000)
-#define NSEC_PER_SEC UINT64_C(1000000000)
+#define USEC_PER_SEC  UINT64_C(1000000)
+#define NSEC_PER_SEC  UINT64_C(1000000000)
 #define NSEC_PER_USEC UINT64_C(1000)
 
-#define _cleanup_(f) __attribute__((cleanup(f)))
+#define _cleanup_(f)   __attribute__((cleanup(f)))
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
 
 static inline void free_p(void *p)
@@ -44,16 +44,16 @@ static inline void fclose_p(FILE **f)
 		fclose(*f);
 }
 
-#define _cleanup_free_ _cleanup_(free_p)
-#define _cleanup_close_ _cleanup_(close_p)
+#define _cleanup_free_	 _cleanup_(free_p)
+#define _cleanup_close_	 _cleanup_(close_p)
 #define _cleanup_fclose_ _cleanup_(fclose_p)
 
 /* DEFINE_CLEANUP(struct thing *, thing_free) makes thing_freep for _cleanup_(thing_freep) */
-#define DEFINE_CLEANUP(type, func)             \
-	static inline void func##p(type *p)    \
-	{                                      \
-		if (*p)                        \
-			func(*p);              \
+#define DEFINE_CLEANUP(type, func)          \
+	static inline void func##p(type *p) \
+	{                                   \
+		if (*p)                     \
+			func(*p);           \
 	}
 
 /* TAKE_PTR(p), TAKE_FD(fd): hand ownership on, so that the cleanup attribute does nothing */
@@ -63,11 +63,11 @@ static inline void fclose_p(FILE **f)
 		(p) = NULL;              \
 		_pp;                     \
 	})
-#define TAKE_FD(fd)            \
-	({                     \
+#define TAKE_FD(fd)             \
+	({                      \
 		int _fd = (fd); \
-		(fd) = -1;     \
-		_fd;           \
+		(fd) = -1;      \
+		_fd;            \
 	})
 
 /* to: a power of two */

@@ -6,7 +6,7 @@
 
 #include "basic/parse.h"
 
-#define SPACE " \t"
+#define SPACE  " \t"
 #define DIGITS "0123456789"
 
 struct unit {
@@ -15,46 +15,46 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-	{ "B", 1 }, { "K", KIB }, { "M", MIB }, { "G", GIB }, { "T", TIB },
+	{"B", 1}, {"K", KIB}, {"M", MIB}, {"G", GIB}, {"T", TIB},
 };
 
 #define MINUTE (60 * USEC_PER_SEC)
-#define HOUR (60 * MINUTE)
-#define DAY (24 * HOUR)
+#define HOUR   (60 * MINUTE)
+#define DAY    (24 * HOUR)
 /* systemd.time(7): 30.44 and 365.25 days */
 #define MONTH (2629800 * USEC_PER_SEC)
-#define YEAR (31557600 * USEC_PER_SEC)
+#define YEAR  (31557600 * USEC_PER_SEC)
 
 static const struct unit time_units[] = {
-	{ "us", 1 },
-	{ "usec", 1 },
-	{ "µs", 1 },
-	{ "ms", 1000 },
-	{ "msec", 1000 },
-	{ "s", USEC_PER_SEC },
-	{ "sec", USEC_PER_SEC },
-	{ "second", USEC_PER_SEC },
-	{ "seconds", USEC_PER_SEC },
-	{ "m", MINUTE },
-	{ "min", MINUTE },
-	{ "minute", MINUTE },
-	{ "minutes", MINUTE },
-	{ "h", HOUR },
-	{ "hr", HOUR },
-	{ "hour", HOUR },
-	{ "hours", HOUR },
-	{ "d", DAY },
-	{ "day", DAY },
-	{ "days", DAY },
-	{ "w", 7 * DAY },
-	{ "week", 7 * DAY },
-	{ "weeks", 7 * DAY },
-	{ "M", MONTH },
-	{ "month", MONTH },
-	{ "months", MONTH },
-	{ "y", YEAR },
-	{ "year", YEAR },
-	{ "years", YEAR },
+	{"us", 1},
+	{"usec", 1},
+	{"µs", 1},
+	{"ms", 1000},
+	{"msec", 1000},
+	{"s", USEC_PER_SEC},
+	{"sec", USEC_PER_SEC},
+	{"second", USEC_PER_SEC},
+	{"seconds", USEC_PER_SEC},
+	{"m", MINUTE},
+	{"min", MINUTE},
+	{"minute", MINUTE},
+	{"minutes", MINUTE},
+	{"h", HOUR},
+	{"hr", HOUR},
+	{"hour", HOUR},
+	{"hours", HOUR},
+	{"d", DAY},
+	{"day", DAY},
+	{"days", DAY},
+	{"w", 7 * DAY},
+	{"week", 7 * DAY},
+	{"weeks", 7 * DAY},
+	{"M", MONTH},
+	{"month", MONTH},
+	{"months", MONTH},
+	{"y", YEAR},
+	{"year", YEAR},
+	{"years", YEAR},
 };
 
 static int read_digits(const char **text, uint64_t *ret)
@@ -209,8 +209,8 @@ int parse_time(const char *text, uint64_t *ret_usec)
 int parse_bool(const char *text, bool *ret)
 {
 	static const char *const words[][6] = {
-		{ "0", "no", "n", "false", "f", "off" },
-		{ "1", "yes", "y", "true", "t", "on" },
+		{"0", "no", "n", "false", "f", "off"},
+		{"1", "yes", "y", "true", "t", "on"},
 	};
 
 	for (size_t b = 0; b < ARRAY_SIZE(words); b++)

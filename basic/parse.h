@@ -4,7 +4,8 @@
  * string must be the value; white space around it is fine, anything else after it is not.
  * No state, any thread.
  *
- * All return 0, -EINVAL (not such a value) or -ERANGE (too large); outputs are untouched on failure.
+ * All return 0, -EINVAL (not such a value) or -ERANGE (too large); outputs are untouched on
+ * failure.
  */
 #pragma once
 

@@ -6,7 +6,7 @@
 
 void strv_free(char **list)
 {
-	STRV_FOREACH(s, list)
+	STRV_FOREACH (s, list)
 		free(*s);
 	free(list);
 }
@@ -15,14 +15,14 @@ size_t strv_length(char *const *list)
 {
 	size_t n = 0;
 
-	STRV_FOREACH(s, list)
+	STRV_FOREACH (s, list)
 		n++;
 	return n;
 }
 
 bool strv_contains(char *const *list, const char *text)
 {
-	STRV_FOREACH(s, list)
+	STRV_FOREACH (s, list)
 		if (strcmp(*s, text) == 0)
 			return true;
 	return false;
@@ -66,7 +66,7 @@ int strv_copy(char *const *list, char ***ret)
 	_cleanup_(strv_freep) char **copy = NULL;
 	int r;
 
-	STRV_FOREACH(s, list) {
+	STRV_FOREACH (s, list) {
 		r = strv_append(&copy, *s);
 		if (r < 0)
 			return r;

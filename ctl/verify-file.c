@@ -273,11 +273,13 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	report->cpus = calloc(n + 1, sizeof(*report->cpus));
 	if (!chunk || !sound || !report->cpus)
 		return -ENOMEM;
-	if (dat->header_page_subbuf != dat->page_size)
-		verify_report_fault(
-			report, dat->page_size_offset,
-			"the page size is %u, but header_page describes sub-buffers of %u",
-			dat->page_size, dat->header_page_subbuf);
+	if (dat->header_page_subbuf != dat->page_size) { /* which to read the regions by? */
+		verify_report_fault(report, dat->page_size_offset,
+				    "the page size is %u, but header_page describes sub-buffers of "
+				    "%u: the data cannot be read",
+				    dat->page_size, dat->header_page_subbuf);
+		return report->no_memory ? -ENOMEM : 0;
+	}
 	r = verify_formats(dat, report, &least);
 	if (r < 0)
 		return r;

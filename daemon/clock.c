@@ -10,10 +10,10 @@ static const struct {
 	const char *name;
 	clockid_t id;
 } readable[] = {
-	{ "mono", CLOCK_MONOTONIC },
-	{ "mono_raw", CLOCK_MONOTONIC_RAW },
-	{ "boot", CLOCK_BOOTTIME },
-	{ "tai", CLOCK_TAI },
+	{"mono", CLOCK_MONOTONIC},
+	{"mono_raw", CLOCK_MONOTONIC_RAW},
+	{"boot", CLOCK_BOOTTIME},
+	{"tai", CLOCK_TAI},
 };
 
 bool clock_counts_time(const char *clock)

@@ -16,6 +16,7 @@ bool clock_counts_time(const char *clock);
 
 /**
  * clock_date_usec() - realtime minus the instance's clock, microseconds
- * Exact where user space can read the same clock, else from "now ts" of CPU 0's stats (some µs off).
+ * Exact where user space can read the same clock, else from "now ts" of CPU 0's stats (some µs
+ * off).
  */
 int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret);

@@ -10,10 +10,10 @@
 #include "daemon/config-trace.h"
 #include "daemon/config.h"
 
-#define DIGITS "0123456789"
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#define EVENT_NAME_MAX 63 /* MAX_EVENT_NAME_LEN of the kernel, less its NUL */
-#define PROBE_MAX 4095    /* WRITE_BUFSIZE of kernel/trace/trace.c, likewise */
+#define DIGITS	       "0123456789"
+#define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define EVENT_NAME_MAX 63   /* MAX_EVENT_NAME_LEN of the kernel, less its NUL */
+#define PROBE_MAX      4095 /* WRITE_BUFSIZE of kernel/trace/trace.c, likewise */
 
 /* An identifier as in C, of @size bytes */
 static bool is_name(const char *text, size_t size)
@@ -34,7 +34,7 @@ static const char *probe_name(const char *text, size_t *ret_size)
 /* All probes of a session share one group */
 static bool name_taken(char *const *probes, const char *name, size_t size)
 {
-	STRV_FOREACH(p, probes) {
+	STRV_FOREACH (p, probes) {
 		size_t n;
 		const char *other = probe_name(*p, &n);
 
@@ -64,7 +64,8 @@ int check_probe(const char *text, const void *object, struct fault *why)
 	if (*text == 'p' && text[1] && strchr(DIGITS, text[1]))
 		return value_refuse(why, "MAXACTIVE is for return probes, r%c…:NAME", text[1]);
 	if (text[1 + strspn(text + 1, DIGITS)] != ':')
-		return value_refuse(why, "must begin with p:NAME or r:NAME, the probe needs a name");
+		return value_refuse(why,
+				    "must begin with p:NAME or r:NAME, the probe needs a name");
 	name = probe_name(text, &size);
 	if (memchr(name, '/', size) || memchr(name, '.', size))
 		return value_refuse(why, "the group is always flyrec_ and the session's name, give "
@@ -72,7 +73,8 @@ int check_probe(const char *text, const void *object, struct fault *why)
 	if (!is_name(name, size))
 		return value_refuse(why, "not a name for a probe after ':'");
 	if (size > EVENT_NAME_MAX)
-		return value_refuse(why, "a probe's name has at most %d characters", EVENT_NAME_MAX);
+		return value_refuse(why, "a probe's name has at most %d characters",
+				    EVENT_NAME_MAX);
 	if (!name[size])
 		return value_refuse(why, "where to put the probe is missing after its name");
 	if (name_taken(session->trace.kprobes, name, size) ||
@@ -96,7 +98,8 @@ int check_uprobe(const char *text, const void *object, struct fault *why)
 	place += size + 1;
 	size = strcspn(place, " ");
 	if (*place != '/')
-		return value_refuse(why, "the file must be an absolute path, as in /bin/bash:0x4245");
+		return value_refuse(why,
+				    "the file must be an absolute path, as in /bin/bash:0x4245");
 	offset = memrchr(place, ':', size);
 	if (!offset || !offset[1] || !strchr(DIGITS, offset[1]))
 		return value_refuse(why, "an offset into the file is missing, as in "
@@ -190,7 +193,7 @@ int check_option(const char *text, const void *object, struct fault *why)
 
 /* --- units */
 
-#define UNIT_NAME_MAX 255
+#define UNIT_NAME_MAX	255
 #define UNIT_CHARACTERS LETTERS DIGITS ":-_.\\@"
 
 int check_unit(const char *text, const void *object, struct fault *why)
@@ -212,7 +215,8 @@ int check_unit(const char *text, const void *object, struct fault *why)
 		return value_refuse(why, "must be the full name of a unit with processes, as in "
 					 "NAME.service, NAME.scope or NAME.slice");
 	if (*text == '@' || text[n - m - 1] == '@')
-		return value_refuse(why, "a template is no unit, give NAME@INSTANCE%s", suffixes[i]);
+		return value_refuse(why, "a template is no unit, give NAME@INSTANCE%s",
+				    suffixes[i]);
 	return 0;
 }
 
@@ -226,7 +230,7 @@ int check_unit_glob(const char *text, const void *object, struct fault *why)
 
 /* --- snapshot triggers */
 
-#define PRESSURE_WINDOW_MIN (500 * 1000ULL)          /* WINDOW_MIN_US of kernel/sched/psi.c */
+#define PRESSURE_WINDOW_MIN (500 * 1000ULL)	/* WINDOW_MIN_US of kernel/sched/psi.c */
 #define PRESSURE_WINDOW_MAX (10 * USEC_PER_SEC) /* WINDOW_MAX_US */
 
 /* "memory some 150ms 1s": Documentation/accounting/psi.rst, with units */
@@ -286,7 +290,8 @@ int check_group_name(const char *text, const void *object, struct fault *why)
 int check_instance_prefix(const char *text, const void *object, struct fault *why)
 {
 	if (*text == '.' || strlen(text) > 64 || text[strspn(text, LETTERS DIGITS "_.-")])
-		return value_refuse(why, "must be letters, digits, '_', '-' and '.', not begin with "
-					 "'.', and be at most 64 long");
+		return value_refuse(why,
+				    "must be letters, digits, '_', '-' and '.', not begin with "
+				    "'.', and be at most 64 long");
 	return 0;
 }

@@ -63,8 +63,8 @@ int config_files_list(const char *const *dirs, const char *suffix, char ***ret, 
 			return r;
 		if (r < 0) {
 			*ret_dir = strdup(*dirs);
-			return *ret_dir ? fault_errno(why, r, "cannot read the directory") :
-					  -ENOMEM;
+			return *ret_dir ? fault_errno(why, r, "cannot read the directory")
+					: -ENOMEM;
 		}
 	}
 	if (names)
@@ -88,8 +88,7 @@ int config_files_find(const char *const *dirs, const char *name, char **ret, boo
 		}
 		if (lstat(path, &st) < 0)
 			continue;
-		masked = stat(path, &st) >= 0 && S_ISCHR(st.st_mode) &&
-			 st.st_rdev == makedev(1, 3);
+		masked = stat(path, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 		if (!masked)
 			found = TAKE_PTR(path);
 	}

@@ -12,6 +12,7 @@
 _Static_assert(sizeof(enum session_mode) == sizeof(int), "value_choice");
 _Static_assert(sizeof(enum storage_direct) == sizeof(int), "value_choice");
 
+/* clang-format off */
 static const struct choice modes[] = {
 	{ "record", SESSION_RECORD }, { "flight", SESSION_FLIGHT }, {},
 };
@@ -47,6 +48,8 @@ static const struct choice log_levels[] = {
 	{},
 };
 
+/* clang-format on */
+
 /* A hundred years: still far from where times added to a clock would overflow */
 #define TIME_MAX (36525ULL * 24 * 3600 * USEC_PER_SEC)
 /* The largest file offset there is */
@@ -54,10 +57,10 @@ static const struct choice log_levels[] = {
 /* Shorter flush and sync intervals would be busy loops */
 #define INTERVAL_MIN (10 * 1000ULL)
 
-#define D CONFIG_FILE_DAEMON
-#define S CONFIG_FILE_SESSION
-#define BOTH (CONFIG_FILE_DAEMON | CONFIG_FILE_SESSION)
-#define DAEMON(field) offsetof(struct daemon_config, field)
+#define D	       CONFIG_FILE_DAEMON
+#define S	       CONFIG_FILE_SESSION
+#define BOTH	       (CONFIG_FILE_DAEMON | CONFIG_FILE_SESSION)
+#define DAEMON(field)  offsetof(struct daemon_config, field)
 #define SESSION(field) offsetof(struct session_config, field)
 
 /* clang-format off */
@@ -132,6 +135,7 @@ const struct config_key config_keys[] = {
 
 const size_t config_n_keys = ARRAY_SIZE(config_keys);
 
+/* clang-format off */
 /* What is in the table but not yet in this build; value NULL: whatever it is set to */
 static const struct {
 	const char *section, *name, *value;
@@ -144,6 +148,7 @@ static const struct {
 	{ "Snapshot", "OnUnitFailed", NULL },
 	{ "Snapshot", "Coresight", "yes" },
 };
+/* clang-format on */
 
 static bool prints_as(const struct config_key *key, const void *object, const char *value)
 {
@@ -239,18 +244,18 @@ void config_explain_key(enum config_file_kind file, const char *section, const c
 		if (!(key->files & file))
 			continue;
 		if (strcmp(key->section, section) != 0) {
-			if (strcmp(key->name, name) == 0)
+			if (!elsewhere && strcmp(key->name, name) == 0)
 				elsewhere = key->section;
 		} else if (is_near(name, key->name, &best)) {
 			near = key->name;
 		}
 	}
 	if (elsewhere)
-		(void)value_refuse(ret, "unknown key '%s' in [%s], it belongs in [%s]", name, section,
-				   elsewhere);
+		(void)value_refuse(ret, "unknown key '%s' in [%s], it belongs in [%s]", name,
+				   section, elsewhere);
 	else if (near)
-		(void)value_refuse(ret, "unknown key '%s' in [%s], did you mean '%s'?", name, section,
-				   near);
+		(void)value_refuse(ret, "unknown key '%s' in [%s], did you mean '%s'?", name,
+				   section, near);
 	else
 		(void)value_refuse(ret, "unknown key '%s' in [%s]", name, section);
 }

@@ -9,7 +9,7 @@
 
 /* Files a key may be in */
 enum config_file_kind {
-	CONFIG_FILE_DAEMON = 1,  /* flyrecd.conf */
+	CONFIG_FILE_DAEMON = 1,	 /* flyrecd.conf */
 	CONFIG_FILE_SESSION = 2, /* sessions.d/NAME.conf */
 };
 
@@ -18,7 +18,7 @@ struct config_key {
 	const char *name;
 	unsigned files; /* enum config_file_kind, or-ed */
 	const struct value_kind *kind;
-	size_t offset;        /* in struct daemon_config for [Daemon], else in struct session_config */
+	size_t offset; /* in struct daemon_config for [Daemon], else in struct session_config */
 	const char *fallback; /* built-in default, as it would stand in a file; NULL: not set */
 	uint64_t min, max;    /* for numbers, sizes (bytes) and times (us) */
 	const struct choice *choices; /* ends with a NULL word */

@@ -11,9 +11,9 @@
 struct reading {
 	struct config_reader *reader;
 	enum config_file_kind kind;
-	struct daemon_config *daemon;           /* for [Daemon] */
+	struct daemon_config *daemon; /* for [Daemon] */
 	const struct daemon_config *daemon_defaults;
-	struct session_config *session;         /* for all other sections */
+	struct session_config *session; /* for all other sections */
 	const struct session_config *defaults;
 	bool section_ignored;
 };
@@ -112,7 +112,7 @@ static int on_entry(const struct ini_entry *entry, void *userdata)
 	return 0;
 }
 
-static const struct ini_handler handler = { .on_entry = on_entry, .on_fault = on_fault };
+static const struct ini_handler handler = {.on_entry = on_entry, .on_fault = on_fault};
 
 int session_config_read(struct config_reader *reader, const char *file, const char *text,
 			size_t size, const struct session_config *defaults,
@@ -175,7 +175,8 @@ void daemon_config_done(struct daemon_config *daemon)
 int session_config_new(const char *name, const struct session_config *defaults,
 		       struct session_config **ret)
 {
-	_cleanup_(session_config_freep) struct session_config *session = calloc(1, sizeof(*session));
+	_cleanup_(session_config_freep) struct session_config *session =
+		calloc(1, sizeof(*session));
 
 	if (!session)
 		return -ENOMEM;

@@ -67,7 +67,10 @@ static void choice_print(const struct config_key *key, const void *object, FILE 
 }
 
 const struct value_kind value_choice = {
-	.parse = choice_parse, .clear = choice_clear, .copy = choice_copy, .print = choice_print,
+	.parse = choice_parse,
+	.clear = choice_clear,
+	.copy = choice_copy,
+	.print = choice_print,
 };
 
 /* --- strings */
@@ -124,11 +127,17 @@ static void string_print(const struct config_key *key, const void *object, FILE 
 }
 
 const struct value_kind value_string = {
-	.parse = string_parse, .clear = string_clear, .copy = string_copy, .print = string_print,
+	.parse = string_parse,
+	.clear = string_clear,
+	.copy = string_copy,
+	.print = string_print,
 };
 
 const struct value_kind value_word = {
-	.parse = word_parse, .clear = string_clear, .copy = string_copy, .print = string_print,
+	.parse = word_parse,
+	.clear = string_clear,
+	.copy = string_copy,
+	.print = string_print,
 };
 
 /* --- lists */
@@ -186,16 +195,22 @@ static int list_copy(const struct config_key *key, const void *from, void *to)
 
 static void list_print(const struct config_key *key, const void *object, FILE *f)
 {
-	STRV_FOREACH(s, *FIELD(char **, key, object))
+	STRV_FOREACH (s, *FIELD(char **, key, object))
 		(void)fprintf(f, "%s=%s\n", key->name, *s);
 }
 
 const struct value_kind value_lines = {
-	.is_list = true, .parse = lines_parse, .clear = list_clear, .copy = list_copy,
+	.is_list = true,
+	.parse = lines_parse,
+	.clear = list_clear,
+	.copy = list_copy,
 	.print = list_print,
 };
 
 const struct value_kind value_words = {
-	.is_list = true, .parse = words_parse, .clear = list_clear, .copy = list_copy,
+	.is_list = true,
+	.parse = words_parse,
+	.clear = list_clear,
+	.copy = list_copy,
 	.print = list_print,
 };

@@ -179,7 +179,10 @@ static void events_print(const struct config_key *key, const void *object, FILE 
 }
 
 const struct value_kind value_events = {
-	.is_list = true, .parse = events_parse, .clear = events_clear, .copy = events_copy,
+	.is_list = true,
+	.parse = events_parse,
+	.clear = events_clear,
+	.copy = events_copy,
 	.print = events_print,
 };
 
@@ -297,7 +300,10 @@ static void triggers_print(const struct config_key *key, const void *object, FIL
 }
 
 const struct value_kind value_triggers = {
-	.is_list = true, .parse = triggers_parse, .clear = triggers_clear, .copy = triggers_copy,
+	.is_list = true,
+	.parse = triggers_parse,
+	.clear = triggers_clear,
+	.copy = triggers_copy,
 	.print = triggers_print,
 };
 
@@ -375,7 +381,10 @@ static void pids_print(const struct config_key *key, const void *object, FILE *f
 }
 
 const struct value_kind value_pids = {
-	.is_list = true, .parse = pids_parse, .clear = pids_clear, .copy = pids_copy,
+	.is_list = true,
+	.parse = pids_parse,
+	.clear = pids_clear,
+	.copy = pids_copy,
 	.print = pids_print,
 };
 
@@ -428,6 +437,9 @@ static void cpus_print(const struct config_key *key, const void *object, FILE *f
 }
 
 const struct value_kind value_cpus = {
-	.is_list = true, .parse = cpus_parse, .clear = cpus_clear, .copy = cpus_copy,
+	.is_list = true,
+	.parse = cpus_parse,
+	.clear = cpus_clear,
+	.copy = cpus_copy,
 	.print = cpus_print,
 };

@@ -93,7 +93,10 @@ static void bool_print(const struct config_key *key, const void *object, FILE *f
 }
 
 const struct value_kind value_bool = {
-	.parse = bool_parse, .clear = bool_clear, .copy = bool_copy, .print = bool_print,
+	.parse = bool_parse,
+	.clear = bool_clear,
+	.copy = bool_copy,
+	.print = bool_print,
 };
 
 /* --- unsigned, percent */
@@ -140,12 +143,16 @@ static void unsigned_print(const struct config_key *key, const void *object, FIL
 }
 
 const struct value_kind value_unsigned = {
-	.parse = unsigned_parse, .clear = unsigned_clear, .copy = unsigned_copy,
+	.parse = unsigned_parse,
+	.clear = unsigned_clear,
+	.copy = unsigned_copy,
 	.print = unsigned_print,
 };
 
 const struct value_kind value_percent = {
-	.parse = percent_parse, .clear = unsigned_clear, .copy = unsigned_copy,
+	.parse = percent_parse,
+	.clear = unsigned_clear,
+	.copy = unsigned_copy,
 	.print = unsigned_print,
 };
 
@@ -227,9 +234,12 @@ static void size_auto_clear(const struct config_key *key, void *object)
 	*FIELD(uint64_t, key, object) = STORAGE_DEFAULT;
 }
 
-static void size_auto_print(const struct config_key *key, const void *object, FILE *f)
+/* What is not set, and could not be set so, is printed as what sets it so */
+static void size_print(const struct config_key *key, const void *object, FILE *f)
 {
-	if (*FIELD(uint64_t, key, object) == STORAGE_DEFAULT)
+	uint64_t n = *FIELD(uint64_t, key, object);
+
+	if (n == STORAGE_DEFAULT || n < key->min)
 		(void)fprintf(f, "%s=\n", key->name);
 	else
 		u64_print(key, object, f);
@@ -241,17 +251,29 @@ static void time_print(const struct config_key *key, const void *object, FILE *f
 }
 
 const struct value_kind value_u64 = {
-	.parse = u64_parse, .clear = u64_clear, .copy = u64_copy, .print = u64_print,
+	.parse = u64_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = u64_print,
 };
 
 const struct value_kind value_size = {
-	.parse = size_parse, .clear = u64_clear, .copy = u64_copy, .print = u64_print,
+	.parse = size_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = size_print,
 };
 
 const struct value_kind value_size_auto = {
-	.parse = size_parse, .clear = size_auto_clear, .copy = u64_copy, .print = size_auto_print,
+	.parse = size_parse,
+	.clear = size_auto_clear,
+	.copy = u64_copy,
+	.print = size_print,
 };
 
 const struct value_kind value_time = {
-	.parse = time_parse, .clear = u64_clear, .copy = u64_copy, .print = time_print,
+	.parse = time_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = time_print,
 };

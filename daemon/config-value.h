@@ -32,18 +32,18 @@ struct choice {
 	int value;
 };
 
-extern const struct value_kind value_bool;       /* bool */
-extern const struct value_kind value_unsigned;   /* unsigned, within min and max of the key */
-extern const struct value_kind value_u64;        /* uint64_t, likewise */
-extern const struct value_kind value_percent;    /* unsigned */
-extern const struct value_kind value_size;       /* uint64_t bytes, within min and max */
-extern const struct value_kind value_size_auto;  /* the same, STORAGE_DEFAULT when not set */
-extern const struct value_kind value_time;       /* uint64_t microseconds, within min and max */
-extern const struct value_kind value_choice;     /* int or enum, one of the key's choices */
-extern const struct value_kind value_word;       /* char *, one of the key's choices */
-extern const struct value_kind value_string;     /* char *, NULL when not set; the key's check */
-extern const struct value_kind value_lines;      /* char **, one string an assignment; check */
-extern const struct value_kind value_words;      /* char **, split at white space; check */
+extern const struct value_kind value_bool;	/* bool */
+extern const struct value_kind value_unsigned;	/* unsigned, within min and max of the key */
+extern const struct value_kind value_u64;	/* uint64_t, likewise */
+extern const struct value_kind value_percent;	/* unsigned */
+extern const struct value_kind value_size;	/* uint64_t bytes, within min and max */
+extern const struct value_kind value_size_auto; /* the same, STORAGE_DEFAULT when not set */
+extern const struct value_kind value_time;	/* uint64_t microseconds, within min and max */
+extern const struct value_kind value_choice;	/* int or enum, one of the key's choices */
+extern const struct value_kind value_word;	/* char *, one of the key's choices */
+extern const struct value_kind value_string;	/* char *, NULL when not set; the key's check */
+extern const struct value_kind value_lines;	/* char **, one string an assignment; check */
+extern const struct value_kind value_words;	/* char **, split at white space; check */
 
 /**
  * value_field() - where a key's value lives in @object

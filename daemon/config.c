@@ -43,7 +43,7 @@ static const char *const *dirs_list(const struct dirs *dirs)
 struct loader {
 	struct config_reader reader;
 	struct dirs top;
-	struct dirs sessions;            /* sessions.d in each */
+	struct dirs sessions; /* sessions.d in each */
 	struct session_config *builtin;
 	struct session_config *defaults; /* with [Storage] and [Snapshot] of flyrecd.conf */
 	struct daemon_config *config;
@@ -123,7 +123,7 @@ static int read_drop_ins(struct loader *loader, const struct dirs *dirs, const c
 	r = dirs_below(dirs, name, ".d", &below);
 	if (r >= 0)
 		r = list(loader, &below, SUFFIX, &names);
-	STRV_FOREACH(n, names) {
+	STRV_FOREACH (n, names) {
 		_cleanup_free_ char *path = NULL;
 
 		r = config_files_find(dirs_list(&below), *n, &path, NULL);
@@ -153,7 +153,8 @@ static bool is_session_name(const char *name)
 	size_t n = strlen(name);
 
 	return n > 0 && n <= SESSION_NAME_MAX &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+	       strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+		       n;
 }
 
 static int add_session(struct daemon_config *config, struct session_config *session)
@@ -185,12 +186,12 @@ static int read_session(struct loader *loader, const char *file_name, const char
 	r = read_file(loader, path, session);
 	if (r >= 0)
 		r = read_drop_ins(loader, &loader->sessions, file_name, session);
-	if (r >= 0)
-		r = session_config_finish(&loader->reader, path, session);
-	if (r < 0)
+	/* after an error the session as a whole is not judged: it might only repeat the error */
+	if (r < 0 || loader->reader.n_errors > n_errors)
 		return r;
-	if (loader->reader.n_errors > n_errors)
-		return 0;
+	r = session_config_finish(&loader->reader, path, session);
+	if (r < 0 || loader->reader.n_errors > n_errors)
+		return r;
 	r = add_session(loader->config, session);
 	if (r >= 0)
 		session = NULL;
@@ -226,7 +227,7 @@ static int find_stray_drop_ins(struct loader *loader)
 	r = list(loader, &loader->sessions, SUFFIX ".d", &names);
 	if (r < 0)
 		return r;
-	STRV_FOREACH(n, names) {
+	STRV_FOREACH (n, names) {
 		_cleanup_free_ char *dir = NULL, *path = NULL, *file_name = NULL;
 		bool masked;
 
@@ -250,7 +251,7 @@ static int read_sessions(struct loader *loader)
 	r = list(loader, &loader->sessions, SUFFIX, &names);
 	if (r < 0)
 		return r;
-	STRV_FOREACH(n, names) {
+	STRV_FOREACH (n, names) {
 		r = find_session(loader, *n);
 		if (r < 0)
 			return r;
@@ -285,7 +286,7 @@ int config_load(const char *config_dir, const char *vendor_dir, config_complain_
 		void *userdata, struct daemon_config **ret, unsigned *ret_n_faults)
 {
 	_cleanup_(loader_done) struct loader loader = {
-		.reader = { .complain = complain, .userdata = userdata },
+		.reader = {.complain = complain, .userdata = userdata},
 	};
 	struct daemon_config *config;
 	int r;

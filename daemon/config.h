@@ -17,51 +17,51 @@ enum session_mode {
 };
 
 struct snapshot_config {
-	uint64_t last_usec;   /* 0: everything there is */
+	uint64_t last_usec; /* 0: everything there is */
 	uint64_t post_usec;
-	bool on_signal;       /* default yes */
-	char **on_pressure;   /* "memory some 150ms 1s" */
-	char **on_event;      /* "oom:mark_victim if …" */
+	bool on_signal;	    /* default yes */
+	char **on_pressure; /* "memory some 150ms 1s" */
+	char **on_event;    /* "oom:mark_victim if …" */
 	char **on_unit_failed;
-	unsigned burst;       /* default 5 per interval_usec; 0: no limit */
-	uint64_t interval_usec; /* default 1 min */
-	char *method;         /* auto | mapped | swap | drain */
-	uint64_t memory;      /* default 64 MiB */
-	uint64_t max_use;     /* STORAGE_DEFAULT as for segments */
-	uint64_t max_files;   /* 0: no limit; default 100 */
+	unsigned burst;		     /* default 5 per interval_usec; 0: no limit */
+	uint64_t interval_usec;	     /* default 1 min */
+	char *method;		     /* auto | mapped | swap | drain */
+	uint64_t memory;	     /* default 64 MiB */
+	uint64_t max_use;	     /* STORAGE_DEFAULT as for segments */
+	uint64_t max_files;	     /* 0: no limit; default 100 */
 	uint64_t max_retention_usec; /* 0: no limit (default) */
 	bool coresight;
 };
 
 struct session_config {
 	char *name;
-	char *path;        /* the file it came from */
+	char *path;	   /* the file it came from */
 	char *description; /* or NULL */
 	enum session_mode mode;
-	bool enabled;      /* default yes */
+	bool enabled; /* default yes */
 	struct trace_config trace;
 	struct storage_config storage;
 	struct snapshot_config snapshot;
 	/*
-	 * All of the above in one canonical text: two configs with the same trace_text want the same
-	 * kernel instance, two with the same text are the same session.
+	 * All of the above in one canonical text: two configs with the same trace_text want the
+	 * same kernel instance, two with the same text are the same session.
 	 */
 	char *trace_text;
 	char *text;
 };
 
 struct daemon_config {
-	unsigned workers;      /* threads a session; 0: chosen from the number of CPUs */
-	int log_level;         /* LOG_ERR … LOG_DEBUG */
-	char *admin_group;     /* or NULL */
-	char *instance_prefix; /* default "flyrec." */
+	unsigned workers;		  /* threads a session; 0: chosen from the number of CPUs */
+	int log_level;			  /* LOG_ERR … LOG_DEBUG */
+	char *admin_group;		  /* or NULL */
+	char *instance_prefix;		  /* default "flyrec." */
 	struct session_config **sessions; /* sorted by name */
 	size_t n_sessions;
 };
 
 enum config_severity {
 	CONFIG_WARNING, /* an unknown key or section: what it says is ignored */
-	CONFIG_ERROR,   /* a session with one is left out; a key of flyrecd.conf keeps its default */
+	CONFIG_ERROR, /* a session with one is left out; a key of flyrecd.conf keeps its default */
 };
 
 /* Called for every complaint; @line 0: the file as such, it cannot be read. */

@@ -17,6 +17,7 @@
 #include "daemon/session.h"
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
+#include "recorder/tracefs.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -45,7 +46,8 @@ static int add_session(struct daemon *d, const char *name, struct session **ret)
 	return 0;
 }
 
-static void configure_session(struct daemon *d, const char *name, const struct session_config *config)
+static void configure_session(struct daemon *d, const char *name,
+			      const struct session_config *config)
 {
 	struct session *s = find_session(d, name);
 	int r = 0;
@@ -102,11 +104,11 @@ static void on_complaint(enum config_severity severity, const char *file, unsign
 
 	*bad |= severity == CONFIG_ERROR;
 	if (line > 0)
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL, MESSAGE_CONFIG,
-			       0, "%s:%u: %s", file, line, text);
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
+			       MESSAGE_CONFIG, 0, "%s:%u: %s", file, line, text);
 	else
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL, MESSAGE_CONFIG,
-			       0, "%s: %s", file, text);
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
+			       MESSAGE_CONFIG, 0, "%s: %s", file, text);
 }
 
 void daemon_show_status(struct daemon *d)
@@ -144,8 +146,7 @@ static void check_settled(struct daemon *d)
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
-		if (session_settled(d->sessions[i]) &&
-		    !is_wanted(d, session_name(d->sessions[i])))
+		if (session_settled(d->sessions[i]) && !is_wanted(d, session_name(d->sessions[i])))
 			session_free(d->sessions[i]);
 		else
 			d->sessions[n++] = d->sessions[i];
@@ -214,7 +215,8 @@ static void reload(struct daemon *d)
 			       "the configuration has errors: going on with the old one");
 	} else {
 		if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
-			log_warning("InstancePrefix= takes effect at the next start of each session");
+			log_warning(
+				"InstancePrefix= takes effect at the next start of each session");
 		config_free(d->config);
 		d->config = TAKE_PTR(config);
 		log_set_level(d->config->log_level);
@@ -245,7 +247,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 
 static int watch_signals(struct daemon *d)
 {
-	const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGRTMIN + 1 };
+	const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGRTMIN + 1};
 
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++) {
 		sd_event_source *source;
@@ -288,9 +290,10 @@ static int open_state_dir(struct daemon *d)
 		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);
 	/* Held until the process ends, whatever way it does */
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ?
-			       log_error_errno(-EBUSY, "another flyrecd uses state directory %s", dir) :
-			       log_error_errno(-errno, "cannot lock state directory %s: %m", dir);
+		return errno == EWOULDBLOCK
+			       ? log_error_errno(-EBUSY, "another flyrecd uses state directory %s",
+						 dir)
+			       : log_error_errno(-errno, "cannot lock state directory %s: %m", dir);
 	return 0;
 }
 
@@ -304,8 +307,7 @@ static void raise_cmdlines(struct daemon *d)
 
 	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
 		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
-	if (d->cmdlines_old == 0 &&
-	    io_read_file_at(d->state_fd, CMDLINES_FILE, &text, NULL) >= 0 &&
+	if (d->cmdlines_old == 0 && io_read_file_at(d->state_fd, CMDLINES_FILE, &text, NULL) >= 0 &&
 	    sscanf(text, "%32s %u", boot_id, &old) == 2 && strcmp(boot_id, d->boot_id_text) == 0)
 		d->cmdlines_old = old;
 	if (d->cmdlines_old == 0)
@@ -340,6 +342,8 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
+	if (kptr_restricted())
+		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)
 		return log_error_errno(-errno, "cannot open %s: %m", tracefs_tracing_dir());
@@ -375,6 +379,7 @@ static void block_signals(void)
 	(void)sigaddset(&set, SIGRTMIN + 1);
 	(void)sigprocmask(SIG_BLOCK, &set, NULL);
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGIO, SIG_IGN); /* a lease of ours is wanted: it is given back in a moment */
 	(void)signal(SIGXFSZ, SIG_IGN); /* a file-size limit shows as EFBIG */
 }
 
@@ -393,7 +398,7 @@ static void tear_down(struct daemon *d)
 
 int daemon_run(const struct daemon_options *options)
 {
-	struct daemon d = { .options = *options, .state_fd = -EBADF, .tracing_fd = -EBADF };
+	struct daemon d = {.options = *options, .state_fd = -EBADF, .tracing_fd = -EBADF};
 	int r;
 
 	block_signals();

@@ -41,15 +41,15 @@ struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
 	enum daemon_phase phase;
-	int state_fd;            /* the state directory, locked */
-	int tracing_fd;          /* the root of tracefs */
+	int state_fd;	/* the state directory, locked */
+	int tracing_fd; /* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];
 	struct symbols *symbols;
 	struct fdstore *fdstore;
 	struct session **sessions;
 	size_t n_sessions;
-	unsigned cmdlines_old;   /* saved_cmdlines_size as we found it; 0: not changed */
+	unsigned cmdlines_old;		    /* saved_cmdlines_size as we found it; 0: not changed */
 	uint64_t status_bytes, status_usec; /* for the rate in STATUS= */
 };
 

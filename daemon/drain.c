@@ -6,15 +6,15 @@
 #include "daemon/drain.h"
 
 /*
- * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below it
- * so that one session does not take it from the next.
+ * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below
+ * it so that one session does not take it from the next.
  */
-#define PIPE_SIZE_MAX   MIB
+#define PIPE_SIZE_MAX	MIB
 #define PIPE_SIZE_TOTAL (16 * MIB)
 
 void drain_init(struct drain *d)
 {
-	*d = (struct drain){ .slots_fd = -EBADF };
+	*d = (struct drain){.slots_fd = -EBADF};
 }
 
 static size_t slots_size(const struct drain *d)
@@ -57,7 +57,7 @@ static int open_slots(struct drain *d, const char *session, struct fdstore *stor
 static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, const char *session,
 		     struct fdstore *store, struct fault *why)
 {
-	_cleanup_close_ int trace_fd = -EBADF, pipe_fd = -EBADF;
+	_cleanup_close_ int trace_fd = -EBADF, pipe_fd = -EBADF, stats_fd = -EBADF;
 	uint64_t pipe_size = MIN(PIPE_SIZE_MAX, PIPE_SIZE_TOTAL / d->n_cpus);
 	char trace_name[32], pipe_name[32];
 	bool old_trace, old_pipe;
@@ -72,14 +72,16 @@ static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, c
 		if (r < 0)
 			return r;
 	}
+	stats_fd = instance_open_stats(instance, cpu);
 	pipe_fd = fdstore_take(store, session, pipe_name);
 	old_pipe = pipe_fd >= 0;
-	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, pipe_fd, pipe_size,
+	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, stats_fd, pipe_fd, pipe_size,
 		      d->slots + (size_t)cpu * d->subbuf_size);
 	if (r < 0)
 		return fault_errno(why, r, "cannot make a pipe for CPU %u", cpu);
 	TAKE_FD(trace_fd);
 	TAKE_FD(pipe_fd);
+	TAKE_FD(stats_fd);
 	if (!old_trace)
 		fdstore_put(store, session, trace_name, d->pumps[cpu].trace_fd);
 	d->new_pipes &= !old_pipe;
@@ -103,7 +105,8 @@ int drain_open(struct drain *d, struct instance *instance, const char *session,
 		return fault_errno(why, -ENOMEM, "cannot start draining");
 	d->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
-		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write = -EBADF;
+		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write =
+			-EBADF;
 	r = open_slots(d, session, store);
 	if (r < 0)
 		return fault_errno(why, r, "cannot make memory for partial sub-buffers");

@@ -15,15 +15,15 @@
 struct drain {
 	unsigned n_cpus;
 	unsigned subbuf_size;
-	struct pump *pumps;        /* [n_cpus] */
-	struct pump **order;       /* [n_cpus], worker after worker */
-	struct pump_target *next;  /* [n_cpus], in the same order */
-	struct worker **workers;   /* [n_workers] */
+	struct pump *pumps;	  /* [n_cpus] */
+	struct pump **order;	  /* [n_cpus], worker after worker */
+	struct pump_target *next; /* [n_cpus], in the same order */
+	struct worker **workers;  /* [n_workers] */
 	unsigned n_workers;
 	int slots_fd;
-	char *slots;               /* n_cpus sub-buffers */
+	char *slots; /* n_cpus sub-buffers */
 	uint64_t chunk_max;
-	bool new_pipes;            /* not one came from the FD store */
+	bool new_pipes; /* not one came from the FD store */
 	_Atomic int64_t bytes_left;
 };
 

@@ -37,7 +37,7 @@ int fdstore_new(struct fdstore **ret)
 	for (int i = 0; i < n; i++) {
 		if (store->entries && is_ours(names[i])) {
 			store->entries[store->n++] =
-				(struct stored){ TAKE_PTR(names[i]), SD_LISTEN_FDS_START + i };
+				(struct stored){TAKE_PTR(names[i]), SD_LISTEN_FDS_START + i};
 			(void)fcntl(SD_LISTEN_FDS_START + i, F_SETFD, FD_CLOEXEC);
 		}
 		free(names[i]);

@@ -18,7 +18,8 @@ struct fdstore;
  */
 int fdstore_new(struct fdstore **ret);
 
-/* Closes what nobody took: pipes first, their pages point into the instances that trace fds keep. */
+/* Closes what nobody took: pipes first, their pages point into the instances that trace fds keep.
+ */
 void fdstore_free(struct fdstore *store);
 
 /**

@@ -59,8 +59,9 @@ int job_start(sd_event *event, int (*work)(void *userdata),
 	job->done = done;
 	job->userdata = userdata;
 	job->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	r = job->done_fd < 0 ? -errno :
-			       sd_event_add_io(event, &job->source, job->done_fd, EPOLLIN, on_done, job);
+	r = job->done_fd < 0
+		    ? -errno
+		    : sd_event_add_io(event, &job->source, job->done_fd, EPOLLIN, on_done, job);
 	if (r >= 0) {
 		(void)sigfillset(&all);
 		(void)pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -11,17 +11,18 @@
 
 static void show_help(void)
 {
-	(void)printf("Usage: %s [OPTION…]\n"
-		     "Record the kernel's trace into files that are valid at every moment.\n\n"
-		     "  --config-dir=DIR   read flyrecd.conf and sessions.d here (/etc/flyrec)\n"
-		     "  --state-dir=DIR    keep traces here ($STATE_DIRECTORY or /var/lib/flyrec)\n"
-		     "  --runtime-dir=DIR  control socket here ($RUNTIME_DIRECTORY or /run/flyrec)\n"
-		     "  --check-config     say what is wrong with the configuration, and exit\n"
-		     "  --version          show the version, and exit\n"
-		     "  --help             show this, and exit\n\n"
-		     "Signals: TERM, INT stop and finish; RTMIN+1 hand over to the next process; HUP reload;\n"
-		     "USR1 snapshot; USR2 begin new segments. See flyrecd(8).\n",
-		     program_invocation_short_name);
+	(void)printf(
+		"Usage: %s [OPTION…]\n"
+		"Record the kernel's trace into files that are valid at every moment.\n\n"
+		"  --config-dir=DIR   read flyrecd.conf and sessions.d here (/etc/flyrec)\n"
+		"  --state-dir=DIR    keep traces here ($STATE_DIRECTORY or /var/lib/flyrec)\n"
+		"  --runtime-dir=DIR  control socket here ($RUNTIME_DIRECTORY or /run/flyrec)\n"
+		"  --check-config     say what is wrong with the configuration, and exit\n"
+		"  --version          show the version, and exit\n"
+		"  --help             show this, and exit\n\n"
+		"Signals: TERM, INT stop and finish; RTMIN+1 hand over to the next process; HUP reload;\n"
+		"USR1 snapshot; USR2 begin new segments. See flyrecd(8).\n",
+		program_invocation_short_name);
 }
 
 /* systemd passes a list where a unit has several directories: the first is ours */
@@ -39,14 +40,21 @@ static const char *dir_or(const char *variable, const char *otherwise)
 
 int main(int argc, char **argv)
 {
-	enum { OPT_CONFIG_DIR = 256, OPT_STATE_DIR, OPT_RUNTIME_DIR, OPT_CHECK, OPT_VERSION, OPT_HELP };
+	enum {
+		OPT_CONFIG_DIR = 256,
+		OPT_STATE_DIR,
+		OPT_RUNTIME_DIR,
+		OPT_CHECK,
+		OPT_VERSION,
+		OPT_HELP
+	};
 	static const struct option options[] = {
-		{ "config-dir", required_argument, NULL, OPT_CONFIG_DIR },
-		{ "state-dir", required_argument, NULL, OPT_STATE_DIR },
-		{ "runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR },
-		{ "check-config", no_argument, NULL, OPT_CHECK },
-		{ "version", no_argument, NULL, OPT_VERSION },
-		{ "help", no_argument, NULL, OPT_HELP },
+		{"config-dir", required_argument, NULL, OPT_CONFIG_DIR},
+		{"state-dir", required_argument, NULL, OPT_STATE_DIR},
+		{"runtime-dir", required_argument, NULL, OPT_RUNTIME_DIR},
+		{"check-config", no_argument, NULL, OPT_CHECK},
+		{"version", no_argument, NULL, OPT_VERSION},
+		{"help", no_argument, NULL, OPT_HELP},
 		{},
 	};
 	struct daemon_options o = {

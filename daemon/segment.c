@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/fault-point.h"
 #include "basic/io.h"
 #include "daemon/segment.h"
+#include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
 
@@ -39,7 +42,7 @@ void segment_done(struct segment *s)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
 	close_p(&s->dir_fd);
-	*s = (struct segment){ .dir_fd = -EBADF };
+	*s = (struct segment){.dir_fd = -EBADF};
 }
 
 /* Names that the kernel knows; and, where asked for, those of all tasks alive */
@@ -90,21 +93,66 @@ static bool has_data(const struct trace_file *file)
 	return false;
 }
 
+static void retain(struct segment *s)
+{
+	struct retention_report report;
+	struct fault why;
+	int r = retention_apply(s->dir_fd, &s->limits, &report, &why);
+
+	s->evicted_bytes += report.bytes;
+	if (report.files > 0)
+		note(s, 0, "retention removed %u old files, %llu bytes", report.files,
+		     (unsigned long long)report.bytes);
+	if (r < 0)
+		note(s, r, "%s", why.text);
+}
+
+/* Make a complete file dense that is called @name now, where that goes; then give it the name @to
+ */
+static int compact_and_rename(struct segment *s, struct trace_file *file, const char *name,
+			      const char *to)
+{
+	int r = COMPACT_DENSE;
+
+	if (trace_file_phase(file) != LIVE_DENSE)
+		r = compact_file(file, s->dir_fd, name, &s->failure);
+	if (r < 0)
+		return r;
+	s->sparse_left |= r == COMPACT_BUSY;
+	fault_point("finish-rename");
+	if (renameat2(s->dir_fd, name, s->dir_fd, to, RENAME_NOREPLACE) < 0)
+		return fault_errno(&s->failure, -errno, "cannot rename %s to %s", name, to);
+	if (fsync(s->dir_fd) < 0)
+		return fault_errno(&s->failure, -errno, "cannot sync the directory of %s", to);
+	return 0;
+}
+
 /* Into the archive, or away if there is nothing in it */
 static int archive(struct segment *s, struct trace_file *file, const char *name)
 {
 	uint64_t usec = trace_file_first_time(file);
-	char to[STORE_NAME_SIZE];
+	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
 	int r;
 
 	if (!has_data(file))
-		return unlinkat(s->dir_fd, name, 0) < 0 ?
-			       fault_errno(&s->failure, -errno, "cannot remove empty %s", name) :
-			       0;
+		return unlinkat(s->dir_fd, name, 0) < 0
+			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
+			       : 0;
+	fault_point("finish-begin");
+	r = trace_file_complete(file);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot finish %s", name);
 	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
-	return trace_file_finish(file, s->dir_fd, name, to, &s->failure);
+	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
+	if (strcmp(name, STORE_CURRENT) == 0) {
+		store_finishing_name(to, finishing);
+		if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
+			return fault_errno(&s->failure, -errno, "cannot rename %s", name);
+		name = finishing;
+	}
+	return compact_and_rename(s, file, name, to);
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -140,8 +188,15 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	int r;
 
 	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : fault_errno(&s->failure, -errno, "cannot open %s", name);
+		return errno == ENOENT ? 0
+				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
 	r = trace_file_open(s->dir_fd, name, s->params.direct, &file, &s->failure);
+	if (is_damage(r))
+		return set_aside(s, name);
+	if (r < 0)
+		return r;
+	if (compact_interrupted(file))
+		r = compact_resume(file, &s->failure);
 	if (is_damage(r))
 		return set_aside(s, name);
 	if (r < 0)
@@ -153,7 +208,8 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, 0, "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+		note(s, 0,
+		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
 		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
 		     report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
@@ -176,7 +232,8 @@ static int finish_leftovers(struct segment *s)
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, 0, "record/%s: finished what an earlier run had begun", *name);
+				note(s, 0, "record/%s: finished what an earlier run had begun",
+				     *name);
 		}
 		free(*name);
 	}
@@ -287,17 +344,62 @@ int segment_finish_old(struct segment *s)
 		     s->old_name, strerror(-r));
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
+	retain(s);
 	return r;
+}
+
+/* A finished file that is still sparse: under a hidden name while its gaps are closed */
+static int make_dense(struct segment *s, const char *name)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	char finishing[STORE_NAME_SIZE];
+	int r;
+
+	r = trace_file_open(s->dir_fd, name, STORAGE_DIRECT_NO, &file, &s->failure);
+	if (r < 0 || trace_file_phase(file) != LIVE_SPARSE)
+		return 0; /* not of our making: leave it alone */
+	if (compact_in_use(file)) {
+		s->sparse_left = true;
+		return 0;
+	}
+	store_finishing_name(name, finishing);
+	if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
+		return -errno;
+	return compact_and_rename(s, file, finishing, name);
+}
+
+static void compact_leftovers(struct segment *s)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(s->dir_fd, ".", &entries, NULL, alphasort);
+
+	s->sparse_left = false;
+	for (int i = 0; i < n; i++) {
+		const char *name = entries[i]->d_name;
+		struct stat st;
+		uint64_t usec;
+
+		if (store_parse_archive_name(name, &usec) &&
+		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+		    st.st_blocks * 512 < st.st_size && make_dense(s, name) < 0)
+			note(s, -EIO, "record/%s stays sparse: %s", name, s->failure.text);
+		free(entries[i]);
+	}
+	free(entries);
 }
 
 int segment_sync(struct segment *s)
 {
-	int r = write_names(s, s->file);
+	int r;
 
+	retain(s);
+	r = write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)
 		r = write_stats(s, s->file);
 	if (r >= 0)
 		r = trace_file_sync(s->file);
+	if (s->sparse_left)
+		compact_leftovers(s);
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a session does with its files, step by step; each step may wait for the disk and so runs as a
- * job, one at a time a session. Nothing here logs: what is worth telling comes back as notes.
+ * What a session does with its files, step by step; each step may wait for the disk and so runs as
+ * a job, one at a time a session. Nothing here logs: what is worth telling comes back as notes.
  */
 #pragma once
 
+#include "writer/retention.h"
 #include "writer/task-names.h"
 #include "writer/trace-file.h"
 
@@ -18,21 +19,24 @@ struct segment_notes {
 
 /* All that the steps need; filled in by the session on the main thread before each job */
 struct segment {
-	int dir_fd;                       /* STATE/NAME/record */
-	struct trace_file_params params;  /* of the next file; text fields owned by this */
-	char **systems;                   /* params.source.systems points here */
+	int dir_fd;			 /* STATE/NAME/record */
+	struct trace_file_params params; /* of the next file; text fields owned by this */
+	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
+	struct retention_limits limits;
+	uint64_t evicted_bytes; /* by retention, since the session began */
+	bool sparse_left;	/* finished files may wait to be made dense */
 	struct task_names *names;
-	bool scan_tasks;                  /* look at /proc as well */
-	char **cpustat;                   /* [n_cpus]: texts for segment_note_stats() */
-	bool adopt;                       /* the instance still holds what follows current.dat */
-	char *slots;                      /* partial sub-buffers an earlier process left, or NULL */
-	struct trace_file *file;          /* current.dat; NULL: none open */
-	struct trace_file *old;           /* the one before, on its way to the archive */
-	char old_name[64];                /* its name now */
-	char archive[64];                 /* its name then */
+	bool scan_tasks;	 /* look at /proc as well */
+	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */
+	bool adopt;		 /* the instance still holds what follows current.dat */
+	char *slots;		 /* partial sub-buffers an earlier process left, or NULL */
+	struct trace_file *file; /* current.dat; NULL: none open */
+	struct trace_file *old;	 /* the one before, on its way to the archive */
+	char old_name[64];	 /* its name now */
+	char archive[64];	 /* its name then */
 	struct segment_notes notes;
-	struct fault failure;             /* why a step returned negative errno */
+	struct fault failure; /* why a step returned negative errno */
 };
 
 /* Frees what it owns, and closes files */
@@ -62,6 +66,7 @@ int segment_finish_old(struct segment *segment);
 void segment_close_current(struct segment *segment);
 
 /**
- * segment_sync() - step: names and statistics into current.dat, data to the disk
+ * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;
+ * finished files that somebody had open when they were finished are made dense
  */
 int segment_sync(struct segment *segment);

@@ -19,9 +19,9 @@
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
-#define NAMES_ROOM_MAX  (4 * MIB)
-#define NAME_LINE_SIZE  24 /* "4194304 " and 15 characters and the line break */
-#define CHUNK_MAX       (64 * MIB)
+#define NAMES_ROOM_MAX	(4 * MIB)
+#define NAME_LINE_SIZE	24 /* "4194304 " and 15 characters and the line break */
+#define CHUNK_MAX	(64 * MIB)
 #define WORKERS_DEFAULT 4U
 
 static int set_string(char **field, const char *value)
@@ -53,7 +53,8 @@ static int open_dirs(struct session *s, struct fault *why)
 	if (r < 0) {
 		struct fault inner = *why;
 
-		(void)fault_set(why, r, "%s/%s: %s", s->daemon->options.state_dir, s->name, inner.text);
+		(void)fault_set(why, r, "%s/%s: %s", s->daemon->options.state_dir, s->name,
+				inner.text);
 	}
 	return r;
 }
@@ -146,7 +147,8 @@ static int attach(struct session *s, struct state *left, struct fault *why)
 		s->stop_wanted = true;
 		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
 			       "instance %s of an earlier run is %s: draining it to a last segment",
-			       left->instance, s->pending ? "set up differently" : "no longer wanted");
+			       left->instance,
+			       s->pending ? "set up differently" : "no longer wanted");
 	}
 	r = instance_attach(left->instance, left->group, &s->config->trace, &s->instance, why);
 	if (r < 0)
@@ -176,9 +178,10 @@ static int create_instance(struct session *s, struct fault *why)
 	for (size_t i = 0; i < n; i++)
 		k->synthetic[i] = strdup(synthetic[i]);
 	if (instance_inode(s->daemon, name) != 0)
-		return fault_set(why, -EEXIST,
-				 "instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
-				 name);
+		return fault_set(
+			why, -EEXIST,
+			"instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
+			name);
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
 	r = state_write(s->dir_fd, k);
 	if (r < 0)
@@ -192,8 +195,8 @@ static int create_instance(struct session *s, struct fault *why)
 	k->inode = instance_inode(s->daemon, name);
 	r = state_write(s->dir_fd, k);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name) :
-		       0;
+				   s->name)
+		     : 0;
 }
 
 /* Names that may come together in one segment, at most */
@@ -240,7 +243,8 @@ void session_start(struct session *s)
 		s->kernel = TAKE_PTR(left);
 	} else if (r >= 0 && s->config) {
 		s->kernel = calloc(1, sizeof(*s->kernel));
-		r = s->kernel ? create_instance(s, &why) : fault_errno(&why, -ENOMEM, "cannot start");
+		r = s->kernel ? create_instance(s, &why)
+			      : fault_errno(&why, -ENOMEM, "cannot start");
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
 		s->state = SESSION_STOPPED;
@@ -257,6 +261,7 @@ void session_start(struct session *s)
 		return;
 	}
 	s->segment.slots = s->drain.slots;
+	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
 	session_start_job(s, STEP_OPENING);
 }
 
@@ -277,7 +282,30 @@ uint64_t session_max_file_size(const struct session *s)
 
 	if (size == STORAGE_DEFAULT)
 		size = max_use(s) / 8;
-	return MAX(size, MIB);
+	/* At least two segments fit, else retention would leave nothing but the live one */
+	return MAX(MIN(size, max_use(s) / 2), MIB);
+}
+
+static uint64_t keep_free(const struct session *s)
+{
+	struct statvfs vfs;
+
+	if (s->config->storage.keep_free != STORAGE_DEFAULT)
+		return s->config->storage.keep_free;
+	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
+		return 0;
+	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
+}
+
+static void set_limits(struct session *s)
+{
+	s->segment.limits = (struct retention_limits){
+		.max_use = max_use(s),
+		.keep_free = keep_free(s),
+		.max_files = s->config->storage.max_files,
+		.max_age_usec = s->config->storage.max_retention_usec,
+		.live_reserve = session_max_file_size(s),
+	};
 }
 
 /* "local [mono] boot" -> "mono" */
@@ -296,6 +324,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	_cleanup_free_ char *clock = NULL;
 	int r;
 
+	set_limits(s);
 	r = instance_systems(s->instance, &systems, why);
 	if (r < 0)
 		return r;
@@ -336,7 +365,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, struct fault *why)
+int session_note_base(struct session *s, bool boundary, struct fault *why)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
@@ -352,10 +381,10 @@ int session_note_base(struct session *s, struct fault *why)
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
 
-		if (instance_read_stats(s->instance, cpu, &stats) < 0)
+		if (session_read_stats(s, cpu, boundary, &stats) < 0)
 			continue;
-		k->base[cpu] = (struct state_base){ stats.overrun, stats.commit_overrun,
-						    stats.dropped_events, stats.read_events };
+		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
+						   stats.dropped_events, stats.read_events};
 	}
 	r = state_write(s->dir_fd, k);
 	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
@@ -375,9 +404,10 @@ static void note_kill(struct session *s)
 
 	if (!s->kernel->handed_over && s->drain.new_pipes) {
 		s->kernel->in_flight += bytes;
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
-			       "the earlier process was killed, and no service manager kept its pipes: up to %llu bytes of events a CPU may be lost",
-			       (unsigned long long)bytes);
+		(void)log_full(
+			LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+			"the earlier process was killed, and no service manager kept its pipes: up to %llu bytes of events a CPU may be lost",
+			(unsigned long long)bytes);
 	}
 	s->kernel->handed_over = false;
 	(void)state_write(s->dir_fd, s->kernel);
@@ -392,7 +422,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (s->segment.adopt)
 		note_kill(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, why);
+		r = session_note_base(s, false, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
@@ -431,7 +461,8 @@ void session_release(struct session *s, bool keep_instance)
 		if (instance_destroy(TAKE_PTR(s->instance), &why) < 0)
 			(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 		else if (state_remove(s->dir_fd) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, -errno, "cannot remove the state file: %m");
+			(void)log_full(LOG_WARNING, s->name, NULL, -errno,
+				       "cannot remove the state file: %m");
 	}
 	state_free(TAKE_PTR(s->kernel));
 	close_p(&s->notify_fd);

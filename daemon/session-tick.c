@@ -11,6 +11,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/session-internal.h"
+#include "recorder/kernel-text.h"
 
 #define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
 
@@ -33,10 +34,11 @@ static uint64_t count_forks(void)
 }
 
 /* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own */
-static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_stats *now, bool final)
+static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_stats *now,
+			bool final)
 {
-	const struct state_base *base = cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] :
-								  &(const struct state_base){};
+	const struct state_base *base =
+		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
 	const struct pump *pump = &s->drain.pumps[cpu];
 	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
 	uint64_t size = 0;
@@ -47,19 +49,25 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
 		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
 		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
-		     "\nread events: %" PRIu64 "\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		     "\nflyrec not written bytes: %" PRIu64
+		     "\nread events: %" PRIu64 "\nflyrec subbufs: %" PRIu64
+		     "\nflyrec bytes: %" PRIu64 "\nflyrec not written bytes: %" PRIu64
 		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
 		     cpu, now->entries, now->overrun - base->overrun,
 		     now->commit_overrun - base->commit_overrun, now->bytes,
 		     now->oldest_usec / USEC_PER_SEC, now->oldest_usec % USEC_PER_SEC,
 		     now->now_usec / USEC_PER_SEC, now->now_usec % USEC_PER_SEC,
-		     now->dropped_events - base->dropped_events, now->read_events - base->read_events,
-		     size / s->drain.subbuf_size, size, atomic_load(&pump->dropped_bytes),
-		     s->kernel->in_flight,
+		     now->dropped_events - base->dropped_events,
+		     now->read_events - base->read_events, size / s->drain.subbuf_size, size,
+		     atomic_load(&pump->dropped_bytes), s->kernel->in_flight,
 		     final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	return text;
+}
+
+int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cpu_stats *ret)
+{
+	return boundary ? kernel_text_stats(s->drain.pumps[cpu].stats, ret)
+			: instance_read_stats(s->instance, cpu, ret);
 }
 
 void session_prepare_stats(struct session *s, bool final)
@@ -69,7 +77,7 @@ void session_prepare_stats(struct session *s, bool final)
 
 		free(s->segment.cpustat[cpu]);
 		s->segment.cpustat[cpu] = NULL;
-		if (!s->salvage && instance_read_stats(s->instance, cpu, &stats) >= 0)
+		if (!s->salvage && session_read_stats(s, cpu, final, &stats) >= 0)
 			s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final);
 	}
 }
@@ -80,15 +88,17 @@ void session_report_trouble(struct session *s)
 	bool mapped = drain_mapped(&s->drain);
 
 	if (trouble != s->trouble && trouble < 0)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, trouble,
-			       "cannot write to %s/%s/record/current.dat: %m; the ring buffer keeps the newest events, trying again",
-			       s->daemon->options.state_dir, s->name);
+		(void)log_full(
+			LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, trouble,
+			"cannot write to %s/%s/record/current.dat: %m; the ring buffer keeps the newest events, trying again",
+			s->daemon->options.state_dir, s->name);
 	else if (trouble != s->trouble)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->trouble = trouble;
 	if (mapped && !s->mapped)
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
-			       "somebody has mapped a ring buffer of this session: copying it, which is slower");
+		(void)log_full(
+			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
+			"somebody has mapped a ring buffer of this session: copying it, which is slower");
 	s->mapped = mapped;
 }
 
@@ -104,9 +114,11 @@ static void report_losses(struct session *s, uint64_t now)
 	}
 	if (lost <= s->lost || (s->lost_usec > 0 && now - s->lost_usec < LOSS_REPORT_USEC))
 		return;
-	(void)log_full(LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
-		       "%" PRIu64 " events were overwritten before they could be taken (a larger BufferSize= helps)",
-		       lost - s->lost);
+	(void)log_full(
+		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+		"%" PRIu64
+		" events were overwritten before they could be taken (a larger BufferSize= helps)",
+		lost - s->lost);
 	s->lost = lost;
 	s->lost_usec = now;
 }

@@ -59,7 +59,8 @@ enum session_state session_state(const struct session *s)
 
 const char *session_state_name(enum session_state state)
 {
-	static const char *const names[] = { "stopped", "starting", "recording", "stopping", "failed" };
+	static const char *const names[] = {"stopped", "starting", "recording", "stopping",
+					    "failed"};
 
 	return names[state];
 }
@@ -107,7 +108,8 @@ static void log_notes(struct session *s)
 
 	for (size_t i = 0; i < notes->n; i++)
 		(void)log_full(notes->items[i].error ? LOG_WARNING : LOG_INFO, s->name,
-			       MESSAGE_RECOVERED, notes->items[i].error, "%s", notes->items[i].text);
+			       MESSAGE_RECOVERED, notes->items[i].error, "%s",
+			       notes->items[i].text);
 	notes->n = 0;
 }
 
@@ -211,10 +213,8 @@ static int run_sync(void *userdata)
 void session_start_job(struct session *s, enum session_step step)
 {
 	static int (*const work[])(void *) = {
-		[STEP_OPENING] = run_open,
-		[STEP_NEXT] = run_next,
-		[STEP_FINISHING] = run_finish,
-		[STEP_SYNCING] = run_sync,
+		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
+		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
 		[STEP_CLOSING] = run_finish,
 	};
 	int r;
@@ -235,8 +235,9 @@ static void on_drained(struct session *s)
 		return;
 	}
 	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
-			       "the disk did not take all events: what was left in the ring buffer is lost");
+		(void)log_full(
+			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
+			"the disk did not take all events: what was left in the ring buffer is lost");
 	session_prepare_stats(s, true);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, false);
 	segment_close_current(&s->segment);
@@ -252,8 +253,9 @@ static void on_workers_done(struct session *s)
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, &why) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
+		if (session_note_base(s, true, &why) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring",
+				       why.text);
 		session_start_job(s, STEP_FINISHING);
 		break;
 	case STEP_DRAINING:
@@ -352,7 +354,8 @@ void session_stop(struct session *s, bool hand_over)
 		return;
 	s->stop_wanted = true;
 	s->hand_over = hand_over && !s->salvage;
-	/* Sync while the workers still drain: the next process then finds the ring buffer nearly empty */
+	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
+	 * empty */
 	s->sync_wanted |= s->hand_over;
 	session_advance(s);
 }

@@ -11,7 +11,7 @@
 
 enum session_state {
 	SESSION_STOPPED,
-	SESSION_STARTING,  /* files are being put right and opened */
+	SESSION_STARTING, /* files are being put right and opened */
 	SESSION_RECORDING,
 	SESSION_STOPPING,
 	SESSION_FAILED,
@@ -42,8 +42,8 @@ uint64_t session_total_bytes(const struct session *session);
 
 /**
  * session_configure() - from now on it shall be like this
- * Starts it, restarts it if what it traces has changed, goes on with a new segment if only its storage
- * has, does nothing if nothing has. A failed session is tried again.
+ * Starts it, restarts it if what it traces has changed, goes on with a new segment if only its
+ * storage has, does nothing if nothing has. A failed session is tried again.
  * @config: copied; NULL: stop it, and undo in the kernel what an earlier process may have left
  */
 int session_configure(struct session *session, const struct session_config *config);

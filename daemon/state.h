@@ -19,16 +19,17 @@ struct state_base {
 };
 
 struct state {
-	char *instance;      /* name below instances/ */
-	char *group;         /* of kprobes and uprobes */
-	char **synthetic;    /* definitions, NULL-terminated; may be NULL */
-	char *boot_id;       /* 32 hex digits */
-	uint64_t inode;      /* of the instance's directory; 0: not made yet */
-	bool handed_over;    /* the process that wrote it ended in order, with empty pipes */
-	uint64_t in_flight;  /* bytes a CPU that kills of processes without FD store may have lost in all */
+	char *instance;	    /* name below instances/ */
+	char *group;	    /* of kprobes and uprobes */
+	char **synthetic;   /* definitions, NULL-terminated; may be NULL */
+	char *boot_id;	    /* 32 hex digits */
+	uint64_t inode;	    /* of the instance's directory; 0: not made yet */
+	bool handed_over;   /* the process that wrote it ended in order, with empty pipes */
+	uint64_t in_flight; /* bytes a CPU that kills of processes without FD store may have lost in
+			       all */
 	char *trace_text;
 	struct state_base *base;
-	unsigned n_cpus;     /* of base */
+	unsigned n_cpus; /* of base */
 };
 
 /**

@@ -66,7 +66,8 @@ int live_block_read(int fd, uint64_t at, unsigned n_cpus, struct live_block **re
 			free(best);
 			return r;
 		}
-		if (r < 0 || memcmp(block->magic, LIVE_BLOCK_MAGIC, sizeof(LIVE_BLOCK_MAGIC)) != 0 ||
+		if (r < 0 ||
+		    memcmp(block->magic, LIVE_BLOCK_MAGIC, sizeof(LIVE_BLOCK_MAGIC)) != 0 ||
 		    block->n_cpus != n_cpus || block->checksum != checksum(block) ||
 		    (best && best->sequence >= block->sequence))
 			continue;

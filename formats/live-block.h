@@ -18,14 +18,24 @@
 #define LIVE_BLOCK_MAGIC "flyrec live 1\n"
 #define LIVE_BLOCK_ALIGN 4096
 
+/* Where the file is on its way from sparse to dense */
+enum live_phase {
+	LIVE_SPARSE,	 /* as recorded: regions far apart */
+	LIVE_COLLAPSING, /* gaps are being closed: the table's offsets are not right, its sizes are
+			  */
+	LIVE_DENSE,	 /* region behind region */
+};
+
 struct live_block {
 	char magic[16];
-	uint8_t boot_id[16];   /* of the boot that records */
-	uint64_t trace_id;     /* the TRACEID option's */
+	uint8_t boot_id[16]; /* of the boot that records */
+	uint64_t trace_id;   /* the TRACEID option's */
 	uint64_t sequence;
+	uint32_t phase; /* an enum live_phase */
+	uint32_t unit;	/* bytes: in a dense file regions begin at multiples of it */
 	uint32_t n_cpus;
-	uint32_t checksum;     /* of the whole block with this field 0 */
-	uint64_t synced[];     /* bytes of each region that fdatasync() has returned for */
+	uint32_t checksum; /* of the whole block with this field 0 */
+	uint64_t synced[]; /* bytes of each region that fdatasync() has returned for */
 };
 
 /**

@@ -71,27 +71,23 @@ bool subbuf_layout_valid(const struct subbuf_layout *layout)
 	       layout->size % 8 == 0 && layout->size <= 64 * MIB;
 }
 
-/*
- * The kernel adds its flags to a long as an int (RB_MISSED_EVENTS is 1 << 31): where a long has 64
- * bits, all of the upper ones may be set with it. Seen on 6.18.
- */
-static uint64_t unextended(uint64_t commit)
-{
-	return commit & MISSED_EVENTS && commit >> 32 == UINT32_MAX ? commit & UINT32_MAX : commit;
-}
-
 int subbuf_header(const struct subbuf_layout *layout, const void *bytes, struct subbuf_header *ret,
 		  struct subbuf_fault *ret_fault)
 {
 	const uint8_t *p = bytes;
 	uint64_t timestamp = get_u64(p, layout->big_endian);
-	uint64_t commit = unextended(get_long(layout, p + 8));
-	uint64_t length = commit & ~MISSED_MASK;
+	uint64_t commit = get_long(layout, p + 8);
+	uint64_t length;
 	uint32_t room = layout->size - layout->data_offset;
 	bool missed = commit & MISSED_EVENTS, stored = missed && (commit & MISSED_STORED);
 
 	if (timestamp == 0 && commit == 0)
 		return SUBBUF_E_EMPTY;
+	/* the kernel adds bit 31 as a negative int, which fills the upper half of a 64-bit commit
+	 */
+	if (missed && commit >> 32 == UINT32_MAX)
+		commit = (uint32_t)commit;
+	length = commit & ~MISSED_MASK;
 	if (length > room || (stored && length + layout->commit_size > room))
 		return bad(ret_fault, SUBBUF_COMMIT_TOO_LONG, 8, length);
 	if (timestamp == 0)

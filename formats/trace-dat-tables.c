@@ -9,7 +9,7 @@
 /* Nothing real comes near these; they bound what a bad file can make us do */
 #define MAX_CPUS    65536U
 #define MAX_OPTIONS 1048576U
-#define MAX_BUFFERS 1024U
+#define MAX_REGIONS 262144U /* CPUs times buffers */
 
 static int read_options(struct cursor *c)
 {
@@ -152,9 +152,10 @@ static int read_buffer_option(struct cursor *c, const struct trace_dat_option_pl
 	char *name;
 	int r;
 
-	if (c->dat->n_buffers >= MAX_BUFFERS)
-		return cursor_broken(c, -EBADMSG, option->data.offset, "more than %u buffers",
-				     MAX_BUFFERS);
+	if ((c->dat->n_buffers + 1) * MAX(c->dat->n_cpus, 64U) > MAX_REGIONS)
+		return cursor_broken(c, -EBADMSG, option->data.offset,
+				     "more buffers than make sense: %zu of %u CPUs",
+				     c->dat->n_buffers, c->dat->n_cpus);
 	if (option->data.size < 9)
 		return cursor_broken(c, -EBADMSG, option->data.offset,
 				     "the BUFFER option is too short");

@@ -22,27 +22,27 @@
 
 #include <stdint.h>
 
-#define TRACE_DAT_MAGIC       "\x17\x08\x44tracing"
-#define TRACE_DAT_MAGIC_SIZE  10
+#define TRACE_DAT_MAGIC	       "\x17\x08\x44tracing"
+#define TRACE_DAT_MAGIC_SIZE   10
 #define TRACE_DAT_HEADER_PAGE  "header_page"  /* 12 bytes with the NUL */
 #define TRACE_DAT_HEADER_EVENT "header_event" /* 13 bytes with the NUL */
-#define TRACE_DAT_OPTIONS     "options  "     /* these three: 10 bytes with the NUL */
-#define TRACE_DAT_LATENCY     "latency  "
-#define TRACE_DAT_FLYRECORD   "flyrecord"
-#define TRACE_DAT_WORD_SIZE   10
+#define TRACE_DAT_OPTIONS      "options  "    /* these three: 10 bytes with the NUL */
+#define TRACE_DAT_LATENCY      "latency  "
+#define TRACE_DAT_FLYRECORD    "flyrecord"
+#define TRACE_DAT_WORD_SIZE    10
 
 /* Option ids of trace-cmd (lib/trace-cmd/include/private/trace-cmd-private.h names them) */
 enum trace_dat_option {
 	TRACE_DAT_OPTION_END = 0,
-	TRACE_DAT_OPTION_DATE = 1,       /* ASCII "0x%x": microseconds added to each timestamp */
-	TRACE_DAT_OPTION_CPUSTAT = 2,    /* free text, NUL-terminated, one option a CPU */
-	TRACE_DAT_OPTION_BUFFER = 3,     /* u64 offset, name, NUL: another flyrecord part */
+	TRACE_DAT_OPTION_DATE = 1,	 /* ASCII "0x%x": microseconds added to each timestamp */
+	TRACE_DAT_OPTION_CPUSTAT = 2,	 /* free text, NUL-terminated, one option a CPU */
+	TRACE_DAT_OPTION_BUFFER = 3,	 /* u64 offset, name, NUL: another flyrecord part */
 	TRACE_DAT_OPTION_TRACECLOCK = 4, /* the trace_clock file, "local [mono]\n" */
 	TRACE_DAT_OPTION_UNAME = 5,
 	TRACE_DAT_OPTION_HOOK = 6,
-	TRACE_DAT_OPTION_OFFSET = 7,     /* ASCII: nanoseconds added to each timestamp */
-	TRACE_DAT_OPTION_CPUCOUNT = 8,   /* u32 */
-	TRACE_DAT_OPTION_VERSION = 9,    /* text: what wrote the file */
+	TRACE_DAT_OPTION_OFFSET = 7,   /* ASCII: nanoseconds added to each timestamp */
+	TRACE_DAT_OPTION_CPUCOUNT = 8, /* u32 */
+	TRACE_DAT_OPTION_VERSION = 9,  /* text: what wrote the file */
 	TRACE_DAT_OPTION_PROCMAPS = 10,
-	TRACE_DAT_OPTION_TRACEID = 11,   /* u64 */
+	TRACE_DAT_OPTION_TRACEID = 11, /* u64 */
 };

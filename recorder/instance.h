@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * One tracefs instance: made, set up as the configuration says, watched, repaired, removed.
- * Everything goes through libtracefs or plain files below the instance; the top-level buffer is
- * never touched. Owner: the session. Main thread. What the kernel refuses comes back as a fault
- * that names the file and quotes the kernel's error_log.
+ * libtracefs finds, makes and removes the directory; its files are opened below a directory fd, so
+ * that nothing is ever written to an instance that somebody made anew under our name. The top-level
+ * buffer is never touched. Owner: the session. Main thread. What the kernel refuses comes back as a
+ * fault that names the file and quotes the kernel's error_log.
  */
 #pragma once
 
@@ -16,20 +17,21 @@ struct instance;
 
 /* What per_cpu/cpuN/stats says; events unless said otherwise */
 struct cpu_stats {
-	uint64_t entries;        /* in the ring buffer now */
-	uint64_t overrun;        /* overwritten before anyone read them */
+	uint64_t entries; /* in the ring buffer now */
+	uint64_t overrun; /* overwritten before anyone read them */
 	uint64_t commit_overrun;
-	uint64_t bytes;          /* in the ring buffer now */
+	uint64_t bytes;		 /* in the ring buffer now */
 	uint64_t dropped_events; /* with overwrite off */
-	uint64_t read_events;    /* taken out by readers */
-	uint64_t oldest_usec;    /* in the instance's clock; 0 where the clock counts no time */
+	uint64_t read_events;	 /* taken out by readers */
+	uint64_t oldest_usec;	 /* in the instance's clock; 0 where the clock counts no time */
 	uint64_t now_usec;
 };
 
 enum instance_health {
-	INSTANCE_OK,       /* as configured */
-	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again */
-	INSTANCE_GONE,     /* removed (or removed and made anew by someone else) */
+	INSTANCE_OK,	   /* as configured */
+	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again
+			    */
+	INSTANCE_GONE,	   /* removed (or removed and made anew by someone else) */
 };
 
 /**
@@ -43,22 +45,29 @@ int tracefs_usable(struct fault *why);
 /**
  * instance_create() - a new instance, fully set up, tracing still off
  * @name: directory below instances/
- * @group: system name for this session's kprobes and uprobes, e.g. "flyrec_sched"
- * Undone completely on error. -EEXIST: there is one of this name already.
+ * @group: system name for this session's kprobes and uprobes, e.g. "flyrec_sched"; what exists in
+ *         it already counts as left over and is removed
+ * @config: stays the caller's and must live as long as the instance
+ * Undone completely on error. -EEXIST: there is one of this name already; -ENOENT: the kernel lacks
+ * an event; -ENOMEM also: the buffers would take more than half of the available memory.
  */
 int instance_create(const char *name, const char *group, const struct trace_config *config,
 		    struct instance **ret, struct fault *why);
 
 /**
  * instance_attach() - adopt an instance that an earlier process made with the same configuration
- * Nothing in it is changed; call instance_check() to have it repaired. -ENOENT: there is none.
+ * Nothing in it is changed; call instance_check() to have it repaired, after instance_trace():
+ * until then it is not known whether it shall trace. May also serve to drain and destroy an
+ * instance of another configuration: every probe of the group goes with it. -ENOENT: there is none.
  */
 int instance_attach(const char *name, const char *group, const struct trace_config *config,
 		    struct instance **ret, struct fault *why);
 
 /**
  * instance_destroy() - tracing off, triggers, events, instance and dynamic events removed; frees it
- * All fds of the instance must be closed before. Goes on after an error; @why has the first.
+ * All fds of the instance must be closed and all mappings undone before. -EBUSY: somebody still
+ * holds a file of it open; @why says which. Goes on after an error; @why has the first. An instance
+ * that somebody else made anew under our name is left alone. NULL is fine.
  */
 int instance_destroy(struct instance *instance, struct fault *why);
 
@@ -67,9 +76,14 @@ void instance_free(struct instance *instance);
 
 /**
  * instance_check() - compare with the configuration and repair
- * Looks at: the directory's identity, tracing_on (against instance_trace()'s last word), clock,
- * buffer size, tracer, enabled events, tracing_cpumask. Cheap enough for once every few seconds.
- * Return: an enum instance_health, or negative errno when repair failed.
+ * Looks at: the directory's identity, tracing_on (against instance_trace()'s last word, unless the
+ * session has traceon or traceoff triggers of its own), sub-buffer and buffer size, clock,
+ * buffer_percent, tracing_cpumask, tracer and its filters, options, dynamic events, set_event_pid,
+ * filters, triggers and enabled events. 0.25 ms of CPU time for a handful of events.
+ * A changed clock or sub-buffer size has emptied the ring buffer and made timestamps that don't fit
+ * the others: begin a new segment after a repair.
+ * Return: an enum instance_health (@why has the text unless it is INSTANCE_OK), or negative errno
+ * when repair failed.
  */
 int instance_check(struct instance *instance, struct fault *why);
 
@@ -79,8 +93,9 @@ int instance_check(struct instance *instance, struct fault *why);
 int instance_trace(struct instance *instance, bool on, struct fault *why);
 
 /**
- * instance_refresh_pids() - Unit=: put the processes that are now in the units' control groups into
+ * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to
  * set_event_pid, beside Pid=; children follow through the event-fork option
+ * A unit that does not run is no error: it traces nothing yet (see recorder/pids.h).
  * Return: 0 (also when no units are configured), or negative errno.
  */
 int instance_refresh_pids(struct instance *instance, struct fault *why);
@@ -96,15 +111,22 @@ int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, stru
 int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stats *ret);
 
 /**
+ * instance_open_stats() - the same file, for a worker to read again and again
+ * Return: an fd, or negative errno.
+ */
+int instance_open_stats(struct instance *instance, unsigned cpu);
+
+/**
  * instance_systems() - systems whose formats a file of this instance needs
- * Those of all enabled events, of events that triggers are on, "synthetic" if it has any, and the
- * dynamic group. Sorted, unique. @ret: NULL-terminated, freed with tracefs_list_free().
+ * Those of all enabled events, of events that triggers are on or mention, "synthetic" if it has
+ * any, and the dynamic group; not "ftrace", which every file has. Sorted, unique.
+ * @ret: NULL-terminated, freed with tracefs_list_free(); NULL when there are none
  */
 int instance_systems(struct instance *instance, char ***ret, struct fault *why);
 
-int instance_dir_fd(const struct instance *instance);          /* O_PATH-like, for openat() */
+int instance_dir_fd(const struct instance *instance); /* O_PATH-like, for openat() */
 const char *instance_name(const struct instance *instance);
-unsigned instance_n_cpus(const struct instance *instance);     /* possible CPUs: per_cpu/cpu0 … n-1 */
+unsigned instance_n_cpus(const struct instance *instance); /* possible CPUs: per_cpu/cpu0 … n-1 */
 unsigned instance_subbuf_size(const struct instance *instance); /* bytes, from events/header_page */
 
 DEFINE_CLEANUP(struct instance *, instance_free)

@@ -45,7 +45,8 @@ static int make_pipe(struct pump *p, uint64_t size)
 		return -errno;
 	p->pipe_read = fds[0];
 	p->pipe_write = fds[1];
-	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end */
+	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end
+	 */
 	for (; size > 64 * KIB; size /= 2)
 		if (fcntl(p->pipe_write, F_SETPIPE_SZ, (int)size) >= 0)
 			break;
@@ -68,8 +69,8 @@ static int adopt_pipe(struct pump *p, int fd)
 	return 0;
 }
 
-int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int pipe_read,
-	      uint64_t pipe_size, char *slot)
+int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	      int pipe_read, uint64_t pipe_size, char *slot)
 {
 	int slots, r;
 
@@ -77,10 +78,11 @@ int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, 
 		.cpu = cpu,
 		.subbuf_size = subbuf_size,
 		.trace_fd = -EBADF,
+		.stats_fd = -EBADF,
 		.pipe_read = -EBADF,
 		.pipe_write = -EBADF,
 		.slot = slot,
-		.target = { .data_fd = -EBADF, .buffered_fd = -EBADF },
+		.target = {.data_fd = -EBADF, .buffered_fd = -EBADF},
 	};
 	r = pipe_read >= 0 ? adopt_pipe(p, pipe_read) : make_pipe(p, pipe_size);
 	if (r < 0)
@@ -93,6 +95,7 @@ int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, 
 	/* The pipe counts pages, and takes a whole sub-buffer by reference in the place of one */
 	p->pipe_capacity = (uint64_t)(slots / (int)sysconf(_SC_PAGESIZE)) * subbuf_size;
 	p->trace_fd = trace_fd;
+	p->stats_fd = stats_fd;
 	return 0;
 fail:
 	if (pipe_read >= 0)
@@ -107,7 +110,8 @@ void pump_done(struct pump *p)
 	close_p(&p->pipe_read);
 	close_p(&p->pipe_write);
 	close_p(&p->trace_fd);
-	p->pipe_read = p->pipe_write = p->trace_fd = -EBADF;
+	close_p(&p->stats_fd);
+	p->pipe_read = p->pipe_write = p->trace_fd = p->stats_fd = -EBADF;
 }
 
 static void use_target(struct pump *p, const struct pump_target *target)
@@ -315,7 +319,8 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 		*copies = 0;
 		atomic_store_explicit(&p->mapped_elsewhere, false, memory_order_relaxed);
 	}
-	/* Readable, and splice gives nothing: a partial sub-buffer, or somebody has mapped the CPU */
+	/* Readable, and splice gives nothing: a partial sub-buffer, or somebody has mapped the CPU
+	 */
 	if (r != PUMP_E_EMPTY || (!flush && atomic_load(&p->mapped_elsewhere) == false))
 		return r;
 	r = pull_slot(p);
@@ -358,11 +363,21 @@ int pump_run(struct pump *p, bool flush, unsigned budget)
 	return r;
 }
 
+void pump_note_stats(struct pump *p)
+{
+	ssize_t n = pread(p->stats_fd, p->stats, sizeof(p->stats) - 1, 0);
+
+	p->stats[MAX(n, 0)] = '\0';
+}
+
 void pump_retarget(struct pump *p, const struct pump_target *target)
 {
-	uint64_t torn = p->size % p->subbuf_size;
+	uint64_t torn;
 
+	(void)push_pending(p);
+	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
+	torn = p->size % p->subbuf_size;
 	if (torn > 0)
 		drop_torn(p, MIN(p->subbuf_size - torn, p->in_pipe));
 	use_target(p, target);

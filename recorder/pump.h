@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pump moves one CPU's sub-buffers from the kernel's ring buffer into that CPU's region of a file:
+ * A pump moves one CPU's sub-buffers from the kernel's ring buffer into that CPU's region of a
+ * file:
  *
  *   trace_pipe_raw ──splice──▶ pipe ──splice──▶ region      full sub-buffers, by reference
  *   trace_pipe_raw ──read────▶ slot ──pwrite──▶ region      the partial one, on the flush timer
@@ -18,13 +19,15 @@
 
 #include "basic/fault.h"
 
+#define PUMP_STATS_SIZE 512
+
 /* Where a CPU's data goes. Plain values from the writer; fds stay the caller's. */
 struct pump_target {
-	int data_fd;        /* O_DIRECT where the file system takes it */
+	int data_fd;	    /* O_DIRECT where the file system takes it */
 	int buffered_fd;    /* the same file through the page cache; the size is published here */
 	uint64_t region;    /* file offset, bytes */
-	uint64_t room;      /* bytes the region can hold */
-	uint64_t size;      /* bytes there already, a multiple of the sub-buffer size */
+	uint64_t room;	    /* bytes the region can hold */
+	uint64_t size;	    /* bytes there already, a multiple of the sub-buffer size */
 	uint64_t size_at;   /* file offset of this CPU's 8-byte size */
 	uint64_t chunk_max; /* preallocation, bytes at a time at most */
 };
@@ -32,8 +35,8 @@ struct pump_target {
 /* What a run ended with; negative errno beside these: the disk's (or the kernel's) error. */
 enum pump_result {
 	PUMP_E_EMPTY = 1, /* nothing more now */
-	PUMP_E_MORE,      /* the budget is used up, there may be more */
-	PUMP_E_FULL,      /* the region is full: give it another target */
+	PUMP_E_MORE,	  /* the budget is used up, there may be more */
+	PUMP_E_FULL,	  /* the region is full: give it another target */
 };
 
 struct pump {
@@ -41,34 +44,39 @@ struct pump {
 	unsigned subbuf_size;
 	int trace_fd;
 	int pipe_read, pipe_write;
-	uint64_t pipe_capacity; /* bytes of whole sub-buffers that fit */
-	uint64_t in_pipe;       /* bytes */
-	char *slot;             /* one sub-buffer, in the slots memfd */
+	uint64_t pipe_capacity;	     /* bytes of whole sub-buffers that fit */
+	uint64_t in_pipe;	     /* bytes */
+	char *slot;		     /* one sub-buffer, in the slots memfd */
+	int stats_fd;		     /* per_cpu/cpuN/stats, or -1 */
+	char stats[PUMP_STATS_SIZE]; /* its text when the last segment ended, NUL-terminated */
 	struct pump_target target;
-	uint64_t size;          /* bytes in the region, including an incomplete sub-buffer */
-	uint64_t allocated;     /* bytes of the region with disk blocks behind them */
-	uint64_t chunk;         /* next preallocation */
-	bool no_prealloc;       /* the file system has none */
+	uint64_t size;	    /* bytes in the region, including an incomplete sub-buffer */
+	uint64_t allocated; /* bytes of the region with disk blocks behind them */
+	uint64_t chunk;	    /* next preallocation */
+	bool no_prealloc;   /* the file system has none */
 	/* read by the main thread */
-	_Atomic uint64_t published;   /* bytes in the current region that readers may rely on */
-	_Atomic uint64_t total_bytes; /* moved since pump_init() */
-	_Atomic uint64_t subbufs;     /* moved since pump_init() */
+	_Atomic uint64_t published;	/* bytes in the current region that readers may rely on */
+	_Atomic uint64_t total_bytes;	/* moved since pump_init() */
+	_Atomic uint64_t subbufs;	/* moved since pump_init() */
 	_Atomic uint64_t dropped_bytes; /* taken from the ring buffer and not written */
-	_Atomic bool full;            /* the last run ended for want of room in the region */
-	_Atomic int trouble;          /* 0, or the negative errno of the last run */
-	_Atomic bool mapped_elsewhere; /* somebody has mapped this CPU: splice gives nothing, read does */
+	_Atomic bool full;		/* the last run ended for want of room in the region */
+	_Atomic int trouble;		/* 0, or the negative errno of the last run */
+	_Atomic bool mapped_elsewhere;	/* somebody has mapped this CPU: splice gives nothing, read
+					   does */
 };
 
 /**
  * pump_init() - take over a CPU's fds
  * @trace_fd: trace_pipe_raw, non-blocking; consumed on success
- * @pipe_read: a pipe kept from an earlier process, maybe with data; or -1: make one. Consumed on success
+ * @stats_fd: per_cpu/cpuN/stats, or -1; consumed on success
+ * @pipe_read: a pipe kept from an earlier process, maybe with data; or -1: make one. Consumed on
+ * success
  * @pipe_size: bytes wanted for a new pipe; less is taken where the limit is lower
  * @slot: one sub-buffer of page-aligned shared memory, maybe with data in it; stays the caller's
  * Thread: main. Return: 0 or negative errno.
  */
-int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int pipe_read,
-	      uint64_t pipe_size, char *slot);
+int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	      int pipe_read, uint64_t pipe_size, char *slot);
 
 /**
  * pump_set_target() - the first target, before any worker runs
@@ -78,8 +86,15 @@ int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_f
 void pump_set_target(struct pump *pump, const struct pump_target *target);
 
 /**
- * pump_retarget() - go on in another file (rotation)
+ * pump_note_stats() - the kernel's counters as they are now, between two runs, into pump->stats
  * Thread: worker.
+ */
+void pump_note_stats(struct pump *pump);
+
+/**
+ * pump_retarget() - go on in another file (rotation)
+ * What is in hand goes to the old file first, if that still takes it; the counters of this moment
+ * are noted. Thread: worker.
  */
 void pump_retarget(struct pump *pump, const struct pump_target *target);
 

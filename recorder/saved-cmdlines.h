@@ -8,13 +8,15 @@
 #include "basic/fault.h"
 
 /**
- * saved_cmdlines_raise() - make room for at least @entries names
+ * saved_cmdlines_raise() - make room for at least @entries names, or as many as the kernel takes
+ * The kernel takes 32768 (PID_MAX_DEFAULT) and may round up: the file then reads more.
  * @ret_old: the size found, for saved_cmdlines_restore(); 0 when it was large enough already
  */
 int saved_cmdlines_raise(unsigned entries, unsigned *ret_old, struct fault *why);
 
 /**
  * saved_cmdlines_restore() - back to @old, unless somebody else has changed it since
- * @raised: what saved_cmdlines_raise() had asked for
+ * @raised: what saved_cmdlines_raise() had asked for; a size from there to twice that plus 8192
+ *          counts as the kernel's rounding of it, any other as somebody else's
  */
 int saved_cmdlines_restore(unsigned raised, unsigned old, struct fault *why);

@@ -28,20 +28,20 @@ struct trace_config {
 	size_t n_events;
 	struct trace_trigger *triggers;
 	size_t n_triggers;
-	char **function_filter;  /* NULL-terminated arrays; NULL: none */
+	char **function_filter; /* NULL-terminated arrays; NULL: none */
 	char **function_notrace;
-	char **kprobes;          /* kernel syntax, without our group */
+	char **kprobes; /* kernel syntax, without our group */
 	char **uprobes;
 	char **synthetic_events;
 	char **units;
-	char **options;          /* trace_options words, e.g. "nooverwrite" */
-	char *tracer;            /* NULL: nop */
-	char *clock;             /* never NULL; default "mono" */
-	char *cpus;              /* cpu list "0-3,8", or NULL: all */
+	char **options; /* trace_options words, e.g. "nooverwrite" */
+	char *tracer;	/* NULL: nop */
+	char *clock;	/* never NULL; default "mono" */
+	char *cpus;	/* cpu list "0-3,8", or NULL: all */
 	uint32_t *pids;
 	size_t n_pids;
-	uint64_t buffer_size;    /* bytes per CPU; default 4 MiB */
-	uint64_t subbuf_size;    /* bytes; 0: as the kernel has it */
+	uint64_t buffer_size;	 /* bytes per CPU; default 4 MiB */
+	uint64_t subbuf_size;	 /* bytes; 0: as the kernel has it */
 	unsigned buffer_percent; /* default 25 */
 	bool persistent;
 };

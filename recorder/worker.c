@@ -48,7 +48,7 @@ static void wake(struct worker *w)
 /* ONESHOT: armed again only after the ring buffer said it is empty */
 static void arm(struct worker *w, size_t i)
 {
-	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT, .data.u64 = i };
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = i};
 
 	(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_MOD, w->pumps[i]->trace_fd, &event);
 }
@@ -64,8 +64,8 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	r = pump_run(p, flush, budget);
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
-	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL ||
-	    (trouble != 0) != (r < 0) || (r < 0 && trouble != r))
+	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
+	    (r < 0 && trouble != r))
 		notify(w);
 	return r;
 }
@@ -80,8 +80,8 @@ static void on_readable(struct worker *w, size_t i)
 		return;
 	r = run(w, p, false, BUDGET);
 	/*
-	 * Level-triggered, so MORE comes back at once, after the other CPUs. Readable with nothing to
-	 * take would come back at once too, for ever: wait for the flush timer. So does trouble.
+	 * Level-triggered, so MORE comes back at once, after the other CPUs. Readable with nothing
+	 * to take would come back at once too, for ever: wait for the flush timer. So does trouble.
 	 */
 	if (r == PUMP_E_MORE ||
 	    (r == PUMP_E_EMPTY &&
@@ -113,6 +113,7 @@ static void drain_all(struct worker *w)
 			    (r == PUMP_E_EMPTY && atomic_load(&p->total_bytes) == before))
 				break;
 		}
+		pump_note_stats(p);
 	}
 }
 
@@ -194,7 +195,7 @@ static void worker_release(struct worker *w)
 int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pumps, int notify_fd,
 	       _Atomic int64_t *bytes_left, struct worker **ret)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u64 = WAKE };
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = WAKE};
 	struct worker *w = calloc(1, sizeof(*w));
 	int r = 0;
 
@@ -211,7 +212,7 @@ int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pum
 	    epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, w->wake_fd, &event) < 0)
 		r = -errno;
 	for (size_t i = 0; i < n_pumps && r >= 0; i++) {
-		event = (struct epoll_event){ .events = EPOLLIN | EPOLLONESHOT, .data.u64 = i };
+		event = (struct epoll_event){.events = EPOLLIN | EPOLLONESHOT, .data.u64 = i};
 		if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, pumps[i]->trace_fd, &event) < 0)
 			r = -errno;
 	}

@@ -13,15 +13,16 @@
 
 enum worker_request {
 	WORKER_RETARGET = 1, /* every pump goes on in its next target */
-	WORKER_FINISH,       /* drain to the end (tracing is off); a pump may still end up full */
-	WORKER_LEAVE,        /* empty pipes and slots, then take nothing more (hand-over) */
+	WORKER_FINISH,	     /* drain to the end (tracing is off); a pump may still end up full */
+	WORKER_LEAVE,	     /* empty pipes and slots, then take nothing more (hand-over) */
 };
 
 struct worker;
 
 /**
  * worker_new() - start a thread
- * @pumps: initialised, with targets; borrowed until worker_free(). Only the worker touches them now.
+ * @pumps: initialised, with targets; borrowed until worker_free(). Only the worker touches them
+ * now.
  * @next: one target for each pump, read at WORKER_RETARGET; borrowed
  * @notify_fd: eventfd, written when a request is done, a region fills up, the session's
  *             bytes pass their limit, or trouble begins or ends; borrowed

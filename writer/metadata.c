@@ -43,7 +43,8 @@ static bool addresses_hidden(const char *text)
 {
 	for (const char *line = text; *line;) {
 		if (line[strspn(line, "0")] != ' ')
-			return false; /* per-CPU symbols are at 0 for everyone, the others are not */
+			return false; /* per-CPU symbols are at 0 for everyone, the others are not
+				       */
 		line = strchrnul(line, '\n');
 		line += *line == '\n';
 	}
@@ -267,7 +268,7 @@ static int put_printk(FILE *out, int tracing_fd, struct fault *why)
 
 static int put_start(FILE *out, unsigned page_size)
 {
-	const char flags[2] = { __BYTE_ORDER == __BIG_ENDIAN, sizeof(long) };
+	const char flags[2] = {__BYTE_ORDER == __BIG_ENDIAN, sizeof(long)};
 	int r = put(out, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE);
 
 	if (r >= 0)

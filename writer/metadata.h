@@ -12,9 +12,9 @@
 
 /* Where it comes from. Borrowed. */
 struct metadata_source {
-	int tracing_fd;        /* the root of tracefs */
-	int instance_fd;       /* the session's instance */
-	char *const *systems;  /* whose formats to store, NULL-terminated */
+	int tracing_fd;	      /* the root of tracefs */
+	int instance_fd;      /* the session's instance */
+	char *const *systems; /* whose formats to store, NULL-terminated */
 };
 
 struct symbols; /* /proc/kallsyms, read once */

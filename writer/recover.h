@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Making a file whole that its writer left in the middle of things: killed (what is in the file is
- * right, the sizes may lag behind) or cut off from power (the sizes may have run ahead of the data).
- * Runs before any worker writes to the file; any thread.
+ * right, the sizes may lag behind) or cut off from power (the sizes may have run ahead of the
+ * data). Runs before any worker writes to the file; any thread.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 struct recover_report {
 	uint64_t adopted; /* bytes found beyond the recorded sizes */
-	uint64_t cut;     /* bytes of sizes taken back: zeros, or what no kernel wrote */
-	bool kept_cut;    /* some of those were not zeros: kept in NAME.cpuN.damaged */
+	uint64_t cut;	  /* bytes of sizes taken back: zeros, or what no kernel wrote */
+	bool kept_cut;	  /* some of those were not zeros: kept in NAME.cpuN.damaged */
 };
 
 /**
@@ -19,10 +19,10 @@ struct recover_report {
  * @name: of the file in @dir_fd; the names of what is set aside begin with it
  * @slots: one sub-buffer a CPU (memfd of the earlier process): those that had reached the file are
  *         cleared; NULL if there are none
- * From the recorded tail back, down to the size last synced (to 0 if the file was cut from outside):
- * sub-buffers that are zero or insane are taken off. From there on: what has a sane header and events
- * and a time not before its predecessor's is taken in; never written blocks read as zeros and end it.
- * Return: 0 or negative errno with @why set.
+ * From the recorded tail back, down to the size last synced (to 0 if the file was cut from
+ * outside): sub-buffers that are zero or insane are taken off. From there on: what has a sane
+ * header and events and a time not before its predecessor's is taken in; never written blocks read
+ * as zeros and end it. Return: 0 or negative errno with @why set.
  */
 int recover_file(struct trace_file *file, int dir_fd, const char *name, char *slots,
 		 struct recover_report *ret, struct fault *why);

@@ -16,14 +16,14 @@ enum storage_direct {
 };
 
 struct storage_config {
-	unsigned format;             /* 6 or 7 */
-	uint64_t max_use;            /* bytes; STORAGE_DEFAULT: 10 % of the file system, at most 4 G */
-	uint64_t keep_free;          /* bytes; STORAGE_DEFAULT: 15 % of the file system, at most 4 G */
-	uint64_t max_file_size;      /* bytes; STORAGE_DEFAULT: an eighth of max_use */
-	uint64_t max_file_usec;      /* 0: no limit; default 1 day */
-	uint64_t max_files;          /* 0: no limit; default 100 */
+	unsigned format;	/* 6 or 7 */
+	uint64_t max_use;	/* bytes; STORAGE_DEFAULT: 10 % of the file system, at most 4 G */
+	uint64_t keep_free;	/* bytes; STORAGE_DEFAULT: 15 % of the file system, at most 4 G */
+	uint64_t max_file_size; /* bytes; STORAGE_DEFAULT: an eighth of max_use */
+	uint64_t max_file_usec; /* 0: no limit; default 1 day */
+	uint64_t max_files;	/* 0: no limit; default 100 */
 	uint64_t max_retention_usec; /* 0: no limit (default) */
 	uint64_t sync_interval_usec; /* default 30 s */
-	uint64_t flush_usec;         /* default 5 s */
+	uint64_t flush_usec;	     /* default 5 s */
 	enum storage_direct direct;
 };

@@ -75,6 +75,32 @@ int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_N
 	return -EEXIST;
 }
 
+static bool ends_with(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), k = strlen(suffix);
+
+	return n >= k && strcmp(name + n - k, suffix) == 0;
+}
+
+bool store_parse_archive_name(const char *name, uint64_t *ret_usec)
+{
+	struct tm tm = {};
+	const char *end = strptime(name, "%Y%m%dT%H%M%S", &tm);
+	unsigned usec;
+	int n = 0;
+
+	if (!end || end - name != 15 || sscanf(end, ".%6uZ%n", &usec, &n) != 1 || n != 8 ||
+	    (end[n] != '-' && end[n] != '.') || !ends_with(name, ".dat"))
+		return false;
+	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
+	return true;
+}
+
+bool store_is_damaged(const char *name)
+{
+	return name[0] != '.' && ends_with(name, ".damaged");
+}
+
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 {
 	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);
@@ -82,10 +108,8 @@ void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 
 static int is_finishing(const struct dirent *entry)
 {
-	size_t n = strlen(entry->d_name), suffix = strlen(FINISHING);
-
-	return n > suffix && n < STORE_NAME_SIZE && entry->d_name[0] == '.' &&
-	       strcmp(entry->d_name + n - suffix, FINISHING) == 0;
+	return strlen(entry->d_name) < STORE_NAME_SIZE && entry->d_name[0] == '.' &&
+	       ends_with(entry->d_name, FINISHING);
 }
 
 int store_list_finishing(int dir_fd, char ***ret)
@@ -122,7 +146,8 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(store_now_usec() + tries, time);
-		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'), time);
+		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
+			       time);
 		if (renameat2(dir_fd, name, dir_fd, to, RENAME_NOREPLACE) >= 0) {
 			(void)strcpy(ret_name, to);
 			return 0;

@@ -6,13 +6,15 @@
  *   .current.dat.new               the next one in the making, without data
  *   .YYYYMMDDThhmmss.uuuuuuZ.dat.finishing   complete, on its way to its archive name
  *   YYYYMMDDThhmmss.uuuuuuZ.dat    finished
- *   *.damaged                      what could not be made sense of; never removed by us
+ *   *.damaged                      what could not be made sense of; only retention removes it
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "basic/fault.h"
 
-#define STORE_CURRENT   "current.dat"
+#define STORE_CURRENT	"current.dat"
 #define STORE_NAME_SIZE 64
 
 /**
@@ -26,6 +28,14 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
  * @realtime_usec: of the first data; moved on by microseconds until the name is free
  */
 int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
+
+/**
+ * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
+ */
+bool store_parse_archive_name(const char *name, uint64_t *ret_usec);
+
+/* "*.damaged" */
+bool store_is_damaged(const char *name);
 
 /**
  * store_finishing_name() - ".NAME.finishing" of an archive name

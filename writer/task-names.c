@@ -9,7 +9,7 @@
 #include "basic/io.h"
 #include "writer/task-names.h"
 
-#define COMM_SIZE 16            /* TASK_COMM_LEN of the kernel */
+#define COMM_SIZE     16		   /* TASK_COMM_LEN of the kernel */
 #define LINE_MAX_SIZE (10 + 1 + COMM_SIZE) /* "PID COMM\n" */
 
 struct name {

@@ -96,8 +96,8 @@ static int put_names_and_options(FILE *out, struct trace_file *file,
 	uint32_t n_cpus = params->n_cpus;
 	uint64_t options_at;
 
-	options_at = round_up(at + params->names_room + sizeof(n_cpus) + o->size, TABLE_ALIGN) -
-		     o->size;
+	options_at =
+		round_up(at + params->names_room + sizeof(n_cpus) + o->size, TABLE_ALIGN) - o->size;
 	size = options_at - sizeof(n_cpus) - at;
 	file->names_at = at;
 	file->names_room = size;
@@ -129,8 +129,8 @@ static int place_regions(struct trace_file *file, const struct trace_file_params
 			return fault_set(why, -EFBIG,
 					 "this file system's largest file is too small for %u CPUs",
 					 file->n_cpus);
-		if (!__builtin_mul_overflow(stride, file->n_cpus, &end) && end < INT64_MAX - first &&
-		    ftruncate(file->fd, (off_t)(first + end)) >= 0) {
+		if (!__builtin_mul_overflow(stride, file->n_cpus, &end) &&
+		    end < INT64_MAX - first && ftruncate(file->fd, (off_t)(first + end)) >= 0) {
 			file->end = first + end;
 			break;
 		}
@@ -151,7 +151,7 @@ static int write_table(struct trace_file *file, const char *clock)
 	int r = 0;
 
 	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++, at += 16) {
-		uint64_t entry[2] = { file->region_at[cpu], 0 };
+		uint64_t entry[2] = {file->region_at[cpu], 0};
 
 		r = io_pwrite_all(file->fd, entry, sizeof(entry), at);
 	}

@@ -2,8 +2,8 @@
 /*
  * What trace-file.c (a file in use) and trace-file-create.c (its first bytes) share.
  *
- *   sections | names, reserved | cpus | options, CPUSTAT reserved | table | clock | live block ×2 | pad
- *   | region 0 … hole … | region 1 … hole … | … end of file, never moved
+ *   sections | names, reserved | cpus | options, CPUSTAT reserved | table | clock | live block ×2 |
+ * pad | region 0 … hole … | region 1 … hole … | … end of file, never moved
  */
 #pragma once
 
@@ -13,21 +13,21 @@
 #define REGION_ALIGN (64 * KIB)
 
 struct trace_file {
-	int fd;        /* through the page cache */
+	int fd;	       /* through the page cache */
 	int direct_fd; /* O_DIRECT, or the same number as fd */
 	unsigned n_cpus;
 	unsigned subbuf_size;
 	uint64_t names_at;
 	size_t names_room;
-	size_t names_used;     /* bytes rewritten last time: the rest is newlines already */
-	uint64_t *cpustat_at;  /* [n_cpus]; 0: this file has none for the CPU */
+	size_t names_used;    /* bytes rewritten last time: the rest is newlines already */
+	uint64_t *cpustat_at; /* [n_cpus]; 0: this file has none for the CPU */
 	size_t *cpustat_room;
 	uint64_t table_at;
-	uint64_t *region_at;   /* [n_cpus] */
-	uint64_t end;          /* of the file */
+	uint64_t *region_at; /* [n_cpus] */
+	uint64_t end;	     /* of the file */
 	uint64_t live_at;
 	struct live_block *live;
-	bool was_cut;          /* shorter than it had been made, when opened */
+	bool was_cut; /* shorter than it had been made, when opened */
 	bool has_date;
 	int64_t date_usec;
 };

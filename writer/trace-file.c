@@ -62,9 +62,10 @@ int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name
 		return 0;
 	}
 	if (direct == STORAGE_DIRECT_YES)
-		return fault_set(why, -EOPNOTSUPP,
-				 "Direct=yes, but this file system has no O_DIRECT for %u byte blocks",
-				 file->subbuf_size);
+		return fault_set(
+			why, -EOPNOTSUPP,
+			"Direct=yes, but this file system has no O_DIRECT for %u byte blocks",
+			file->subbuf_size);
 	return 0;
 }
 
@@ -124,13 +125,18 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 		return fault_set(why, -EBADMSG, "not a live flyrec file");
 	if (r < 0)
 		return fault_errno(why, r, "cannot read the live block");
+	if (file->region_at[0] < file->live_at + 2 * live_block_size(file->n_cpus))
+		return fault_set(why, -EBADMSG, "regions begin before the header ends");
 	for (unsigned cpu = 1; cpu < file->n_cpus; cpu++)
-		if (file->region_at[cpu] <= file->region_at[cpu - 1])
+		if (file->region_at[cpu] < file->region_at[cpu - 1] ||
+		    (file->live->phase == LIVE_SPARSE &&
+		     file->region_at[cpu] == file->region_at[cpu - 1]))
 			return fault_set(why, -EBADMSG, "regions are not in order");
-	/* Regions are equally far apart: what follows from that is where the last one ends */
-	file->end = file->n_cpus > 1 ? 2 * file->region_at[file->n_cpus - 1] -
-					       file->region_at[file->n_cpus - 2] :
-				       dat->file_size;
+	/* Regions of a sparse file are equally far apart: so we know where the last one ends */
+	file->end = dat->file_size;
+	if (file->live->phase == LIVE_SPARSE && file->n_cpus > 1)
+		file->end =
+			2 * file->region_at[file->n_cpus - 1] - file->region_at[file->n_cpus - 2];
 	return take_options(dat, file);
 }
 
@@ -179,6 +185,11 @@ int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
 		return r;
 	*ret = TAKE_PTR(file);
 	return 0;
+}
+
+unsigned trace_file_phase(const struct trace_file *file)
+{
+	return file->live->phase;
 }
 
 unsigned trace_file_n_cpus(const struct trace_file *file)
@@ -340,8 +351,7 @@ uint64_t trace_file_first_time(const struct trace_file *file)
 	return first == 0 ? 0 : (uint64_t)((int64_t)(first / NSEC_PER_USEC) + file->date_usec);
 }
 
-int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, const char *to,
-		      struct fault *why)
+int trace_file_complete(struct trace_file *file)
 {
 	int r = 0;
 
@@ -354,13 +364,5 @@ int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, con
 	}
 	if (r >= 0)
 		r = trace_file_sync(file);
-	if (r >= 0 && fsync(file->fd) < 0)
-		r = -errno;
-	if (r < 0)
-		return fault_errno(why, r, "cannot finish %s", from);
-	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) < 0)
-		return fault_errno(why, -errno, "cannot rename %s to %s", from, to);
-	if (fsync(dir_fd) < 0)
-		return fault_errno(why, -errno, "cannot sync the directory of %s", to);
-	return 0;
+	return r >= 0 && fsync(file->fd) < 0 ? -errno : r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A trace.dat that is being recorded: laid out so that any reader finds a valid file at every moment
- * (DESIGN.md section 4). Each CPU has a region far from the next in a sparse file of constant size;
- * what grows is the sizes in the CPU table, written by the recorder's workers.
+ * A trace.dat that is being recorded: laid out so that any reader finds a valid file at every
+ * moment (DESIGN.md section 4). Each CPU has a region far from the next in a sparse file of
+ * constant size; what grows is the sizes in the CPU table, written by the recorder's workers.
  *
  * Owner: the session. The functions may run on any thread, one at a time a file; the workers write
  * data and sizes meanwhile, through the fds.
@@ -24,26 +24,26 @@ struct trace_file_params {
 	struct metadata_source source;
 	struct symbols *symbols;
 	unsigned n_cpus;
-	unsigned subbuf_size;          /* bytes */
-	uint64_t max_file_size;        /* bytes of data, all CPUs together */
-	uint64_t slack;                /* bytes a region may get beyond that: the ring buffer's */
+	unsigned subbuf_size;	/* bytes */
+	uint64_t max_file_size; /* bytes of data, all CPUs together */
+	uint64_t slack;		/* bytes a region may get beyond that: the ring buffer's */
 	enum storage_direct direct;
-	size_t names_room;             /* bytes reserved for task names */
-	const char *clock;             /* the instance's trace_clock file: "local [mono]\n" */
+	size_t names_room; /* bytes reserved for task names */
+	const char *clock; /* the instance's trace_clock file: "local [mono]\n" */
 	bool has_date;
-	int64_t date_usec;             /* realtime minus the instance's clock */
+	int64_t date_usec; /* realtime minus the instance's clock */
 	uint8_t boot_id[16];
 	uint64_t trace_id;
 };
 
 /* One CPU's place in the file; what the recorder needs as plain values */
 struct trace_file_region {
-	int data_fd;       /* O_DIRECT where possible */
+	int data_fd; /* O_DIRECT where possible */
 	int buffered_fd;
 	uint64_t offset;
 	uint64_t room;
-	uint64_t size;     /* bytes there (at adoption) */
-	uint64_t size_at;  /* file offset of the 8-byte size */
+	uint64_t size;	  /* bytes there (at adoption) */
+	uint64_t size_at; /* file offset of the 8-byte size */
 };
 
 /**
@@ -69,6 +69,8 @@ int trace_file_publish(int dir_fd, const char *name, struct fault *why);
 int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
 		    struct trace_file **ret, struct fault *why);
 
+/* Where it is on its way from sparse to dense: an enum live_phase */
+unsigned trace_file_phase(const struct trace_file *file);
 unsigned trace_file_n_cpus(const struct trace_file *file);
 unsigned trace_file_subbuf_size(const struct trace_file *file);
 uint64_t trace_file_trace_id(const struct trace_file *file);
@@ -119,12 +121,9 @@ int trace_file_sync(struct trace_file *file);
 uint64_t trace_file_first_time(const struct trace_file *file);
 
 /**
- * trace_file_finish() - give it its final form under @to
- * Preallocation that was not needed is given back, everything synced, then renamed from @from.
- * No worker may write to it any more. The file stays usable (and the caller's) after an error.
+ * trace_file_complete() - nothing more will be written: give unneeded preallocation back, sync
  */
-int trace_file_finish(struct trace_file *file, int dir_fd, const char *from, const char *to,
-		      struct fault *why);
+int trace_file_complete(struct trace_file *file);
 
 /* Closes; the file stays as it is. NULL is fine. */
 void trace_file_free(struct trace_file *file);

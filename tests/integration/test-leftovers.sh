@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # run-all must notice what a test leaves behind, take it away, and count correctly.
-# shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 mkdir -p "$T/tree/tests/integration" "$T/build" "$T/logs"

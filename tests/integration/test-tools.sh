@@ -3,7 +3,6 @@
 # The test tools judge the recorder, so they are tested on files of trace-cmd's, and each must be
 # able to say no.
 # time-limit: 120
-# shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

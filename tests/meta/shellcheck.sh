@@ -15,7 +15,7 @@ scripts=$(find . -type d \( -name .git -o -name 'build*' -o -name autom4te.cache
 	exit 1
 }
 # shellcheck disable=SC2086 # no blanks in our file names
-shellcheck --external-sources $scripts || {
+shellcheck $scripts || {
 	echo "FAIL: shellcheck has complaints"
 	exit 1
 }

@@ -109,7 +109,8 @@ void craft_page_end_missed(struct craft *c, size_t page, size_t page_size, uint6
 	uint64_t commit = c->size - page - 8 - c->commit_size;
 
 	craft_number(c, c->commit_size, missed);
-	craft_set(c, page + 8, c->commit_size, commit | 3ULL << 30);
+	/* 1 << 31 is an int: a 64-bit kernel fills the upper half with ones */
+	craft_set(c, page + 8, c->commit_size, commit | 1ULL << 30 | UINT64_MAX << 31);
 	craft_fill(c, 0, page_size - (c->size - page));
 }
 

@@ -168,7 +168,7 @@ static void open_fixture(struct fixture *f, unsigned subbuf, int pipe_read, char
 	assert_true(f->file >= 0 && f->direct >= 0);
 	world.direct_fd = f->direct;
 	assert_int_equal(ftruncate(f->file, (off_t)(REGION + ROOM)), 0);
-	assert_int_equal(pump_init(&f->pump, 3, subbuf, fds[0], pipe_read, 64 * KIB, slot), 0);
+	assert_int_equal(pump_init(&f->pump, 3, subbuf, fds[0], -1, pipe_read, 64 * KIB, slot), 0);
 	f->target = (struct pump_target){
 		.data_fd = f->file,
 		.buffered_fd = f->file,
@@ -313,6 +313,33 @@ static void test_full_then_retarget(void **state)
 	assert_data(&f, 16, 24);
 	assert_int_equal(size_in_file(&f, SIZE_AT), 16 * 4096);
 	assert_int_equal(atomic_load(&f.pump.total_bytes), 40 * 4096);
+	end(&f);
+}
+
+/* The old file gets what was taken for it, if it takes it at last */
+static void test_retarget_pushes_first(void **state)
+{
+	_cleanup_close_ int stats = memfd_create("stats", MFD_CLOEXEC);
+	struct fixture f;
+
+	begin(&f, 4096);
+	assert_int_equal(write(stats, "overrun: 7\n", 11), 11);
+	f.pump.stats_fd = TAKE_FD(stats);
+	put(&f, 3);
+	order(&world.push, 0, 5000);
+	order(&world.push, EIO, 0);
+	assert_int_equal(pump_run(&f.pump, false, 8), -EIO);
+	f.target.region += MIB;
+	f.target.size_at = OTHER_SIZE_AT;
+	pump_retarget(&f.pump, &f.target);
+	assert_int_equal(size_in_file(&f, SIZE_AT), 3 * 4096);
+	assert_int_equal(size_in_file(&f, OTHER_SIZE_AT), 0);
+	assert_int_equal(atomic_load(&f.pump.dropped_bytes), 0);
+	assert_int_equal(atomic_load(&f.pump.total_bytes), 3 * 4096);
+	assert_string_equal(f.pump.stats, "overrun: 7\n");
+	put(&f, 2);
+	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
+	assert_data(&f, 3, 2);
 	end(&f);
 }
 
@@ -478,6 +505,7 @@ static void test_torn_then_retargeted(void **state)
 	assert_int_equal(pump_run(&f.pump, false, 8), -ENOSPC);
 	f.target.region += MIB;
 	f.target.size_at = OTHER_SIZE_AT;
+	order(&world.push, ENOSPC, 0); /* the old file is asked once more */
 	pump_retarget(&f.pump, &f.target);
 	assert_int_equal(atomic_load(&f.pump.dropped_bytes), 4096);
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
@@ -661,6 +689,7 @@ static void test_slot_goes_to_the_next_target(void **state)
 	assert_int_equal(pump_run(&f.pump, true, 8), -EIO);
 	f.target.region += MIB;
 	f.target.size_at = OTHER_SIZE_AT;
+	order(&world.pwrite_data, EIO, 0); /* the old file is asked once more */
 	pump_retarget(&f.pump, &f.target);
 	assert_int_equal(pump_run(&f.pump, false, 0), PUMP_E_MORE); /* a hand-over does just this */
 	assert_data(&f, 0, 1);
@@ -768,10 +797,10 @@ static void test_init_refused(void **state)
 	char slot[4096] = {};
 	struct pump pump;
 
-	assert_true(pump_init(&pump, 0, 4096, trace, file, MIB, slot) < 0);
+	assert_true(pump_init(&pump, 0, 4096, trace, -1, file, MIB, slot) < 0);
 	assert_true(fcntl(file, F_GETFD) >= 0);
 	assert_true(fcntl(trace, F_GETFD) >= 0);
-	assert_true(pump_init(&pump, 0, 4096, trace, 1 << 20, MIB, slot) < 0);
+	assert_true(pump_init(&pump, 0, 4096, trace, -1, 1 << 20, MIB, slot) < 0);
 	pump_done(&pump);
 }
 
@@ -782,6 +811,7 @@ int main(void)
 		cmocka_unit_test(test_goes_on_behind_what_is_there),
 		cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_full_then_retarget),
+		cmocka_unit_test(test_retarget_pushes_first),
 		cmocka_unit_test(test_full_with_data_in_hand),
 		cmocka_unit_test(test_fallocate_enospc_takes_nothing),
 		cmocka_unit_test(test_quota_is_a_full_disk),

@@ -153,6 +153,12 @@ static void test_missed_events(void **state)
 		assert_int_equal(info.header.commit, 8);
 		assert_int_equal(info.events, 1);
 
+		/* without the ones in the upper half */
+		craft_set(&c, 8, c.commit_size, 8 | 3ULL << 30);
+		assert_int_equal(check(&c, NULL, &info, &fault), 0);
+		assert_int_equal(info.header.missed_events, 123456);
+		assert_int_equal(info.header.commit, 8);
+
 		/* no number stored: some */
 		craft_set(&c, 8, c.commit_size, 8 | 1ULL << 31);
 		assert_int_equal(check(&c, NULL, &info, &fault), 0);
@@ -225,6 +231,10 @@ static void test_bad_headers(void **state)
 		assert_fault(&c, SUBBUF_COMMIT_TOO_LONG, 8, room - 3);
 		if (c.commit_size == 8) {
 			craft_set(&c, 8, 8, 8 | 1ULL << 40);
+			assert_fault(&c, SUBBUF_COMMIT_TOO_LONG, 8, UINT32_MAX);
+			craft_set(&c, 8, 8, 8 | UINT64_MAX << 32);
+			assert_fault(&c, SUBBUF_COMMIT_TOO_LONG, 8, UINT32_MAX);
+			craft_set(&c, 8, 8, 8 | 1ULL << 40 | 1ULL << 31);
 			assert_fault(&c, SUBBUF_COMMIT_TOO_LONG, 8, UINT32_MAX);
 		}
 		craft_set(&c, 8, c.commit_size, 8);

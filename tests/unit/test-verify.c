@@ -268,6 +268,33 @@ static void test_huge_hole(void **state)
 	craft_done(&c);
 }
 
+/* The file is cut after its tables were read: a fault, no crash */
+static void test_cut_while_reading(void **state)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = memfd_create("test-verify", MFD_CLOEXEC);
+	struct craft c = kinds[0];
+	struct verify_report report;
+	struct fault why = {};
+	struct craft_dat at;
+
+	craft_dat(&c, "CPU: 0\n", NULL, &at);
+	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
+	assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &why), 0);
+	assert_int_equal(ftruncate(fd, (off_t)at.region[0] + 100), 0);
+	assert_int_equal(verify_report_init(&report, "f"), 0);
+	assert_int_equal(verify_dat(dat, &report), 0);
+	assert_true(report.n_errors >= 1);
+	assert_non_null(strstr(report.errors[0], "cpu 0: the file became shorter"));
+	verify_report_done(&report);
+	assert_int_equal(ftruncate(fd, (off_t)at.format), 0);
+	assert_int_equal(verify_report_init(&report, "f"), 0);
+	assert_int_equal(verify_dat(dat, &report), 0);
+	assert_non_null(strstr(report.errors[0], "became shorter"));
+	verify_report_done(&report);
+	craft_done(&c);
+}
+
 static void test_many_faults_are_counted(void **state)
 {
 	struct verify_report report;
@@ -292,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_lost_without_number),
 		cmocka_unit_test(test_cpustat),
 		cmocka_unit_test(test_huge_hole),
+		cmocka_unit_test(test_cut_while_reading),
 		cmocka_unit_test(test_many_faults_are_counted),
 	};
 

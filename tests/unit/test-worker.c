@@ -132,7 +132,7 @@ static void begin(struct fixture *f, int64_t bytes_left)
 		assert_true(fcntl(fds[1], F_SETPIPE_SZ, MIB) >= 0);
 		f->ring[cpu] = fds[1];
 		f->ring_read[cpu] = fds[0];
-		assert_int_equal(pump_init(&f->pumps[cpu], cpu, SUBBUF, fds[0], -1, 64 * KIB,
+		assert_int_equal(pump_init(&f->pumps[cpu], cpu, SUBBUF, fds[0], -1, -1, 64 * KIB,
 					   f->slots + cpu * SUBBUF),
 				 0);
 		pump_set_target(&f->pumps[cpu], &first);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "recorder/dynamic.h"
+
+#define FILE_NAME "dynamic_events"
+
+static size_t count(char **strings)
+{
+	size_t n = 0;
+
+	while (strings && strings[n])
+		n++;
+	return n;
+}
+
+void dynamic_free(struct dynamic *dynamic)
+{
+	if (!dynamic)
+		return;
+	for (size_t i = 0; i < dynamic->n_events; i++) {
+		free(dynamic->events[i].system);
+		free(dynamic->events[i].name);
+		free(dynamic->events[i].definition);
+	}
+	free(dynamic->events);
+	free(dynamic->group);
+	free(dynamic);
+}
+
+static int invalid(const char *key, const char *text, const char *reason, struct fault *why)
+{
+	return fault_set(why, -EINVAL, "%s=%s: %s", key, text, reason);
+}
+
+/* The event's name ends at white space, or at the ";" of a synthetic event's list of fields */
+static size_t name_size(const char *text)
+{
+	return strcspn(text, " \t;/");
+}
+
+/* "p[:NAME] PLACE [ARGS]" -> "p:GROUP/NAME PLACE [ARGS]" */
+static int parse_probe(const char *key, const char *text, const char *group, unsigned number,
+		       struct dynamic_event *event, struct fault *why)
+{
+	size_t type = strcspn(text, ": \t"), n;
+	const char *name = text + type, *rest;
+
+	if (!isalpha((unsigned char)*text) || !*name)
+		return invalid(key, text, "not a probe, which is p[:NAME] PLACE [ARGUMENTS]", why);
+	if (*name == ':') {
+		name++;
+		n = name_size(name);
+		rest = name + n;
+		if (n == 0)
+			return invalid(key, text, "no name after \":\"", why);
+		if (*rest == '/')
+			return invalid(key, text, "must not name a group: the session has its own",
+				       why);
+		event->name = strndup(name, n);
+	} else {
+		rest = name;
+		if (asprintf(&event->name, "probe%u", number) < 0)
+			event->name = NULL;
+	}
+	event->system = strdup(group);
+	if (!event->name || !event->system)
+		return -ENOMEM;
+	rest += strspn(rest, " \t");
+	if (!*rest)
+		return invalid(key, text, "no place to probe", why);
+	if (asprintf(&event->definition, "%.*s:%s/%s %s", (int)type, text, group, event->name,
+		     rest) < 0) {
+		event->definition = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+/* "[s:][synthetic/]NAME TYPE FIELD; …" -> "s:NAME TYPE FIELD; …" */
+static int parse_synthetic(const char *text, struct dynamic_event *event, struct fault *why)
+{
+	static const char prefix[] = DYNAMIC_SYNTHETIC "/";
+	const char *name = text;
+	size_t n;
+
+	if (strncmp(name, "s:", 2) == 0)
+		name += 2;
+	if (strncmp(name, prefix, strlen(prefix)) == 0)
+		name += strlen(prefix);
+	n = name_size(name);
+	if (n == 0 || name[n] == '/' || !name[n])
+		return invalid("SyntheticEvent", text,
+			       "not a synthetic event, which is NAME TYPE FIELD[; TYPE FIELD …]",
+			       why);
+	event->name = strndup(name, n);
+	event->system = strdup(DYNAMIC_SYNTHETIC);
+	if (!event->name || !event->system)
+		return -ENOMEM;
+	if (asprintf(&event->definition, "s:%s", name) < 0) {
+		event->definition = NULL;
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
+		struct fault *why)
+{
+	_cleanup_(dynamic_freep) struct dynamic *dynamic = calloc(1, sizeof(*dynamic));
+	const struct {
+		const char *key;
+		char **definitions;
+	} probes[] = {
+		{"Kprobe", config->kprobes},
+		{"Uprobe", config->uprobes},
+	};
+	unsigned number = 0;
+	size_t n =
+		count(config->synthetic_events) + count(config->kprobes) + count(config->uprobes);
+	int r;
+
+	if (!dynamic)
+		return -ENOMEM;
+	dynamic->group = strdup(group);
+	dynamic->events = calloc(MAX(n, 1U), sizeof(*dynamic->events));
+	if (!dynamic->group || !dynamic->events)
+		return -ENOMEM;
+	for (char **s = config->synthetic_events; s && *s; s++) {
+		r = parse_synthetic(*s, &dynamic->events[dynamic->n_events++], why);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
+		for (char **p = probes[i].definitions; p && *p; p++) {
+			r = parse_probe(probes[i].key, *p, group, ++number,
+					&dynamic->events[dynamic->n_events++], why);
+			if (r < 0)
+				return r;
+		}
+	*ret = TAKE_PTR(dynamic);
+	return 0;
+}
+
+int dynamic_parse_line(const char *line, char **ret_group, char **ret_name)
+{
+	size_t type = strcspn(line, ": \t\n"), group, name;
+	char *g, *n;
+
+	if (type == 0 || line[type] != ':')
+		return -EBADMSG;
+	line += type + 1;
+	group = strcspn(line, "/ \t\n");
+	if (group == 0 || line[group] != '/')
+		return -EBADMSG;
+	name = strcspn(line + group + 1, " \t\n");
+	if (name == 0)
+		return -EBADMSG;
+	g = strndup(line, group);
+	n = strndup(line + group + 1, name);
+	if (!g || !n) {
+		free(g);
+		free(n);
+		return -ENOMEM;
+	}
+	*ret_group = g;
+	*ret_name = n;
+	return 0;
+}
+
+/* O_APPEND as the documentation has it: O_TRUNC would remove everybody's events. */
+static int write_line(const struct tracedir *top, const char *line, struct fault *why,
+		      const char *verb, const char *system, const char *name)
+{
+	return tracedir_write(top, FILE_NAME, line, O_APPEND, why, "cannot %s %s:%s (%s)", verb,
+			      system, name, line);
+}
+
+static int remove_one(const struct tracedir *top, const char *system, const char *name,
+		      struct fault *why)
+{
+	_cleanup_free_ char *line = NULL;
+
+	if (asprintf(&line, "-:%s/%s", system, name) < 0) {
+		line = NULL;
+		return -ENOMEM;
+	}
+	return write_line(top, line, why, "remove the event", system, name);
+}
+
+/* Every event of our group that the kernel lists, ours or left over */
+static int remove_group(const struct dynamic *dynamic, const struct tracedir *top,
+			struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	struct fault step = {0};
+	char *save, *line;
+	int r, first = 0;
+
+	if (!tracedir_exists(top, FILE_NAME))
+		return 0;
+	r = tracedir_read(top, FILE_NAME, &text, why);
+	if (r < 0)
+		return r;
+	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		_cleanup_free_ char *group = NULL, *name = NULL;
+
+		if (dynamic_parse_line(line, &group, &name) < 0 ||
+		    strcmp(group, dynamic->group) != 0)
+			continue;
+		/* A name may have several probes: one line each, all gone with the first. */
+		first = first_fault(first, remove_one(top, group, name, &step), &step, why);
+	}
+	return first;
+}
+
+static int make(struct dynamic_event *event, const struct tracedir *top, struct fault *why)
+{
+	int r = write_line(top, event->definition, why, "make the event", event->system,
+			   event->name);
+
+	if (r >= 0)
+		event->made = true;
+	return r;
+}
+
+int dynamic_create(struct dynamic *dynamic, const struct tracedir *top, struct fault *why)
+{
+	int r;
+
+	r = remove_group(dynamic, top, why);
+	for (size_t i = 0; r >= 0 && i < dynamic->n_events; i++)
+		r = make(&dynamic->events[i], top, why);
+	if (r < 0)
+		(void)dynamic_remove(dynamic, top, NULL);
+	return r;
+}
+
+void dynamic_adopt(struct dynamic *dynamic)
+{
+	for (size_t i = 0; i < dynamic->n_events; i++)
+		dynamic->events[i].made = true;
+}
+
+int dynamic_remove(struct dynamic *dynamic, const struct tracedir *top, struct fault *why)
+{
+	struct fault step = {0};
+	int first;
+
+	first = remove_group(dynamic, top, why);
+	for (size_t i = dynamic->n_events; i-- > 0;) {
+		struct dynamic_event *event = &dynamic->events[i];
+		bool made = event->made;
+
+		event->made = false;
+		if (!made || strcmp(event->system, DYNAMIC_SYNTHETIC) != 0)
+			continue;
+		first = first_fault(first, remove_one(top, event->system, event->name, &step),
+				    &step, why);
+	}
+	return first;
+}
+
+int dynamic_check(struct dynamic *dynamic, const struct tracedir *top, struct changes *changes,
+		  struct fault *why)
+{
+	for (size_t i = 0; i < dynamic->n_events; i++) {
+		struct dynamic_event *event = &dynamic->events[i];
+		_cleanup_free_ char *path = NULL;
+		int r;
+
+		if (asprintf(&path, "events/%s/%s", event->system, event->name) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		if (tracedir_exists(top, path))
+			continue;
+		r = make(event, top, why);
+		if (r < 0)
+			return r;
+		changes_add(changes, "the event %s:%s had been removed", event->system,
+			    event->name);
+	}
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Kprobe=, Uprobe= and SyntheticEvent=: events that exist because a session asks for them. They
+ * are the machine's, not the instance's, so they carry the session's own group as system (synthetic
+ * events: always "synthetic") and are removed with it. Owner: the instance. Main thread.
+ * Syntax: Documentation/trace/kprobetrace.rst, uprobetracer.rst, events.rst.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "recorder/trace-config.h"
+#include "recorder/tracedir.h"
+
+#define DYNAMIC_SYNTHETIC "synthetic"
+
+struct dynamic_event {
+	char *system;
+	char *name;
+	char *definition; /* as written to dynamic_events */
+	bool made;	  /* by us, or by the process we took over from */
+};
+
+struct dynamic {
+	char *group;
+	struct dynamic_event *events; /* synthetic ones first, then kprobes, uprobes */
+	size_t n_events;
+};
+
+/**
+ * dynamic_new() - work out names and definitions; the kernel is not asked
+ * A probe without a name gets "probe1", "probe2" … in the order of the configuration.
+ * @group: system of the probes
+ * Return: 0, -EINVAL with @why set when a definition names a group of its own or is not one.
+ */
+int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
+		struct fault *why);
+void dynamic_free(struct dynamic *dynamic);
+
+/**
+ * dynamic_create() - make them all, or none
+ * What an earlier process left in our group is removed first.
+ * @top: the machine's tracefs, whose dynamic_events file is written
+ */
+int dynamic_create(struct dynamic *dynamic, const struct tracedir *top, struct fault *why);
+
+/**
+ * dynamic_adopt() - they are there already, made by an earlier process for us
+ */
+void dynamic_adopt(struct dynamic *dynamic);
+
+/**
+ * dynamic_remove() - everything in our group, and the synthetic events we made
+ * None may be enabled anywhere. Goes on after an error; @why has the first.
+ */
+int dynamic_remove(struct dynamic *dynamic, const struct tracedir *top, struct fault *why);
+
+/**
+ * dynamic_check() - make those again that somebody has removed; they are disabled then
+ */
+int dynamic_check(struct dynamic *dynamic, const struct tracedir *top, struct changes *changes,
+		  struct fault *why);
+
+/**
+ * dynamic_parse_line() - "p:GROUP/NAME …" of dynamic_events
+ * Return: 0, -EBADMSG for a line that is no such thing.
+ */
+int dynamic_parse_line(const char *line, char **ret_group, char **ret_name);
+
+DEFINE_CLEANUP(struct dynamic *, dynamic_free)

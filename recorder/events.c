@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "recorder/events.h"
+#include "recorder/filters.h"
+#include "recorder/kernel-text.h"
+
+struct events {
+	const struct trace_config *config;
+	struct wanted *wanted;
+	size_t n_wanted;
+};
+
+int events_new(const struct trace_config *config, const struct dynamic *dynamic,
+	       struct events **ret)
+{
+	_cleanup_(events_freep) struct events *events = calloc(1, sizeof(*events));
+	size_t n = config->n_events + dynamic->n_events;
+
+	if (!events)
+		return -ENOMEM;
+	events->config = config;
+	events->wanted = calloc(MAX(n, 1U), sizeof(*events->wanted));
+	if (!events->wanted)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->n_events; i++) {
+		const struct trace_event *e = &config->events[i];
+
+		events->wanted[events->n_wanted++] = (struct wanted){
+			.system = e->system,
+			.name = e->name,
+			.filter = e->filter,
+			.optional = e->optional,
+		};
+	}
+	for (size_t i = 0; i < dynamic->n_events; i++)
+		events->wanted[events->n_wanted++] = (struct wanted){
+			.system = dynamic->events[i].system,
+			.name = dynamic->events[i].name,
+		};
+	*ret = TAKE_PTR(events);
+	return 0;
+}
+
+void events_free(struct events *events)
+{
+	if (!events)
+		return;
+	for (size_t i = 0; i < events->n_wanted; i++)
+		free(events->wanted[i].witness);
+	free(events->wanted);
+	free(events);
+}
+
+static bool kernel_has(const struct tracedir *dir, const char *system, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+
+	/* events/ has files of its own, and the names come from people. */
+	return system[0] && !strpbrk(system, "/.") && (!name || (name[0] && !strchr(name, '/'))) &&
+	       tracedir_event_path(system, name, "enable", &path) >= 0 &&
+	       tracedir_exists(dir, path);
+}
+
+static int lacks(const struct tracedir *dir, const char *key, const char *system, const char *name,
+		 struct fault *why)
+{
+	if (!name)
+		return fault_set(why, -ENOENT,
+				 "%s=%s: this kernel has no events of system %s "
+				 "(%s/events/%s)",
+				 key, system, system, dir->path, system);
+	return fault_set(why, -ENOENT,
+			 "%s=%s:%s: this kernel has no event %s:%s "
+			 "(%s/events/%s/%s)",
+			 key, system, name, system, name, dir->path, system, name);
+}
+
+/* --- triggers */
+
+static int write_trigger(const struct tracedir *dir, const struct trace_trigger *t, bool undo,
+			 struct fault *why)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	int r;
+
+	r = tracedir_event_path(t->system, t->name, "trigger", &path);
+	if (r < 0)
+		return r;
+	if (asprintf(&text, "%s%s", undo ? "!" : "", t->trigger) < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	return tracedir_write(dir, path, text, 0, why, "cannot %s trigger of %s:%s (%s)",
+			      undo ? "remove" : "set", t->system, t->name, t->trigger);
+}
+
+static int setup_triggers(const struct events *events, const struct tracedir *dir,
+			  struct fault *why)
+{
+	for (size_t i = 0; i < events->config->n_triggers; i++) {
+		const struct trace_trigger *t = &events->config->triggers[i];
+		int r;
+
+		if (!kernel_has(dir, t->system, t->name)) {
+			if (t->optional)
+				continue;
+			return lacks(dir, "EventTrigger", t->system, t->name, why);
+		}
+		r = write_trigger(dir, t, false, why);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Triggers are printed one a line; the lines with "#" are an explanation. */
+static size_t count_triggers(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+		n += *text != '#' && *text != '\n';
+	return n;
+}
+
+static bool same_event(const struct trace_trigger *a, const struct trace_trigger *b)
+{
+	return strcmp(a->system, b->system) == 0 && strcmp(a->name, b->name) == 0;
+}
+
+/*
+ * The kernel prints triggers in its own words (counts go down, hist gets all its defaults), so only
+ * their number is compared. Those that are still there answer -EEXIST when set again.
+ */
+static int check_triggers_of(const struct events *events, size_t first, const struct tracedir *dir,
+			     struct changes *changes, struct fault *why)
+{
+	const struct trace_config *config = events->config;
+	const struct trace_trigger *t = &config->triggers[first];
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	size_t n = 0;
+	int r;
+
+	for (size_t i = first; i < config->n_triggers; i++)
+		n += same_event(t, &config->triggers[i]);
+	r = tracedir_event_path(t->system, t->name, "trigger", &path);
+	if (r >= 0)
+		r = tracedir_read(dir, path, &text, why);
+	if (r < 0 || count_triggers(text) >= n)
+		return r;
+	for (size_t i = first; i < config->n_triggers; i++) {
+		if (!same_event(t, &config->triggers[i]))
+			continue;
+		r = write_trigger(dir, &config->triggers[i], false, why);
+		if (r < 0 && r != -EEXIST)
+			return r;
+	}
+	changes_add(changes, "triggers of %s:%s had been removed", t->system, t->name);
+	return 0;
+}
+
+static int check_triggers(const struct events *events, const struct tracedir *dir,
+			  struct changes *changes, struct fault *why)
+{
+	const struct trace_config *config = events->config;
+
+	for (size_t i = 0; i < config->n_triggers; i++) {
+		const struct trace_trigger *t = &config->triggers[i];
+		bool seen = false;
+		int r;
+
+		for (size_t j = 0; j < i; j++)
+			seen = seen || same_event(t, &config->triggers[j]);
+		if (seen || (t->optional && !kernel_has(dir, t->system, t->name)))
+			continue;
+		r = check_triggers_of(events, i, dir, changes, why);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* --- enabling */
+
+static int write_enable(const struct tracedir *dir, const struct wanted *w, struct fault *why)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	r = tracedir_event_path(w->system, w->name, "enable", &path);
+	if (r < 0)
+		return r;
+	return tracedir_write(dir, path, "1", 0, why, "cannot enable %s%s%s", w->system,
+			      w->name ? ":" : "", w->name ? w->name : "");
+}
+
+/* May a configured trigger itself enable or disable it? */
+static bool flipped_by_trigger(const struct trace_config *config, const struct wanted *w)
+{
+	static const char *const verbs[] = {"enable_event:", "disable_event:"};
+
+	for (size_t i = 0; i < config->n_triggers; i++)
+		for (size_t v = 0; v < ARRAY_SIZE(verbs); v++) {
+			const char *t = config->triggers[i].trigger;
+			size_t n = strlen(verbs[v]), s = strlen(w->system);
+
+			if (strncmp(t, verbs[v], n) != 0 || strncmp(t + n, w->system, s) != 0 ||
+			    t[n + s] != ':')
+				continue;
+			if (!w->name || strncmp(t + n + s + 1, w->name, strlen(w->name)) == 0)
+				return true;
+		}
+	return false;
+}
+
+/*
+ * "1", "0", or "X" for a system of which some are enabled; "*" behind it: a trigger is on the
+ * event, so that "0*" says that nothing but the trigger keeps it attached.
+ */
+static int is_enabled(const struct tracedir *dir, const struct wanted *w, bool *ret,
+		      struct fault *why)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	int r;
+
+	r = tracedir_event_path(w->system, w->name, "enable", &path);
+	if (r >= 0)
+		r = tracedir_read(dir, path, &text, why);
+	if (r >= 0)
+		*ret = text[0] == '1';
+	return r;
+}
+
+static int check_enabled(const struct events *events, const struct wanted *w,
+			 const struct tracedir *dir, struct changes *changes, struct fault *why)
+{
+	bool enabled;
+	int r;
+
+	r = is_enabled(dir, w, &enabled, why);
+	if (r < 0 || enabled || flipped_by_trigger(events->config, w))
+		return r;
+	r = write_enable(dir, w, why);
+	if (r >= 0)
+		changes_add(changes, "%s%s%s had been disabled", w->system, w->name ? ":" : "",
+			    w->name ? w->name : "");
+	return r;
+}
+
+/* --- all */
+
+static void look_for_events(struct events *events, const struct tracedir *dir)
+{
+	for (size_t i = 0; i < events->n_wanted; i++)
+		events->wanted[i].present =
+			kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
+}
+
+int events_setup(struct events *events, const struct tracedir *dir, struct fault *why)
+{
+	int r;
+
+	look_for_events(events, dir);
+	for (size_t i = 0; i < events->n_wanted; i++) {
+		const struct wanted *w = &events->wanted[i];
+
+		if (!w->present && !w->optional)
+			return lacks(dir, "Event", w->system, w->name, why);
+	}
+	r = filters_apply(events->wanted, events->n_wanted, dir, why);
+	if (r >= 0)
+		r = setup_triggers(events, dir, why);
+	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
+		if (events->wanted[i].present)
+			r = write_enable(dir, &events->wanted[i], why);
+	return r;
+}
+
+void events_adopt(struct events *events, const struct tracedir *dir)
+{
+	look_for_events(events, dir);
+	filters_find_witnesses(events->wanted, events->n_wanted, dir);
+	/* If there is none, somebody may have cleared the filter: the first check sets it again. */
+	for (size_t i = 0; i < events->n_wanted; i++)
+		events->wanted[i].no_witness = false;
+}
+
+int events_check(struct events *events, const struct tracedir *dir, struct changes *changes,
+		 struct fault *why)
+{
+	int r;
+
+	/* A module may have been unloaded, which is fine for an optional event. */
+	for (size_t i = 0; i < events->n_wanted; i++)
+		if (events->wanted[i].present && events->wanted[i].optional)
+			events->wanted[i].present =
+				kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
+	/* Filters before enabling, as at the beginning. */
+	r = filters_check(events->wanted, events->n_wanted, dir, changes, why);
+	if (r >= 0)
+		r = check_triggers(events, dir, changes, why);
+	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
+		if (events->wanted[i].present)
+			r = check_enabled(events, &events->wanted[i], dir, changes, why);
+	return r;
+}
+
+int events_teardown(const struct events *events, const struct tracedir *dir, struct fault *why)
+{
+	const struct trace_config *config = events->config;
+	struct fault step = {0};
+	int first = 0;
+
+	/* Last first: a hist trigger may refer to an earlier one. */
+	for (size_t i = config->n_triggers; i-- > 0;) {
+		int r = write_trigger(dir, &config->triggers[i], true, &step);
+
+		/* What is not there (any more) is refused as invalid; rmdir removes all others. */
+		if (r != -EINVAL)
+			first = first_fault(first, r, &step, why);
+	}
+	return first_fault(
+		first,
+		tracedir_write(dir, "events/enable", "0", 0, &step, "cannot disable all events"),
+		&step, why);
+}
+
+int events_systems(const struct events *events, const struct tracedir *dir, char ***list,
+		   struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = tracedir_read(dir, "set_event", &text, why);
+	if (r >= 0)
+		r = kernel_text_set_event(text, list);
+	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
+		if (events->wanted[i].present)
+			r = kernel_text_list_add(list, events->wanted[i].system,
+						 strlen(events->wanted[i].system));
+	for (size_t i = 0; r >= 0 && i < events->config->n_triggers; i++) {
+		const struct trace_trigger *t = &events->config->triggers[i];
+
+		if (!kernel_has(dir, t->system, t->name))
+			continue;
+		r = kernel_text_list_add(list, t->system, strlen(t->system));
+		if (r >= 0)
+			r = kernel_text_trigger_systems(t->trigger, list);
+	}
+	return r;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "recorder/holders.h"
+
+static void closedir_p(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+static int open_dir(int dir_fd, const char *path, DIR **ret)
+{
+	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	int r = dir ? 0 : -errno;
+
+	if (dir)
+		*ret = dir;
+	else
+		close_p(&fd);
+	return r;
+}
+
+/* @ret_file: name below @path that one of the process's fds points to */
+static int find_in_process(int proc_fd, const char *pid, const char *path, char **ret_file)
+{
+	_cleanup_(closedir_p) DIR *dir = NULL;
+	size_t n = strlen(path);
+	struct dirent *entry;
+	char name[64];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%.20s/fd", pid);
+	r = open_dir(proc_fd, name, &dir);
+	if (r < 0)
+		return r;
+	while ((entry = readdir(dir))) {
+		char target[PATH_MAX];
+		ssize_t size = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		if (size <= 0)
+			continue;
+		target[size] = '\0';
+		if (strncmp(target, path, n) != 0 || target[n] != '/')
+			continue;
+		*ret_file = strdup(target + n + 1);
+		return *ret_file ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
+
+int holders_find(const char *path, char **ret)
+{
+	_cleanup_(closedir_p) DIR *proc = NULL;
+	struct dirent *entry;
+	int r;
+
+	r = open_dir(AT_FDCWD, "/proc", &proc);
+	if (r < 0)
+		return r;
+	while ((entry = readdir(proc))) {
+		_cleanup_free_ char *file = NULL, *comm = NULL;
+		char name[64];
+
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    find_in_process(dirfd(proc), entry->d_name, path, &file) < 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%.20s/comm", entry->d_name);
+		if (io_read_file_at(dirfd(proc), name, &comm, NULL) >= 0)
+			comm[strcspn(comm, "\n")] = '\0';
+		return asprintf(ret, "%s, open in process %s (%s)", file, entry->d_name,
+				comm ? comm : "?") < 0
+			       ? -ENOMEM
+			       : 0;
+	}
+	return -ENOENT;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <tracefs.h>
+
+#include "recorder/kernel-text.h"
+
+#define SUBBUF_MIN 256U /* sane bounds; the kernel's are one to 2^order pages */
+#define SUBBUF_MAX (64U * 1024 * 1024)
+#define CPUS_MAX   65536U
+
+int kernel_text_header_page(const char *text, unsigned *ret_subbuf_size)
+{
+	const char *field = strstr(text, " data;");
+	unsigned offset, size;
+
+	if (!field || sscanf(field, " data; offset:%u; size:%u;", &offset, &size) != 2)
+		return -EBADMSG;
+	if (offset > SUBBUF_MAX || size > SUBBUF_MAX || offset + size < SUBBUF_MIN)
+		return -EBADMSG;
+	*ret_subbuf_size = offset + size;
+	return 0;
+}
+
+/* "797.705486" in microseconds; a plain number is a clock that counts no time */
+static uint64_t parse_time_usec(const char *text)
+{
+	uint64_t sec, usec;
+
+	if (sscanf(text, "%" SCNu64 ".%6" SCNu64, &sec, &usec) != 2)
+		return 0;
+	return sec * USEC_PER_SEC + usec;
+}
+
+int kernel_text_stats(const char *text, struct cpu_stats *ret)
+{
+	struct cpu_stats stats = {0};
+	const struct {
+		const char *name;
+		uint64_t *value;
+		bool time;
+	} fields[] = {
+		{"entries: ", &stats.entries},
+		{"overrun: ", &stats.overrun},
+		{"commit overrun: ", &stats.commit_overrun},
+		{"bytes: ", &stats.bytes},
+		{"oldest event ts: ", &stats.oldest_usec, true},
+		{"now ts: ", &stats.now_usec, true},
+		{"dropped events: ", &stats.dropped_events},
+		{"read events: ", &stats.read_events},
+	};
+	bool found = false;
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+			size_t n = strlen(fields[i].name);
+
+			if (strncmp(line, fields[i].name, n) != 0)
+				continue;
+			*fields[i].value = fields[i].time ? parse_time_usec(line + n)
+							  : strtoull(line + n, NULL, 10);
+			found = found || i == 0;
+			break;
+		}
+	}
+	if (!found)
+		return -EBADMSG;
+	*ret = stats;
+	return 0;
+}
+
+/* One "N" or "N-M" of a CPU list; moves *p behind it and its comma. 0, or -EINVAL. */
+static int next_range(const char **p, unsigned *ret_first, unsigned *ret_last)
+{
+	unsigned long first, last;
+	char *end;
+
+	if (!isdigit((unsigned char)**p))
+		return -EINVAL;
+	first = last = strtoul(*p, &end, 10);
+	if (*end == '-') {
+		if (!isdigit((unsigned char)end[1]))
+			return -EINVAL;
+		last = strtoul(end + 1, &end, 10);
+	}
+	if (last < first || last >= CPUS_MAX)
+		return -EINVAL;
+	while (isspace((unsigned char)*end))
+		end++;
+	if (*end == ',') {
+		end++;
+		while (isspace((unsigned char)*end))
+			end++;
+		if (!*end)
+			return -EINVAL;
+	} else if (*end) {
+		return -EINVAL;
+	}
+	*p = end;
+	*ret_first = (unsigned)first;
+	*ret_last = (unsigned)last;
+	return 0;
+}
+
+int kernel_text_possible_cpus(const char *text, unsigned *ret_n)
+{
+	unsigned first, last, n = 0;
+	int r;
+
+	do {
+		r = next_range(&text, &first, &last);
+		if (r < 0)
+			return r;
+		n = MAX(n, last + 1);
+	} while (*text);
+	*ret_n = n;
+	return 0;
+}
+
+static int format_mask(const uint32_t *words, size_t n_words, char **ret)
+{
+	char *mask = malloc(n_words * 9 + 1);
+	char *p = mask;
+
+	if (!mask)
+		return -ENOMEM;
+	for (size_t i = n_words; i-- > 0;)
+		p += sprintf(p, "%08" PRIx32 "%s", words[i], i ? "," : "");
+	*ret = mask;
+	return 0;
+}
+
+int kernel_text_cpu_list(const char *list, unsigned n_cpus, char **ret_mask)
+{
+	size_t n_words = (n_cpus + 31) / 32;
+	_cleanup_free_ uint32_t *words = calloc(MAX(n_words, 1U), sizeof(*words));
+	unsigned first = 0, last = n_cpus - 1;
+	int r;
+
+	if (!words)
+		return -ENOMEM;
+	if (n_cpus == 0)
+		return -EINVAL;
+	do {
+		if (list) {
+			r = next_range(&list, &first, &last);
+			if (r < 0)
+				return r;
+		}
+		if (last >= n_cpus)
+			return -ERANGE;
+		for (unsigned cpu = first; cpu <= last; cpu++)
+			words[cpu / 32] |= UINT32_C(1) << (cpu % 32);
+	} while (list && *list);
+	return format_mask(words, n_words, ret_mask);
+}
+
+bool kernel_text_cpumask_equal(const char *a, const char *b)
+{
+	a += strspn(a, "0,");
+	b += strspn(b, "0,");
+	for (;;) {
+		a += strspn(a, ",");
+		b += strspn(b, ",");
+		if (!isxdigit((unsigned char)*a) || !isxdigit((unsigned char)*b))
+			return !isxdigit((unsigned char)*a) && !isxdigit((unsigned char)*b);
+		if (tolower((unsigned char)*a++) != tolower((unsigned char)*b++))
+			return false;
+	}
+}
+
+bool kernel_text_has_word(const char *text, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (;;) {
+		size_t length;
+
+		text += strspn(text, " \t\n");
+		length = strcspn(text, " \t\n");
+		if (length == 0)
+			return false;
+		if (length == n && memcmp(text, word, n) == 0)
+			return true;
+		text += length;
+	}
+}
+
+int kernel_text_selected(const char *text, char **ret)
+{
+	const char *begin = strchr(text, '[');
+	const char *end = begin ? strchr(begin, ']') : NULL;
+	char *word;
+
+	if (!end)
+		return -EBADMSG;
+	word = strndup(begin + 1, (size_t)(end - begin - 1));
+	if (!word)
+		return -ENOMEM;
+	*ret = word;
+	return 0;
+}
+
+/* @what: behind "error: " of an entry */
+static int format_entry(const char *what, char **ret)
+{
+	static const char label[] = "  Command: ";
+	size_t what_size = strcspn(what, "\n"), cmd_size, column;
+	const char *cmd = what + what_size;
+
+	cmd += *cmd == '\n';
+	if (strncmp(cmd, label, strlen(label)) != 0)
+		return asprintf(ret, "%.*s", (int)what_size, what) < 0 ? -ENOMEM : 0;
+	cmd += strlen(label);
+	cmd_size = strcspn(cmd, "\n");
+	column = strspn(cmd + cmd_size, "\n ");
+	if (column <= strlen(label) || cmd[cmd_size + column] != '^')
+		return asprintf(ret, "%.*s in \"%.*s\"", (int)what_size, what, (int)cmd_size, cmd) <
+				       0
+			       ? -ENOMEM
+			       : 0;
+	return asprintf(ret, "%.*s in \"%.*s\" at character %zu", (int)what_size, what,
+			(int)cmd_size, cmd, column - strlen(label)) < 0
+		       ? -ENOMEM
+		       : 0;
+}
+
+/*
+ * An entry:
+ *   [  797.677444] event filter parse error: error: Field not found
+ *     Command: xx == 3
+ *              ^
+ */
+int kernel_text_error_log_last(const char *text, char **ret)
+{
+	const char *entry = NULL, *what;
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (*line == '[')
+			entry = line;
+	}
+	what = entry ? strstr(entry, "error: ") : NULL;
+	if (!what) {
+		*ret = NULL;
+		return 0;
+	}
+	/* "PLACE: error: TEXT", where the place itself may end in "error" */
+	for (const char *next = what; next && next < entry + strcspn(entry, "\n");
+	     next = strstr(next, "error: ")) {
+		next += strlen("error: ");
+		what = next;
+	}
+	return format_entry(what, ret);
+}
+
+static bool is_name(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+int kernel_text_list_add(char ***list, const char *text, size_t n)
+{
+	_cleanup_free_ char *word = NULL;
+	char **grown;
+
+	for (int i = 0; *list && (*list)[i]; i++)
+		if (strlen((*list)[i]) == n && memcmp((*list)[i], text, n) == 0)
+			return 0;
+	word = strndup(text, n);
+	if (!word)
+		return -ENOMEM;
+	grown = tracefs_list_add(*list, word);
+	if (!grown)
+		return -ENOMEM;
+	*list = grown;
+	return 0;
+}
+
+int kernel_text_set_event(const char *text, char ***list)
+{
+	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
+		size_t n;
+		int r;
+
+		line += *line == '\n';
+		for (n = 0; is_name(line[n]); n++)
+			;
+		if (n == 0 || line[n] != ':' || (n == 6 && memcmp(line, "ftrace", n) == 0))
+			continue;
+		if (strncmp(line + n, ":mod:", 5) == 0)
+			continue;
+		r = kernel_text_list_add(list, line, n);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* SYSTEM at the start of @text when @separator and a name follow it; else nothing is added */
+static int add_system(const char *text, char separator, char ***list)
+{
+	size_t n = 0;
+
+	while (is_name(text[n]))
+		n++;
+	if (n == 0 || text[n] != separator || !is_name(text[n + 1]))
+		return 0;
+	return kernel_text_list_add(list, text, n);
+}
+
+int kernel_text_trigger_systems(const char *trigger, char ***list)
+{
+	static const struct {
+		const char *before;
+		char separator;
+	} places[] = {
+		{"enable_event:", ':'}, {"disable_event:", ':'}, {"enable_hist:", ':'},
+		{"disable_hist:", ':'}, {"onmatch(", '.'},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		size_t n = strlen(places[i].before);
+
+		for (const char *p = strstr(trigger, places[i].before); p;
+		     p = strstr(p + n, places[i].before)) {
+			int r = add_system(p + n, places[i].separator, list);
+
+			if (r < 0)
+				return r;
+		}
+	}
+	return 0;
+}

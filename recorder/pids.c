@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include <tracefs.h>
+
+#include "basic/io.h"
+#include "recorder/kernel-text.h"
+#include "recorder/pids.h"
+
+#define FILE_NAME "set_event_pid"
+#define MOUNTINFO "/proc/self/mountinfo"
+#define PID_MAX	  "/proc/sys/kernel/pid_max"
+#define DEPTH_MAX 64U /* of control groups; systemd's are less than ten deep */
+
+static void closedir_p(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* --- control groups */
+
+/* Undo mountinfo's \040 and the like, in place */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++)
+		if (text[0] == '\\' && strspn(text + 1, "01234567") >= 3) {
+			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+				       (text[3] - '0'));
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	*to = '\0';
+}
+
+/* "36 35 98:0 ROOT MOUNT_POINT OPTIONS [FIELDS] - TYPE SOURCE SUPER_OPTIONS" */
+static char *mount_point_of(char *line)
+{
+	char *rest = strstr(line, " - "), *save, *point = NULL;
+
+	if (!rest)
+		return NULL;
+	*rest = '\0';
+	rest += 3;
+	for (int i = 0; i < 5; i++)
+		point = strtok_r(i ? NULL : line, " ", &save);
+	if (!point)
+		return NULL;
+	if (strncmp(rest, "cgroup2 ", 8) != 0 &&
+	    !(strncmp(rest, "cgroup ", 7) == 0 && strstr(rest, "name=systemd")))
+		return NULL;
+	unescape(point);
+	return point;
+}
+
+int pids_parse_mountinfo(const char *text, char ***ret_dirs)
+{
+	_cleanup_free_ char *copy = strdup(text);
+	char **dirs = NULL, *save, *line;
+
+	if (!copy)
+		return -ENOMEM;
+	for (line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		const char *point = mount_point_of(line);
+		int r = point ? kernel_text_list_add(&dirs, point, strlen(point)) : 0;
+
+		if (r < 0) {
+			tracefs_list_free(dirs);
+			return r;
+		}
+	}
+	*ret_dirs = dirs;
+	return 0;
+}
+
+/* systemd puts "_" before a unit name that could be a file of the control group */
+static bool is_unit(const char *name, char **units)
+{
+	for (; *units; units++)
+		if (strcmp(name, *units) == 0 || (*name == '_' && strcmp(name + 1, *units) == 0))
+			return true;
+	return false;
+}
+
+/* cgroup.threads is version 2's list of threads, tasks version 1's. */
+static int add_threads(int dir_fd, FILE *out)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = io_read_file_at(dir_fd, "cgroup.threads", &text, NULL);
+	if (r == -ENOENT)
+		r = io_read_file_at(dir_fd, "tasks", &text, NULL);
+	/* The control group may go while we look at it. */
+	if (r == -ENODEV || r == -ENOENT)
+		return 0;
+	if (r >= 0)
+		(void)fputs(text, out);
+	return r;
+}
+
+/*
+ * Everything below @dir_fd, which it takes. @inside: below a unit's own directory
+ */
+static int walk(int dir_fd, char **units, bool inside, unsigned depth, FILE *out)
+{
+	_cleanup_(closedir_p) DIR *dir = fdopendir(dir_fd);
+	struct dirent *entry;
+	int r = 0;
+
+	if (!dir) {
+		r = -errno;
+		close(dir_fd);
+		return r;
+	}
+	if (inside)
+		r = add_threads(dir_fd, out);
+	while (r >= 0 && depth < DEPTH_MAX && (entry = readdir(dir))) {
+		int fd;
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd >= 0)
+			r = walk(fd, units, inside || is_unit(entry->d_name, units), depth + 1,
+				 out);
+		else if (errno != ENOENT && errno != ENODEV)
+			r = -errno;
+	}
+	return r;
+}
+
+static int add_units(char **units, FILE *out, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	char **dirs = NULL;
+	int r;
+
+	r = io_read_file_at(AT_FDCWD, MOUNTINFO, &text, NULL);
+	if (r >= 0)
+		r = pids_parse_mountinfo(text, &dirs);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read " MOUNTINFO);
+	if (!dirs)
+		return fault_set(why, -ENOENT, "Unit=%s: no control groups of systemd are mounted",
+				 units[0]);
+	for (char **d = dirs; r >= 0 && *d; d++) {
+		int fd = open(*d, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		r = fd < 0 ? -errno : walk(fd, units, false, 0, out);
+		if (r < 0)
+			(void)fault_errno(why, r, "cannot look for units in %s", *d);
+	}
+	tracefs_list_free(dirs);
+	return r;
+}
+
+/* --- the list */
+
+/* The thread group's other threads; a pid without /proc entry stands for itself (and later ones) */
+static void add_process(uint32_t pid, FILE *out)
+{
+	_cleanup_(closedir_p) DIR *dir = NULL;
+	struct dirent *entry;
+	char path[40];
+
+	(void)fprintf(out, "%u\n", pid);
+	(void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			(void)fprintf(out, "%s\n", entry->d_name);
+}
+
+/* The number for nobody that kernels before 5.16 take: see PIDS_NOBODY */
+static unsigned highest_pid(void)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (io_read_file_at(AT_FDCWD, PID_MAX, &text, NULL) < 0)
+		return PIDS_NOBODY;
+	return (unsigned)strtoul(text, NULL, 10) - 1;
+}
+
+static int collect(const struct trace_config *config, bool units_only, char **ret,
+		   struct fault *why)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	int r = 0;
+
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; !units_only && i < config->n_pids; i++)
+		add_process(config->pids[i], out);
+	if (config->units && config->units[0])
+		r = add_units(config->units, out, why);
+	if (fclose(out) != 0 && r >= 0)
+		r = -ENOMEM;
+	if (r < 0)
+		free(text);
+	else
+		*ret = text;
+	return r;
+}
+
+/* First nobody, then @text. A long write may be taken in parts: the rest is appended. */
+static int write_list(const struct tracedir *dir, const char *text, int flags, struct fault *why)
+{
+	_cleanup_close_ int fd = openat(dir->fd, FILE_NAME, O_WRONLY | O_CLOEXEC | flags);
+	char nobody[16];
+	int r = fd < 0 ? -errno : 0;
+
+	if (r >= 0) {
+		(void)snprintf(nobody, sizeof(nobody), "%u\n", PIDS_NOBODY);
+		r = io_write_all(fd, nobody, strlen(nobody));
+	}
+	if (r == -EINVAL) {
+		(void)snprintf(nobody, sizeof(nobody), "%u\n", highest_pid());
+		r = io_write_all(fd, nobody, strlen(nobody));
+	}
+	if (r >= 0)
+		r = io_write_all(fd, text, strlen(text));
+	return r < 0 ? tracedir_fault(dir, FILE_NAME, r, why, "cannot choose the traced tasks") : 0;
+}
+
+int pids_apply(const struct tracedir *dir, const struct trace_config *config, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	if (!pids_configured(config))
+		return 0;
+	r = collect(config, false, &text, why);
+	return r < 0 ? r : write_list(dir, text, O_TRUNC, why);
+}
+
+int pids_refresh(const struct tracedir *dir, const struct trace_config *config, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	if (!config->units || !config->units[0])
+		return 0;
+	r = collect(config, true, &text, why);
+	return r < 0 ? r : write_list(dir, text, O_APPEND, why);
+}
+
+static bool has_nobody(const char *text)
+{
+	char high[16], nobody[16];
+
+	(void)snprintf(nobody, sizeof(nobody), "%u", PIDS_NOBODY);
+	(void)snprintf(high, sizeof(high), "%u", highest_pid());
+	return kernel_text_has_word(text, nobody) || kernel_text_has_word(text, high);
+}
+
+static int clear_list(const struct tracedir *dir, struct fault *why)
+{
+	_cleanup_close_ int fd = openat(dir->fd, FILE_NAME, O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	return fd < 0 ? tracedir_fault(dir, FILE_NAME, -errno, why, "cannot trace all tasks") : 0;
+}
+
+int pids_check(const struct tracedir *dir, const struct trace_config *config,
+	       struct changes *changes, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	bool want = pids_configured(config);
+	int r;
+
+	r = tracedir_read(dir, FILE_NAME, &text, why);
+	if (r < 0 || (want ? has_nobody(text) : text[0] == '\0'))
+		return r;
+	r = want ? pids_apply(dir, config, why) : clear_list(dir, why);
+	if (r >= 0)
+		changes_add(changes, FILE_NAME " had been changed");
+	return r;
+}

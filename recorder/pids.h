@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Pid= and Unit=: which tasks are traced. The kernel filters by thread (set_event_pid holds thread
+ * ids), so every thread of a process is entered; threads and children to come follow through the
+ * option event-fork, and those that exit leave the list by themselves. Main thread.
+ *
+ * An empty set_event_pid traces everything. So that a unit that does not run, or whose last task
+ * exits, traces nothing, the list always has PIDS_NOBODY in it, a number that no task can have.
+ * That it is missing also tells that somebody cleared the list.
+ */
+#pragma once
+
+#include "recorder/trace-config.h"
+#include "recorder/tracedir.h"
+
+/*
+ * PID_MAX_LIMIT of 64-bit kernels: pid_max can be that at most, and pids are below pid_max. Kernels
+ * before 5.16 refuse it; with them the highest pid takes its place, at worst one task too many.
+ */
+#define PIDS_NOBODY 4194304U
+
+static inline bool pids_configured(const struct trace_config *config)
+{
+	return config->n_pids > 0 || (config->units && config->units[0]);
+}
+
+/**
+ * pids_apply() - write the list anew; nothing if neither Pid= nor Unit= is set
+ * A unit that does not run is no error. For a moment the list is empty: tracing should be off.
+ */
+int pids_apply(const struct tracedir *dir, const struct trace_config *config, struct fault *why);
+
+/**
+ * pids_refresh() - add the threads that are in the units' control groups now
+ * Adds only: no moment without a list, and who exits leaves it anyway. A task that was moved to
+ * another control group stays in.
+ */
+int pids_refresh(const struct tracedir *dir, const struct trace_config *config, struct fault *why);
+
+/**
+ * pids_check() - written anew if somebody cleared it, or made one that nobody asked for
+ */
+int pids_check(const struct tracedir *dir, const struct trace_config *config,
+	       struct changes *changes, struct fault *why);
+
+/**
+ * pids_parse_mountinfo() - where in /proc/self/mountinfo are control groups of systemd units?
+ * @ret_dirs: mount points of cgroup2 and of the hierarchy "name=systemd", a libtracefs list; NULL
+ *            when there is none
+ */
+int pids_parse_mountinfo(const char *text, char ***ret_dirs);

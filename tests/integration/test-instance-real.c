@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * recorder/instance on the real tracefs: each key of [Trace] that this kernel can do, each refusal
+ * with its text and nothing left behind.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include <tracefs.h>
+
+#include "instance-lib.h"
+
+static void assert_has(char **list, size_t i, const char *system)
+{
+	assert_true((int)i < tracefs_list_size(list));
+	assert_string_equal(list[i], system);
+}
+
+/* --- settings */
+
+static void test_defaults(void **state)
+{
+	const struct trace_config config = lib_config();
+	struct instance *instance = lib_create(&config);
+	struct fault why = {0};
+	char **systems = NULL;
+	int fd = -EBADF;
+
+	lib_assert_file("tracing_on", "0");
+	lib_assert_file("trace_clock", "[mono]");
+	lib_assert_file("buffer_percent", "25");
+	lib_assert_file("current_tracer", "nop");
+	assert_int_equal(instance_subbuf_size(instance), 4096);
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_int_equal(instance_trace(instance, true, &why), 0);
+	lib_assert_file("tracing_on", "1");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_int_equal(instance_systems(instance, &systems, &why), 0);
+	assert_null(systems);
+	assert_int_equal(instance_open_cpu(instance, 0, &fd, &why), 0);
+	assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	close(fd);
+	assert_int_equal(instance_open_cpu(instance, 4000, &fd, &why), -ENOENT);
+	assert_non_null(strstr(why.text, "per_cpu/cpu4000/trace_pipe_raw"));
+	lib_destroy(instance);
+}
+
+static void test_settings(void **state)
+{
+	char *options[] = {(char *)"nooverwrite", (char *)"record-tgid", (char *)"verbose",
+			   (char *)"noverbose",	  (char *)"record-cmd",	 NULL};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct cpu_stats stats;
+	struct fault why = {0};
+
+	config.clock = (char *)"boot";
+	config.subbuf_size = 16 * KIB;
+	config.buffer_size = 2 * MIB;
+	config.buffer_percent = 50;
+	config.cpus = (char *)"0";
+	config.options = options;
+	instance = lib_create(&config);
+	assert_int_equal(instance_subbuf_size(instance), 16384);
+	lib_assert_file("events/header_page", "size:16368");
+	lib_assert_file("buffer_subbuf_size_kb", "16");
+	lib_assert_file("trace_clock", "[boot]");
+	lib_assert_file("buffer_percent", "50");
+	lib_assert_file("tracing_cpumask", "1");
+	lib_assert_file("trace_options", "\nnooverwrite\n");
+	lib_assert_file("trace_options", "\nrecord-tgid\n");
+	lib_assert_file("trace_options", "\nnoverbose\n");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+
+	/* only the CPU asked for traces, and the times are of the clock asked for */
+	lib_write("events/sched/enable", "1", false);
+	assert_int_equal(instance_trace(instance, true, &why), 0);
+	usleep(50000);
+	assert_int_equal(instance_trace(instance, false, &why), 0);
+	assert_int_equal(instance_read_stats(instance, 0, &stats), 0);
+	assert_true(stats.entries > 0 && stats.bytes > 0);
+	assert_true(stats.oldest_usec > 0 && stats.oldest_usec <= stats.now_usec);
+	if (instance_n_cpus(instance) > 1) {
+		assert_int_equal(instance_read_stats(instance, 1, &stats), 0);
+		assert_int_equal(stats.entries, 0);
+	}
+	lib_destroy(instance);
+}
+
+/* The kernel rounds sizes; a check must not take that for meddling. */
+static void test_sizes(void **state)
+{
+	static const struct {
+		uint64_t buffer, subbuf;
+	} sizes[] = {
+		{1, 0},
+		{4 * KIB, 0},
+		{10000, 0},
+		{MIB + 1, 8 * KIB},
+		{64 * KIB, 64 * KIB},
+		{3 * MIB, 5 * KIB},
+	};
+	struct trace_config config = lib_config();
+	struct fault why = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct instance *instance;
+
+		config.buffer_size = sizes[i].buffer;
+		config.subbuf_size = sizes[i].subbuf;
+		instance = lib_create(&config);
+		assert_true(instance_subbuf_size(instance) >= sizes[i].subbuf);
+		if (instance_check(instance, &why) != INSTANCE_OK)
+			fail_msg("%zu: %s", i, why.text);
+		lib_destroy(instance);
+	}
+}
+
+/* Function tracing is refused by some kernels, this project's build host among them. */
+static void refused_or_works(const struct trace_config *config, const char *text1,
+			     const char *text2)
+{
+	struct instance *instance = NULL;
+	struct fault why = {0};
+	int r = instance_create(lib_name(), GROUP, config, &instance, &why);
+
+	if (r < 0) {
+		lib_assert_refused(config, -r, text1, text2);
+		return;
+	}
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	lib_destroy(instance);
+}
+
+static void test_refused_settings(void **state)
+{
+	char *option[] = {(char *)"nosuchoption", NULL};
+	char *function[] = {(char *)"vfs_read", NULL};
+	struct trace_config config;
+
+	config = lib_config();
+	config.clock = (char *)"sundial";
+	lib_assert_refused(&config, EINVAL, "cannot set the clock to sundial", "/trace_clock: ");
+	config = lib_config();
+	config.buffer_percent = 101;
+	lib_assert_refused(&config, EINVAL, "/buffer_percent: Invalid argument", "101");
+	config = lib_config();
+	config.cpus = (char *)"0,4000";
+	lib_assert_refused(&config, ERANGE, "CPUs=0,4000", "this machine has CPUs 0 to");
+	config = lib_config();
+	config.options = option;
+	lib_assert_refused(&config, EINVAL, "nosuchoption", "/trace_options: Invalid argument");
+	config = lib_config();
+	config.tracer = (char *)"nosuchtracer";
+	lib_assert_refused(&config, EINVAL, "nosuchtracer", "/available_tracers");
+	config = lib_config();
+	config.buffer_size = TIB;
+	lib_assert_refused(&config, ENOMEM, "BufferSize=", "more than half");
+	config = lib_config();
+	config.persistent = true;
+	lib_assert_refused(&config, EOPNOTSUPP, "Persistent", "");
+	config = lib_config();
+	config.function_filter = function;
+	refused_or_works(&config, "cannot filter functions", "/set_ftrace_filter: ");
+}
+
+static void test_function_tracer(void **state)
+{
+	struct trace_config config = lib_config();
+
+	config.tracer = (char *)"function";
+	refused_or_works(&config, "cannot set the tracer to function", "_tracer");
+}
+
+/* --- events */
+
+static void test_events(void **state)
+{
+	struct trace_event events[] = {
+		{(char *)"sched", (char *)"sched_switch", (char *)"prev_pid == 0", false},
+		{(char *)"irq", NULL, NULL, false},
+		{(char *)"nosuchsystem", NULL, NULL, true},
+		{(char *)"sched", (char *)"nosuchevent", (char *)"x == 1", true},
+	};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct fault why = {0};
+	char **systems = NULL;
+
+	config.events = events;
+	config.n_events = ARRAY_SIZE(events);
+	instance = lib_create(&config);
+	lib_assert_file("events/sched/sched_switch/filter", "prev_pid == 0");
+	lib_assert_file("events/sched/sched_switch/enable", "1");
+	lib_assert_file("events/sched/sched_waking/enable", "0");
+	lib_assert_file("events/irq/enable", "1");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_int_equal(instance_systems(instance, &systems, &why), 0);
+	assert_int_equal(tracefs_list_size(systems), 2);
+	assert_has(systems, 0, "irq");
+	assert_has(systems, 1, "sched");
+	tracefs_list_free(systems);
+	lib_destroy(instance);
+}
+
+/* Two Event= lines about the same events: the later counts, and a check knows it */
+static void test_overlapping_filters(void **state)
+{
+	struct trace_event events[] = {
+		{(char *)"sched", (char *)"sched_switch", (char *)"prev_pid == 1", false},
+		{(char *)"sched", NULL, (char *)"common_pid != 0", false},
+		{(char *)"sched", (char *)"sched_waking", (char *)"pid == 7", false},
+		{(char *)"sched", (char *)"sched_waking", NULL, false},
+	};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct fault why = {0};
+
+	config.events = events;
+	config.n_events = ARRAY_SIZE(events);
+	instance = lib_create(&config);
+	lib_assert_file("events/sched/sched_switch/filter", "common_pid != 0");
+	lib_assert_file("events/sched/sched_waking/filter", "pid == 7");
+	if (instance_check(instance, &why) != INSTANCE_OK)
+		fail_msg("%s", why.text);
+	lib_write("events/sched/filter", "0", false);
+	assert_int_equal(instance_check(instance, &why), INSTANCE_REPAIRED);
+	lib_assert_file("events/sched/sched_switch/filter", "common_pid != 0");
+	lib_assert_file("events/sched/sched_waking/filter", "pid == 7");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	lib_destroy(instance);
+}
+
+static void test_refused_events(void **state)
+{
+	struct trace_event event = {(char *)"sched", (char *)"foo", NULL, false};
+	struct trace_trigger trigger = {(char *)"sched", (char *)"foo", (char *)"stacktrace",
+					false};
+	struct trace_config config = lib_config();
+
+	config.events = &event;
+	config.n_events = 1;
+	lib_assert_refused(&config, ENOENT, "this kernel has no event sched:foo", "Event=");
+	event.name = NULL;
+	event.system = (char *)"nosuchsystem";
+	lib_assert_refused(&config, ENOENT, "no events of system nosuchsystem", "");
+	event.system = (char *)"..";
+	lib_assert_refused(&config, ENOENT, "no events of system ..", "");
+	event = (struct trace_event){(char *)"sched", (char *)"sched_switch",
+				     (char *)"prev_pid ==", false};
+	lib_assert_refused(&config, EINVAL,
+			   "cannot set filter of sched:sched_switch: " TRACING "/instances/",
+			   "/events/sched/sched_switch/filter: Invalid argument: Invalid value");
+	event.filter = (char *)"nosuchfield == 1";
+	lib_assert_refused(&config, EINVAL, "Field not found in \"nosuchfield == 1\" at character",
+			   "");
+	event.name = NULL;
+	lib_assert_refused(&config, EINVAL, "cannot set filter of sched: ",
+			   "events/sched/filter: no event takes it");
+
+	config.n_events = 0;
+	config.triggers = &trigger;
+	config.n_triggers = 1;
+	lib_assert_refused(&config, ENOENT, "EventTrigger=sched:foo", "no event sched:foo");
+	trigger.name = (char *)"sched_switch";
+	trigger.trigger = (char *)"nosuchtrigger";
+	lib_assert_refused(&config, EINVAL, "cannot set trigger of sched:sched_switch",
+			   "/sched_switch/trigger: Invalid argument");
+	trigger.trigger = (char *)"stacktrace if nosuchfield == 1";
+	lib_assert_refused(&config, EINVAL, "/trigger: Invalid argument", "Field not found");
+}
+
+static void test_triggers(void **state)
+{
+	struct trace_trigger triggers[] = {
+		{(char *)"sched", (char *)"sched_process_exit", (char *)"stacktrace", false},
+		{(char *)"sched", (char *)"sched_process_exit", (char *)"enable_event:kmem:kfree:3",
+		 false},
+		{(char *)"sched", (char *)"nosuchevent", (char *)"stacktrace", true},
+	};
+	struct trace_event event = {(char *)"sched", (char *)"sched_process_exit", NULL, false};
+	struct trace_config config = lib_config();
+	_cleanup_free_ char *trace = NULL;
+	struct instance *instance;
+	struct fault why = {0};
+	char **systems = NULL;
+	pid_t pid;
+
+	config.events = &event;
+	config.n_events = 1;
+	config.triggers = triggers;
+	config.n_triggers = ARRAY_SIZE(triggers);
+	instance = lib_create(&config);
+	lib_assert_file("events/sched/sched_process_exit/trigger", "stacktrace:unlimited");
+	lib_assert_file("events/sched/sched_process_exit/trigger", "enable_event:kmem:kfree");
+	if (instance_check(instance, &why) != INSTANCE_OK)
+		fail_msg("%s", why.text);
+	assert_int_equal(instance_systems(instance, &systems, &why), 0);
+	assert_int_equal(tracefs_list_size(systems), 2);
+	assert_has(systems, 0, "kmem");
+	assert_has(systems, 1, "sched");
+	tracefs_list_free(systems);
+
+	assert_int_equal(instance_trace(instance, true, &why), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(instance_trace(instance, false, &why), 0);
+	lib_trace(&trace);
+	assert_non_null(strstr(trace, "sched_process_exit"));
+	assert_non_null(strstr(trace, "<stack trace>"));
+	/* the counter went down, which is no meddling */
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	lib_destroy(instance);
+}
+
+/* A session whose own trigger stops tracing must not have it switched on again. */
+static void test_traceoff_trigger(void **state)
+{
+	struct trace_trigger trigger = {(char *)"sched", (char *)"sched_process_exit",
+					(char *)"traceoff", false};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct fault why = {0};
+	pid_t pid;
+
+	config.triggers = &trigger;
+	config.n_triggers = 1;
+	instance = lib_create(&config);
+	assert_int_equal(instance_trace(instance, true, &why), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	lib_assert_file("tracing_on", "0");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	lib_assert_file("tracing_on", "0");
+	lib_destroy(instance);
+}
+
+static void test_hist_and_synthetic(void **state)
+{
+	_cleanup_free_ char *readme = NULL;
+	char *synthetic[] = {(char *)GROUP "_lat u64 delta; pid_t pid", NULL};
+	struct trace_trigger triggers[] = {
+		{(char *)"sched", (char *)"sched_waking",
+		 (char *)"hist:keys=pid:ts0=common_timestamp.usecs", false},
+		{(char *)"sched", (char *)"sched_switch",
+		 (char *)"hist:keys=next_pid:lat=common_timestamp.usecs-$ts0:onmatch(sched.sched_"
+			 "waking).trace(" GROUP "_lat,$lat,next_pid)",
+		 false},
+	};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct fault why = {0};
+	char **systems = NULL;
+
+	config.synthetic_events = synthetic;
+	config.triggers = triggers;
+	config.n_triggers = ARRAY_SIZE(triggers);
+	assert_int_equal(io_read_file_at(AT_FDCWD, TRACING "/README", &readme, NULL), 0);
+	if (!strstr(readme, "onmatch(")) {
+		lib_assert_refused(&config, EINVAL, "cannot make the event synthetic:" GROUP "_lat",
+				   TRACING "/dynamic_events: ");
+		config.synthetic_events = NULL;
+		lib_assert_refused(&config, EINVAL, "cannot set trigger of sched:sched_waking",
+				   "hist:keys=pid");
+		return;
+	}
+	instance = lib_create(&config);
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_int_equal(instance_systems(instance, &systems, &why), 0);
+	assert_has(systems, 0, "sched");
+	assert_has(systems, 1, "synthetic");
+	tracefs_list_free(systems);
+	lib_destroy(instance);
+}
+
+/* --- dynamic events */
+
+static void test_uprobe(void **state)
+{
+	char *uprobes[] = {(char *)"p:first /bin/true:0x1000 ip=%ip", (char *)"p /bin/true:0x1001",
+			   NULL};
+	struct trace_event event = {(char *)GROUP, (char *)"first", (char *)"ip != 0", false};
+	struct trace_config config = lib_config();
+	_cleanup_free_ char *dynamic = NULL;
+	struct instance *instance;
+	struct fault why = {0};
+	char **systems = NULL;
+
+	config.uprobes = uprobes;
+	config.events = &event;
+	config.n_events = 1;
+	instance = lib_create(&config);
+	assert_int_equal(io_read_file_at(AT_FDCWD, TRACING "/dynamic_events", &dynamic, NULL), 0);
+	assert_non_null(strstr(dynamic, "p:" GROUP "/first /bin/true:"));
+	assert_non_null(strstr(dynamic, "p:" GROUP "/probe2 /bin/true:"));
+	lib_assert_file("events/" GROUP "/first/enable", "1");
+	lib_assert_file("events/" GROUP "/first/filter", "ip != 0");
+	lib_assert_file("events/" GROUP "/probe2/enable", "1");
+	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_int_equal(instance_systems(instance, &systems, &why), 0);
+	assert_int_equal(tracefs_list_size(systems), 1);
+	assert_has(systems, 0, GROUP);
+	tracefs_list_free(systems);
+
+	/* taken away by somebody: disabled first, else the kernel refuses */
+	lib_write("events/" GROUP "/first/enable", "0", false);
+	assert_int_equal(io_write_string_at(AT_FDCWD, TRACING "/dynamic_events",
+					    "-:" GROUP "/first", O_APPEND),
+			 0);
+	assert_int_equal(instance_check(instance, &why), INSTANCE_REPAIRED);
+	assert_non_null(strstr(why.text, GROUP ":first had been removed"));
+	lib_assert_file("events/" GROUP "/first/enable", "1");
+	lib_assert_file("events/" GROUP "/first/filter", "ip != 0");
+	lib_destroy(instance);
+}
+
+/* A probe that works: this program's own function */
+__attribute__((noinline)) static int probed(int x)
+{
+	__asm__ volatile("" : "+r"(x));
+	return x + 1;
+}
+
+/* Where in this program's file a function begins: its mapping's offset plus the distance */
+static unsigned long file_offset_of(const void *address)
+{
+	_cleanup_fclose_ FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long first, last, offset, at = (unsigned long)address;
+	char line[512];
+
+	assert_non_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx", &first, &last, &offset) == 3 && at >= first &&
+		    at < last)
+			return at - first + offset;
+	fail();
+	return 0;
+}
+
+static void test_uprobe_fires(void **state)
+{
+	_cleanup_free_ char *definition = NULL, *trace = NULL;
+	char exe[256] = {0}, *uprobes[] = {NULL, NULL};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+	struct fault why = {0};
+
+	assert_true(readlink("/proc/self/exe", exe, sizeof(exe) - 1) > 0);
+	assert_true(asprintf(&definition, "p:hit %s:0x%lx", exe,
+			     file_offset_of((const void *)probed)) > 0);
+	uprobes[0] = definition;
+	config.uprobes = uprobes;
+	instance = lib_create(&config);
+	assert_int_equal(instance_trace(instance, true, &why), 0);
+	assert_int_equal(probed(1), 2);
+	assert_int_equal(instance_trace(instance, false, &why), 0);
+	lib_trace(&trace);
+	assert_non_null(strstr(trace, "hit: "));
+	lib_destroy(instance);
+}
+
+static void test_refused_dynamic(void **state)
+{
+	char *uprobes[] = {(char *)"p:good /bin/true:0x1000", (char *)"p:bad /nonexistent:0x1000",
+			   NULL};
+	char *kprobes[] = {(char *)"p:bad nosuchfunction_at_all", NULL};
+	struct trace_config config = lib_config();
+
+	config.uprobes = uprobes;
+	lib_assert_refused(
+		&config, ENOENT, "cannot make the event " GROUP ":bad",
+		"/dynamic_events: No such file or directory: Failed to find the given file");
+	config = lib_config();
+	config.kprobes = kprobes;
+	lib_assert_refused(&config, access(TRACING "/kprobe_events", F_OK) == 0 ? ENOENT : EINVAL,
+			   "cannot make the event " GROUP ":bad", "/dynamic_events: ");
+	uprobes[1] = (char *)"p:sched/bad /bin/true:0x1000";
+	config = lib_config();
+	config.uprobes = uprobes;
+	lib_assert_refused(&config, EINVAL, "Uprobe=p:sched/bad", "group");
+}
+
+/* Every step that can fail comes after others that must be undone */
+static void test_undo_of_all(void **state)
+{
+	char *uprobes[] = {(char *)"p:good /bin/true:0x1000", NULL};
+	struct trace_event events[] = {
+		{(char *)"sched", NULL, NULL, false},
+		{(char *)GROUP, (char *)"good", (char *)"nosuchfield == 1", false},
+	};
+	struct trace_trigger triggers[] = {
+		{(char *)"sched", (char *)"sched_switch", (char *)"stacktrace", false},
+		{(char *)"sched", (char *)"sched_switch", (char *)"nosuch", false},
+	};
+	struct trace_config config = lib_config();
+
+	config.uprobes = uprobes;
+	config.events = events;
+	config.n_events = 2;
+	lib_assert_refused(&config, EINVAL, "cannot set filter of " GROUP ":good",
+			   "Field not found");
+	config.n_events = 1;
+	config.triggers = triggers;
+	config.n_triggers = 2;
+	lib_assert_refused(&config, EINVAL, "(nosuch)", "/trigger");
+}
+
+/* Killed after making the probe and before the instance: the next start must get past it. */
+static void test_leftover_probe(void **state)
+{
+	char *uprobes[] = {(char *)"p:first /bin/true:0x1000", NULL};
+	struct trace_config config = lib_config();
+	struct instance *instance;
+
+	assert_int_equal(io_write_string_at(AT_FDCWD, TRACING "/dynamic_events",
+					    "p:" GROUP "/first /bin/true:0x1000", O_APPEND),
+			 0);
+	config.uprobes = uprobes;
+	instance = lib_create(&config);
+	assert_int_equal(instance_destroy(instance, NULL), 0);
+}
+
+#define REAL(test) cmocka_unit_test_setup_teardown(test, lib_set_up, lib_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		REAL(test_defaults),
+		REAL(test_settings),
+		REAL(test_sizes),
+		REAL(test_refused_settings),
+		REAL(test_function_tracer),
+		REAL(test_events),
+		REAL(test_overlapping_filters),
+		REAL(test_refused_events),
+		REAL(test_triggers),
+		REAL(test_traceoff_trigger),
+		REAL(test_hist_and_synthetic),
+		REAL(test_uprobe),
+		REAL(test_uprobe_fires),
+		REAL(test_refused_dynamic),
+		REAL(test_undo_of_all),
+		REAL(test_leftover_probe),
+	};
+
+	return lib_run(tests, ARRAY_SIZE(tests));
+}

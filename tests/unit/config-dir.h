@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * For tests: a temporary directory with etc/ and usr/ in it, files in them, and what config_load()
+ * says about them, with paths cut to what is below the directory.
+ */
+#pragma once
+
+#include "daemon/config.h"
+
+struct config_dir {
+	char path[64];
+	struct daemon_config *config; /* of the last config_dir_load() */
+	char *complaints;	      /* "w|e FILE:LINE: text\n" each; w: warning, e: error */
+	unsigned n_faults;
+};
+
+void config_dir_make(struct config_dir *dir);
+void config_dir_remove(struct config_dir *dir);
+
+/* @name: e.g. "etc/sessions.d/a.conf"; directories on the way are made */
+void config_dir_write(struct config_dir *dir, const char *name, const char *text);
+void config_dir_write_bytes(struct config_dir *dir, const char *name, const void *data,
+			    size_t size);
+void config_dir_link(struct config_dir *dir, const char *name, const char *target);
+
+/* Load etc/ and usr/; returns what config_load() returned */
+int config_dir_load(struct config_dir *dir);
+
+/* The session, which must be there */
+const struct session_config *config_dir_session(const struct config_dir *dir, const char *name);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* daemon/config: malformed sessions, and the exact complaint about each */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/config-dir.h"
+
+#define TRACES "[Trace]\nOption=stacktrace\n"
+
+static int setup(void **state)
+{
+	struct config_dir *dir = malloc(sizeof(*dir));
+
+	assert_non_null(dir);
+	config_dir_make(dir);
+	*state = dir;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	config_dir_remove(*state);
+	free(*state);
+	return 0;
+}
+
+/* Load one session, x, from @text */
+static const struct session_config *load(struct config_dir *dir, const char *text)
+{
+	config_dir_write(dir, "etc/sessions.d/x.conf", text);
+	assert_int_equal(config_dir_load(dir), 0);
+	assert_string_equal(dir->complaints, "");
+	assert_int_equal(dir->n_faults, 0);
+	return config_dir_session(dir, "x");
+}
+
+struct fault_case {
+	const char *text; /* of the file, after TRACES: line 3 is its first */
+	const char *complaints;
+};
+
+#define E(line, text) "e etc/sessions.d/x.conf:" #line ": " text "\n"
+#define W(line, text) "w etc/sessions.d/x.conf:" #line ": " text "\n"
+
+/* clang-format off */
+static const struct fault_case fault_cases[] = {
+	/* syntax */
+	{ "nothing", E(3, "missing '='") },
+	{ "=x", E(3, "missing key before '='") },
+	{ "[Storage", E(3, "a section header must end in ']'") },
+	/* unknown */
+	{ "Evnt=a:b", W(3, "unknown key 'Evnt' in [Trace], did you mean 'Event'?") },
+	{ "event=a:b", W(3, "unknown key 'event' in [Trace], did you mean 'Event'?") },
+	{ "MaxUse=1G", W(3, "unknown key 'MaxUse' in [Trace], it belongs in [Storage]") },
+	{ "Wibble=1", W(3, "unknown key 'Wibble' in [Trace]") },
+	{ "X-Wibble=1\n[X-Other]\nfoo=bar", "" },
+	{ "[Strage]\nfoo=bar", W(3, "unknown section [Strage], did you mean [Storage]?") },
+	{ "[Wibble]\nfoo=bar", W(3, "unknown section [Wibble]") },
+	{ "[Daemon]\nWorkers=1", W(3, "unknown section [Daemon], it belongs in flyrecd.conf") },
+	/* [Session] */
+	{ "[Session]\nMode=Record", E(4, "Mode=Record: must be one of record, flight") },
+	{ "[Session]\nEnabled=maybe", E(4, "Enabled=maybe: not a boolean, yes or no") },
+	/* events */
+	{ "Event=sched:", E(3, "Event=sched:: not an event name after sched:") },
+	{ "Event=:a", E(3, "Event=:a: not an event, SYSTEM:NAME or SYSTEM") },
+	{ "Event=-", E(3, "Event=-: not an event, SYSTEM:NAME or SYSTEM") },
+	{ "Event=a/b", E(3, "Event=a/b: not an event, SYSTEM:NAME or SYSTEM") },
+	{ "Event=..:a", E(3, "Event=..:a: not an event, SYSTEM:NAME or SYSTEM") },
+	{ "Event=a:b:c", E(3, "Event=a:b:c: not an event name after a:") },
+	{ "Event=a:*", E(3, "Event=a:*: no wildcards here; SYSTEM alone means all its events") },
+	{ "Event=a:b foo", E(3, "Event=a:b foo: only \" if FILTER\" can follow the event") },
+	{ "Event=a:b iffy", E(3, "Event=a:b iffy: only \" if FILTER\" can follow the event") },
+	{ "Event=a:b if", E(3, "Event=a:b if: a filter is missing after \"if\"") },
+	{ "Event=a:b if 0", E(3, "Event=a:b if 0: the filter 0 means no filter, leave it out") },
+	{ "Event=a if x", E(3, "Event=a if x: a filter needs one event, SYSTEM:NAME if FILTER") },
+	{ "EventTrigger=a:b", E(3, "EventTrigger=a:b: a trigger is missing after the event") },
+	{ "EventTrigger=a traceon",
+	  E(3, "EventTrigger=a traceon: a trigger needs one event, SYSTEM:NAME TRIGGER") },
+	{ "EventTrigger=a:b !traceon",
+	  E(3, "EventTrigger=a:b !traceon: \"!\" would remove a trigger") },
+	/* probes */
+	{ "Kprobe=x:a b", E(3, "Kprobe=x:a b: must begin with p:NAME or r:NAME") },
+	{ "Kprobe=p vfs_open",
+	  E(3, "Kprobe=p vfs_open: must begin with p:NAME or r:NAME, the probe needs a name") },
+	{ "Kprobe=p", E(3, "Kprobe=p: must begin with p:NAME or r:NAME, the probe needs a name") },
+	{ "Kprobe=p10:a b", E(3, "Kprobe=p10:a b: MAXACTIVE is for return probes, r1…:NAME") },
+	{ "Kprobe=p:g/a b", E(3, "Kprobe=p:g/a b: the group is always flyrec_ and the session's "
+				 "name, give only the probe's name") },
+	{ "Kprobe=p:g.a b", E(3, "Kprobe=p:g.a b: the group is always flyrec_ and the session's "
+				 "name, give only the probe's name") },
+	{ "Kprobe=p: b", E(3, "Kprobe=p: b: not a name for a probe after ':'") },
+	{ "Kprobe=p:1a b", E(3, "Kprobe=p:1a b: not a name for a probe after ':'") },
+	{ "Kprobe=p:a-b c", E(3, "Kprobe=p:a-b c: not a name for a probe after ':'") },
+	{ "Kprobe=p:a", E(3, "Kprobe=p:a: where to put the probe is missing after its name") },
+	{ "Kprobe=p:a b #c", E(3, "Kprobe=p:a b #c: the kernel would ignore everything after '#'") },
+	{ "Kprobe=p:a b\nKprobe=r:a b", E(4, "Kprobe=r:a b: there is another probe of this name") },
+	{ "Kprobe=p:a b\nUprobe=p:a /b:1",
+	  E(4, "Uprobe=p:a /b:1: there is another probe of this name") },
+	{ "Uprobe=r1:a /b:1", E(3, "Uprobe=r1:a /b:1: MAXACTIVE is for kprobes") },
+	{ "Uprobe=p:a b:1",
+	  E(3, "Uprobe=p:a b:1: the file must be an absolute path, as in /bin/bash:0x4245") },
+	{ "Uprobe=p:a /b", E(3, "Uprobe=p:a /b: an offset into the file is missing, as in "
+				"/bin/bash:0x4245") },
+	{ "Uprobe=p:a /b:main", E(3, "Uprobe=p:a /b:main: an offset into the file is missing, as in "
+				     "/bin/bash:0x4245") },
+	{ "SyntheticEvent=!a u64 b",
+	  E(3, "SyntheticEvent=!a u64 b: \"!\" would remove an event") },
+	{ "SyntheticEvent=a", E(3, "SyntheticEvent=a: a field is missing, as in NAME TYPE FIELD") },
+	{ "SyntheticEvent=a u64",
+	  E(3, "SyntheticEvent=a u64: not a field, must be TYPE FIELD; TYPE FIELD; …") },
+	{ "SyntheticEvent=a u64 b;;",
+	  E(3, "SyntheticEvent=a u64 b;;: not a field, must be TYPE FIELD; TYPE FIELD; …") },
+	{ "SyntheticEvent=a u64 b]", E(3, "SyntheticEvent=a u64 b]: ']' without '['") },
+	{ "SyntheticEvent=1 u64 b", E(3, "SyntheticEvent=1 u64 b: must begin with the event's name, "
+					 "as in NAME TYPE FIELD") },
+	/* words */
+	{ "Tracer=a b", E(3, "Tracer=a b: not the name of a tracer") },
+	{ "FunctionFilter=a !b", E(3, "FunctionFilter=a !b: \"!\" would remove a filter") },
+	{ "Option=a b/c", E(3, "Option=a b/c: not a word of trace_options, as in stacktrace or "
+			       "nooverwrite") },
+	{ "Clock=utc", E(3, "Clock=utc: must be one of local, global, counter, uptime, perf, mono, "
+			    "mono_raw, boot, tai, x86-tsc, ppc-tb, s390-tod") },
+	{ "Unit=a", E(3, "Unit=a: must be the full name of a unit with processes, as in "
+			 "NAME.service, NAME.scope or NAME.slice") },
+	{ "Unit=a.timer", E(3, "Unit=a.timer: must be the full name of a unit with processes, as in "
+			       "NAME.service, NAME.scope or NAME.slice") },
+	{ "Unit=a@.service",
+	  E(3, "Unit=a@.service: a template is no unit, give NAME@INSTANCE.service") },
+	{ "Unit=a/b.service", E(3, "Unit=a/b.service: not the name of a unit") },
+	/* numbers */
+	{ "BufferSize=4MB",
+	  E(3, "BufferSize=4MB: not a size, a number of bytes or with K, M, G or T") },
+	{ "BufferSize=1", E(3, "BufferSize=1: too small, must be at least 8192 bytes") },
+	{ "BufferSize=0", E(3, "BufferSize=0: too small, must be at least 8192 bytes") },
+	{ "BufferSize=2T", E(3, "BufferSize=2T: too large, must be at most 1099511627776 bytes") },
+	{ "BufferSize=99999999999T",
+	  E(3, "BufferSize=99999999999T: too large, must be at most 1099511627776 bytes") },
+	{ "SubBufferSize=5K", E(3, "SubBufferSize=5K: must be a power of two, as in 4K or 16K") },
+	{ "BufferPercent=101", E(3, "BufferPercent=101: out of range, must be 0 to 100") },
+	{ "BufferPercent=half", E(3, "BufferPercent=half: not a percentage") },
+	{ "CPUs=3-1", E(3, "CPUs=3-1: not a list of CPUs, as in 0-3,8") },
+	{ "CPUs=9000", E(3, "CPUs=9000: a CPU number is out of range, must be 0 to 8191") },
+	{ "Pid=0", E(3, "Pid=0: out of range, must be 1 to 4194303") },
+	{ "Pid=1 4194304", E(3, "Pid=1 4194304: out of range, must be 1 to 4194303") },
+	{ "Pid=init", E(3, "Pid=init: not a process number") },
+	{ "[Storage]\nFormat=5", E(4, "Format=5: must be one of 6, 7") },
+	{ "[Storage]\nMaxUse=0", E(4, "MaxUse=0: too small, must be at least 1048576 bytes") },
+	{ "[Storage]\nMaxFiles=-1", E(4, "MaxFiles=-1: not a number") },
+	{ "[Storage]\nMaxFiles=99999999999",
+	  E(4, "MaxFiles=99999999999: out of range, must be 0 to 2147483647") },
+	{ "[Storage]\nMaxFileSec=1 hour ago",
+	  E(4, "MaxFileSec=1 hour ago: not a time span, a number of seconds or with us, ms, s, min, "
+	       "h, d or w") },
+	{ "[Storage]\nMaxRetentionSec=101y",
+	  E(4, "MaxRetentionSec=101y: too long, must be at most 3155760000s") },
+	{ "[Storage]\nFlushSec=0", E(4, "FlushSec=0: too short, must be at least 10ms") },
+	{ "[Storage]\nSyncIntervalSec=1ms",
+	  E(4, "SyncIntervalSec=1ms: too short, must be at least 10ms") },
+	{ "[Storage]\nDirect=maybe", E(4, "Direct=maybe: must be one of auto, yes, no") },
+	/* [Snapshot] */
+	{ "[Snapshot]\nMethod=magic",
+	  E(4, "Method=magic: must be one of auto, mapped, swap, drain") },
+	{ "[Snapshot]\nOnPressure=memory some 150ms",
+	  E(4, "OnPressure=memory some 150ms: must be RESOURCE some|full STALL WINDOW, as in memory "
+	       "some 150ms 1s") },
+	{ "[Snapshot]\nOnPressure=disk some 150ms 1s",
+	  E(4, "OnPressure=disk some 150ms 1s: the resource must be one of memory, cpu, io") },
+	{ "[Snapshot]\nOnPressure=io much 150ms 1s",
+	  E(4, "OnPressure=io much 150ms 1s: after the resource must come some or full") },
+	{ "[Snapshot]\nOnPressure=cpu full 150ms 1s",
+	  E(4, "OnPressure=cpu full 150ms 1s: cpu full never happens to a whole machine, use cpu "
+	       "some") },
+	{ "[Snapshot]\nOnPressure=io some 150 1 s",
+	  E(4, "OnPressure=io some 150 1 s: must be RESOURCE some|full STALL WINDOW, as in memory "
+	       "some 150ms 1s") },
+	{ "[Snapshot]\nOnPressure=io some x 1s",
+	  E(4, "OnPressure=io some x 1s: STALL and WINDOW must be time spans, as in 150ms 1s") },
+	{ "[Snapshot]\nOnPressure=io some 1ms 100ms",
+	  E(4, "OnPressure=io some 1ms 100ms: the window must be 500ms to 10s") },
+	{ "[Snapshot]\nOnPressure=io some 2s 1s",
+	  E(4, "OnPressure=io some 2s 1s: the stall time must be more than 0 and at most the "
+	       "window") },
+	{ "[Snapshot]\nOnEvent=oom", E(4, "OnEvent=oom: must be one event, SYSTEM:NAME") },
+	{ "[Snapshot]\nOnUnitFailed=a/b", E(4, "OnUnitFailed=a/b: not the name of a unit, or a "
+					       "pattern of names as in *.service") },
+	/* not yet */
+	{ "[Session]\nMode=flight", E(4, "Mode=flight is not supported by this build") },
+	{ "[Trace]\nPersistent=on", E(4, "Persistent=on is not supported by this build") },
+	{ "[Trace]\nPersistent=no", "" },
+	{ "[Storage]\nFormat=7", E(4, "Format=7 is not supported by this build") },
+	{ "[Snapshot]\nCoresight=1", E(4, "Coresight=1 is not supported by this build") },
+	{ "[Snapshot]\nOnPressure=memory some 150ms 1s",
+	  E(4, "OnPressure=memory some 150ms 1s is not supported by this build") },
+	{ "[Snapshot]\nOnEvent=oom:mark_victim",
+	  E(4, "OnEvent=oom:mark_victim is not supported by this build") },
+	{ "[Snapshot]\nOnUnitFailed=*.service",
+	  E(4, "OnUnitFailed=*.service is not supported by this build") },
+	/* all of them, each at its line; a continued value at its key's */
+	{ "Pid=x\nWibble=1\n\nClock=\\\n # why\n y\nPid=0\n",
+	  E(3, "Pid=x: not a process number")
+	  W(4, "unknown key 'Wibble' in [Trace]")
+	  E(6, "Clock=y: must be one of local, global, counter, uptime, perf, mono, mono_raw, "
+	       "boot, tai, x86-tsc, ppc-tb, s390-tod")
+	  E(9, "Pid=0: out of range, must be 1 to 4194303") },
+};
+/* clang-format on */
+
+static void test_faults(void **state)
+{
+	struct config_dir *dir = *state;
+
+	/* beside it a session without fault, which stays */
+	config_dir_write(dir, "etc/sessions.d/good.conf", TRACES);
+	for (size_t i = 0; i < ARRAY_SIZE(fault_cases); i++) {
+		_cleanup_free_ char *text = NULL;
+		unsigned n = 0;
+
+		assert_true(asprintf(&text, TRACES "%s\n", fault_cases[i].text) > 0);
+		config_dir_write(dir, "etc/sessions.d/x.conf", text);
+		assert_int_equal(config_dir_load(dir), 0);
+		assert_string_equal(dir->complaints, fault_cases[i].complaints);
+		for (const char *p = dir->complaints; (p = strchr(p, '\n')); p++)
+			n++;
+		assert_int_equal(dir->n_faults, n);
+		assert_non_null(config_find(dir->config, "good"));
+		/* an error leaves the session out, a warning does not */
+		if (strncmp(dir->complaints, "e ", 2) == 0)
+			assert_null(config_find(dir->config, "x"));
+		else
+			assert_non_null(config_find(dir->config, "x"));
+	}
+}
+
+static void test_traces_nothing(void **state)
+{
+	static const char *const nothing[] = {"",
+					      "[Trace]\n",
+					      "[Trace]\nClock=boot\n",
+					      "[Trace]\nSyntheticEvent=a u64 b\n",
+					      "[Trace]\nEvent=a:b\nEvent=\n",
+					      "[Trace]\nTracer=nop\n"};
+	static const char *const something[] = {
+		"[Trace]\nEvent=a:b\n", "[Trace]\nTracer=function\n", "[Trace]\nKprobe=p:a b\n",
+		"[Trace]\nUprobe=p:a /b:1\n", "[Trace]\nEventTrigger=a:b stacktrace\n"};
+	struct config_dir *dir = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(nothing); i++) {
+		config_dir_write(dir, "etc/sessions.d/x.conf", nothing[i]);
+		assert_int_equal(config_dir_load(dir), 0);
+		assert_string_equal(dir->complaints,
+				    E(1, "this session traces nothing: [Trace] needs an Event=, "
+					 "EventTrigger=, Tracer=, Kprobe=, Uprobe= or Option="));
+		assert_null(config_find(dir->config, "x"));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(something); i++)
+		(void)load(dir, something[i]);
+}
+
+/* A filter as long as the kernel takes is fine, one byte more is not */
+static void test_long_filter(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	_cleanup_free_ char *filter = malloc(page + 1), *text = NULL, *longer = NULL;
+	struct config_dir *dir = *state;
+
+	memset(filter, 'x', page);
+	filter[page] = '\0';
+	assert_true(asprintf(&text, "[Trace]\nEvent=a:b if %s\n", filter + 1) > 0);
+	assert_int_equal(strlen(load(dir, text)->trace.events[0].filter), page - 1);
+	assert_true(asprintf(&longer, "[Trace]\nEvent=a:b if %s\n", filter) > 0);
+	config_dir_write(dir, "etc/sessions.d/x.conf", longer);
+	assert_int_equal(config_dir_load(dir), 0);
+	assert_null(config_find(dir->config, "x"));
+	assert_int_equal(dir->n_faults, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_traces_nothing, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_long_filter, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "writer/retention.h"
+#include "writer/store.h"
+
+static int older_first(const void *a, const void *b)
+{
+	const struct retention_item *x = a, *y = b;
+
+	if (x->begin_usec != y->begin_usec)
+		return x->begin_usec < y->begin_usec ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+static void cap_damaged(struct retention_item *items, size_t n, uint64_t cap)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = n; i-- > 0;) {
+		if (!items[i].damaged)
+			continue;
+		bytes += items[i].bytes;
+		items[i].evict = bytes > cap;
+	}
+}
+
+void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
+		      uint64_t free_bytes, uint64_t now_usec)
+{
+	uint64_t used = limits->live_reserve, files = 1;
+
+	qsort(items, n, sizeof(*items), older_first);
+	cap_damaged(items, n, limits->max_use / 4);
+	for (size_t i = 0; i < n; i++) {
+		if (items[i].evict) {
+			free_bytes += items[i].bytes;
+			continue;
+		}
+		used += items[i].bytes;
+		files++;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct retention_item *item = &items[i];
+		bool too_old = limits->max_age_usec > 0 && now_usec > limits->max_age_usec &&
+			       item->end_usec < now_usec - limits->max_age_usec;
+
+		if (item->evict || item->pinned)
+			continue;
+		if (!too_old && used <= limits->max_use && free_bytes >= limits->keep_free &&
+		    (limits->max_files == 0 || files <= limits->max_files))
+			continue;
+		item->evict = true;
+		used -= item->bytes;
+		free_bytes += item->bytes;
+		files--;
+	}
+}
+
+struct list {
+	struct retention_item *items;
+	size_t n;
+};
+
+static void list_done(struct list *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		free(list->items[i].name);
+	free(list->items);
+}
+
+static int list_add(struct list *list, int dir_fd, const char *name)
+{
+	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
+	struct stat st;
+
+	if (!item.damaged && !store_parse_archive_name(name, &item.begin_usec))
+		return 0;
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISREG(st.st_mode))
+		return 0;
+	item.bytes = (uint64_t)st.st_blocks * 512;
+	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
+			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
+	if (item.damaged)
+		item.begin_usec = item.end_usec;
+	more = reallocarray(list->items, list->n + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	list->items = more;
+	item.name = strdup(name);
+	if (!item.name)
+		return -ENOMEM;
+	list->items[list->n++] = item;
+	return 0;
+}
+
+static int list_read(struct list *list, int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, NULL, NULL), r = n < 0 ? -errno : 0;
+
+	for (int i = 0; i < n; i++) {
+		if (r >= 0)
+			r = list_add(list, dir_fd, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,
+		    struct fault *why)
+{
+	_cleanup_(list_done) struct list list = {};
+	struct statvfs vfs;
+	int r = list_read(&list, dir_fd);
+
+	*ret = (struct retention_report){};
+	if (r >= 0 && fstatvfs(dir_fd, &vfs) < 0)
+		r = -errno;
+	if (r < 0)
+		return fault_errno(why, r, "cannot look for old segments");
+	retention_choose(list.items, list.n, limits, (uint64_t)vfs.f_bavail * vfs.f_frsize,
+			 store_now_usec());
+	for (size_t i = 0; i < list.n; i++) {
+		if (!list.items[i].evict)
+			continue;
+		if (unlinkat(dir_fd, list.items[i].name, 0) < 0 && errno != ENOENT) {
+			r = fault_errno(why, -errno, "cannot remove old segment %s",
+					list.items[i].name);
+			continue;
+		}
+		ret->files++;
+		ret->bytes += list.items[i].bytes;
+	}
+	return r;
+}

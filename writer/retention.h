@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What to delete so that recording can go on for months on a finite disk; journald's words. The
+ * choice is a pure function over a list; the rest lists a directory and removes what was chosen.
+ * Any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "basic/fault.h"
+
+struct retention_item {
+	char *name;
+	uint64_t begin_usec; /* realtime of the first data: the order in which they go */
+	uint64_t end_usec;   /* realtime of the last data */
+	uint64_t bytes;	     /* on the disk */
+	bool pinned;	     /* never chosen, but counted */
+	bool damaged;
+	bool evict; /* the choice */
+};
+
+struct retention_limits {
+	uint64_t max_use;      /* bytes, live file and damaged ones included */
+	uint64_t keep_free;    /* bytes of the file system */
+	uint64_t max_files;    /* the live one included; 0: no limit */
+	uint64_t max_age_usec; /* since the last data; 0: no limit */
+	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
+};
+
+/**
+ * retention_choose() - set evict on what has to go, oldest first
+ * @items: reordered: oldest first
+ * @free_bytes: of the file system now
+ * @now_usec: realtime
+ * Damaged files together may have a quarter of max_use: the oldest of them go beyond that.
+ */
+void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
+		      uint64_t free_bytes, uint64_t now_usec);
+
+struct retention_report {
+	unsigned files;
+	uint64_t bytes;
+};
+
+/**
+ * retention_apply() - delete what the limits ask for from a session's directory
+ * Looks at finished segments, snapshots and *.damaged only; never at the live file or hidden ones.
+ * Return: 0 or negative errno with @why set; what was deleted by then is in @ret.
+ */
+int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,
+		    struct fault *why);
