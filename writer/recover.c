@@ -117,7 +117,7 @@ static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, in
 
 	recorded = MIN(s->region.size, s->region.room);
 	recorded -= recorded % subbuf;
-	synced = trace_file_was_cut(file) ? 0 : trace_file_live_block(file)->synced[cpu];
+	synced = trace_file_live_block(file)->synced[cpu]; /* 0 of a file that was cut */
 	synced = MIN(synced - synced % subbuf, recorded);
 	r = true_size(s, recorded, synced, &tail, &size);
 	if (r < 0)
