@@ -30,6 +30,8 @@ static int is_sane(struct scan *s, uint64_t at, uint64_t *ret_timestamp)
 		return r;
 	if (subbuf_check(&s->layout, s->bytes, NULL, &info, &fault) != 0)
 		return 0;
+	if (info.header.commit == 0) /* the kernel hands out none that is empty: one that was cut */
+		return 0;
 	*ret_timestamp = info.header.timestamp;
 	return 1;
 }
