@@ -247,7 +247,8 @@ static int push_slot(struct pump *p)
 	p->size += p->subbuf_size;
 	r = publish(p);
 	if (r < 0) {
-		p->size -= p->subbuf_size; /* it stays in the slot, and goes to the same place again */
+		p->size -=
+			p->subbuf_size; /* it stays in the slot, and goes to the same place again */
 		return r;
 	}
 	slot_clear(p);

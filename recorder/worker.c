@@ -28,7 +28,7 @@ struct worker {
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
-	bool parked; /* left the ring buffers to the next process */
+	bool parked;	   /* left the ring buffers to the next process */
 };
 
 static void notify(struct worker *w)

@@ -96,7 +96,8 @@ static int compare(const void *a, const void *b)
 	return x->seen == y->seen ? 0 : x->seen > y->seen ? -1 : 1;
 }
 
-/* Which names stay when not all can: those seen after @seen, and the first @ties of those seen then */
+/* Which names stay when not all can: those seen after @seen, and the first @ties of those seen then
+ */
 struct cut {
 	uint32_t seen;
 	size_t ties;
@@ -132,7 +133,7 @@ static int find_cut(const struct task_names *t, size_t max, size_t room, struct 
 	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n; i++)
-		all[i] = (struct candidate){ t->names[i].seen, (uint32_t)i };
+		all[i] = (struct candidate){t->names[i].seen, (uint32_t)i};
 	qsort(all, t->n, sizeof(*all), compare_candidates);
 	for (size_t i = 0; i < t->n; i++) {
 		cut.ties = i > 0 && all[i].seen == cut.seen ? cut.ties : 0;

@@ -170,12 +170,9 @@ static void test_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_size),
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_many_cpus),
-		cmocka_unit_test(test_torn),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_size),	  cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_many_cpus), cmocka_unit_test(test_torn),
+		cmocka_unit_test(test_cut),	  cmocka_unit_test(test_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A pipe stands in for trace_pipe_raw, a memfd for the file. splice, fallocate and pwrite are wrapped
- * so that disks can fill up, fail and be slow to order; without orders they do the real thing.
+ * A pipe stands in for trace_pipe_raw, a memfd for the file. splice, fallocate and pwrite are
+ * wrapped so that disks can fill up, fail and be slow to order; without orders they do the real
+ * thing.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +21,10 @@
 #include "basic/macro.h"
 #include "recorder/pump.h"
 
-#define REGION  (64 * KIB)
-#define SIZE_AT 1024
+#define REGION	      (64 * KIB)
+#define SIZE_AT	      1024
 #define OTHER_SIZE_AT 2048
-#define ROOM    (8 * MIB)
+#define ROOM	      (8 * MIB)
 
 /* What the wrapped calls do next: an errno, or a length to stop at; 0: the real thing */
 struct order {
@@ -39,8 +40,8 @@ struct calls {
 
 static struct {
 	int trace_fd, direct_fd;
-	bool splice_empty;            /* of the trace fd: EAGAIN, as with a partial or mapped page */
-	bool direct_refused;          /* EINVAL for all that goes to direct_fd */
+	bool splice_empty;   /* of the trace fd: EAGAIN, as with a partial or mapped page */
+	bool direct_refused; /* EINVAL for all that goes to direct_fd */
 	unsigned direct_calls;
 	struct calls pull, push, fallocate, pwrite_data, pwrite_size;
 	off_t allocated_from, allocated_to;
@@ -49,7 +50,7 @@ static struct {
 static void order(struct calls *calls, int error, size_t most)
 {
 	assert_true(calls->n < ARRAY_SIZE(calls->queue));
-	calls->queue[calls->n++] = (struct order){ error, most };
+	calls->queue[calls->n++] = (struct order){error, most};
 }
 
 static struct order next_order(struct calls *calls)
@@ -119,7 +120,7 @@ ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset)
 
 struct fixture {
 	unsigned subbuf;
-	int ring;      /* the end of the fake ring buffer to write to */
+	int ring; /* the end of the fake ring buffer to write to */
 	int file, direct;
 	char *slot;
 	struct pump pump;
@@ -158,7 +159,7 @@ static void open_fixture(struct fixture *f, unsigned subbuf, int pipe_read, char
 	int fds[2];
 
 	memset(&world, 0, sizeof(world));
-	*f = (struct fixture){ .subbuf = subbuf, .slot = slot };
+	*f = (struct fixture){.subbuf = subbuf, .slot = slot};
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 	assert_true(fcntl(fds[1], F_SETPIPE_SZ, MIB) >= 0);
 	f->ring = fds[1];
@@ -214,7 +215,8 @@ static void assert_data(struct fixture *f, uint64_t first, uint64_t n)
 	assert_int_equal(size_in_file(f, t->size_at), n * f->subbuf);
 	assert_int_equal(atomic_load(&f->pump.published), n * f->subbuf);
 	for (uint64_t i = 0; i < n; i++) {
-		assert_int_equal(io_pread_all(f->file, is, f->subbuf, t->region + i * f->subbuf), 0);
+		assert_int_equal(io_pread_all(f->file, is, f->subbuf, t->region + i * f->subbuf),
+				 0);
 		make_subbuf(want, f->subbuf, first + i, 0);
 		memcpy(want + 8, is + 8, 8);
 		assert_memory_equal(is, want, f->subbuf);
@@ -239,7 +241,7 @@ static bool slot_used(struct fixture *f)
 
 static void test_moves_and_publishes(void **state)
 {
-	const unsigned sizes[] = { 4096, 16384 };
+	const unsigned sizes[] = {4096, 16384};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		struct fixture f;
@@ -462,7 +464,7 @@ static void test_chunks_grow_to_their_cap(void **state)
 
 static void test_short_splices(void **state)
 {
-	const size_t lengths[] = { 4096, 1, 511, 512, 4095, 4097, 12288, 10000 };
+	const size_t lengths[] = {4096, 1, 511, 512, 4095, 4097, 12288, 10000};
 	struct fixture f;
 
 	begin(&f, 4096);
@@ -728,7 +730,7 @@ static int old_pipe(struct fixture *f, unsigned torn, unsigned n)
 	memset(rest, 0xee, sizeof(rest));
 	if (torn)
 		assert_int_equal(write(fds[1], rest, torn), torn);
-	*f = (struct fixture){ .subbuf = 4096 };
+	*f = (struct fixture){.subbuf = 4096};
 	put_into(f, fds[1], n, 4080);
 	close(fds[1]);
 	return fds[0];

@@ -17,8 +17,9 @@
 
 static struct state full(void)
 {
-	static struct state_base base[2] = { { 1, 2, 3, 4 }, { UINT64_MAX, 0, 5, 6 } };
-	static char *synthetic[] = { (char *)"lat u64 delta; pid_t pid", (char *)"other int x", NULL };
+	static struct state_base base[2] = {{1, 2, 3, 4}, {UINT64_MAX, 0, 5, 6}};
+	static char *synthetic[] = {(char *)"lat u64 delta; pid_t pid", (char *)"other int x",
+				    NULL};
 
 	return (struct state){
 		.instance = (char *)"flyrec.sched",
@@ -196,7 +197,7 @@ static void test_garbage(void **state)
 	assert_int_equal(state_write(tmp.fd, &written), 0);
 	assert_int_equal(io_read_file_at(tmp.fd, "state", &text, &size), 0);
 	for (size_t i = 0; i < size; i++) {
-		const char bytes[] = { 0, '\n', ' ', -1 };
+		const char bytes[] = {0, '\n', ' ', -1};
 		char saved = text[i];
 
 		for (size_t k = 0; k < sizeof(bytes); k++) {
@@ -218,12 +219,9 @@ static void test_garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_least),
-		cmocka_unit_test(test_later_version),
-		cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_least),
+		cmocka_unit_test(test_later_version), cmocka_unit_test(test_malformed),
+		cmocka_unit_test(test_cut),	      cmocka_unit_test(test_garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,12 +217,9 @@ static void test_set_aside(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_open_dir),
-		cmocka_unit_test(test_open_dir_refused),
-		cmocka_unit_test(test_archive_name),
-		cmocka_unit_test(test_all_names_taken),
-		cmocka_unit_test(test_parse_archive_name),
-		cmocka_unit_test(test_list_finishing),
+		cmocka_unit_test(test_open_dir),	   cmocka_unit_test(test_open_dir_refused),
+		cmocka_unit_test(test_archive_name),	   cmocka_unit_test(test_all_names_taken),
+		cmocka_unit_test(test_parse_archive_name), cmocka_unit_test(test_list_finishing),
 		cmocka_unit_test(test_set_aside),
 	};
 

@@ -40,7 +40,8 @@ static void test_merge(void **state)
 	assert_int_equal(task_names_merge(names, "30 c\n1 init\n20 two words\n"), 0);
 	assert_int_equal(task_names_count(names), 3);
 	assert_rendered(names, 200, "1 init\n20 two words\n30 c\n");
-	assert_int_equal(task_names_merge(names, "20 renamed\n7 new"), 0); /* no newline at the end */
+	assert_int_equal(task_names_merge(names, "20 renamed\n7 new"),
+			 0); /* no newline at the end */
 	assert_rendered(names, 200, "1 init\n7 new\n20 renamed\n30 c\n");
 	assert_int_equal(task_names_count(names), 4);
 }
@@ -49,10 +50,11 @@ static void test_lines_that_are_none(void **state)
 {
 	_cleanup_names_ struct task_names *names = task_names_new(100);
 
-	assert_int_equal(task_names_merge(names,
-					  "\n\n5 <...>\n0 swapper\n-3 minus\n99999999999 far\nword\n6\n7 \n"
-					  "8    \n 9x y\n4294967295 last\n\n10  b\n"),
-			 0);
+	assert_int_equal(
+		task_names_merge(names,
+				 "\n\n5 <...>\n0 swapper\n-3 minus\n99999999999 far\nword\n6\n7 \n"
+				 "8    \n 9x y\n4294967295 last\n\n10  b\n"),
+		0);
 	/* Names that are empty or blank would be no names to those who read the section */
 	assert_rendered(names, 200, "10  b\n4294967295 last\n");
 	/* An unknown name does not replace a known one */
@@ -64,7 +66,8 @@ static void test_odd_names(void **state)
 {
 	_cleanup_names_ struct task_names *names = task_names_new(100);
 
-	assert_int_equal(task_names_merge(names, "1 a\tb\033[31m\r\n2 0123456789abcdefgh\n3 \303\244\n"), 0);
+	assert_int_equal(
+		task_names_merge(names, "1 a\tb\033[31m\r\n2 0123456789abcdefgh\n3 \303\244\n"), 0);
 	assert_rendered(names, 200, "1 a?b?[31m?\n2 0123456789abcde\n3 \303\244\n");
 }
 
@@ -142,8 +145,9 @@ static void test_scan(void **state)
 	tmp_write(&tmp, "40/task/44/other", "ended meanwhile");
 	tmp_write(&tmp, "50/comm", "no task directory\n");
 	tmp_write(&tmp, "60/task/60/comm", "kworker/u16:3-events_unbound\n");
-	tmp_write(&tmp, "61/task/61/comm",
-		  "                                                                                ");
+	tmp_write(
+		&tmp, "61/task/61/comm",
+		"                                                                                ");
 	tmp_write(&tmp, "self/task/70/comm", "twice\n");
 	tmp_write(&tmp, "stat", "not a directory\n");
 	assert_int_equal(task_names_merge(names, "1 before\n2 gone\n"), 0);
@@ -178,14 +182,10 @@ static void test_free_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_lines_that_are_none),
-		cmocka_unit_test(test_odd_names),
-		cmocka_unit_test(test_max_drops_the_oldest),
-		cmocka_unit_test(test_room),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_scan),
-		cmocka_unit_test(test_scan_the_real_proc),
+		cmocka_unit_test(test_merge),	  cmocka_unit_test(test_lines_that_are_none),
+		cmocka_unit_test(test_odd_names), cmocka_unit_test(test_max_drops_the_oldest),
+		cmocka_unit_test(test_room),	  cmocka_unit_test(test_many),
+		cmocka_unit_test(test_scan),	  cmocka_unit_test(test_scan_the_real_proc),
 		cmocka_unit_test(test_free_null),
 	};
 

@@ -20,10 +20,10 @@
 
 #define _cleanup_file_ _cleanup_(trace_file_freep)
 
-static bool no_direct;	       /* openat() refuses O_DIRECT */
-static uint64_t largest_file;  /* ftruncate() takes no more; 0: no limit */
-static int truncate_error;     /* errno of ftruncate() */
-static int noreplace_error;    /* errno of renameat2(RENAME_NOREPLACE) */
+static bool no_direct;	      /* openat() refuses O_DIRECT */
+static uint64_t largest_file; /* ftruncate() takes no more; 0: no limit */
+static int truncate_error;    /* errno of ftruncate() */
+static int noreplace_error;   /* errno of renameat2(RENAME_NOREPLACE) */
 
 int __real_openat(int dir_fd, const char *path, int flags, ...);
 int __wrap_openat(int dir_fd, const char *path, int flags, ...);
@@ -144,7 +144,8 @@ static void test_sections(void **state)
 	page = load(dat, &dat->header_page); /* the instance's, not the one of the top level */
 	assert_non_null(strstr(page, "field: local_t commit"));
 	assert_text(dat, &dat->header_event, "# compressed entry header\n");
-	assert_int_equal(dat->n_systems, 2); /* the one that is gone is not there, nor the empty one */
+	assert_int_equal(dat->n_systems,
+			 2); /* the one that is gone is not there, nor the empty one */
 	assert_string_equal(dat->systems[1], "demo");
 	assert_int_equal(dat->n_formats, 2);
 	text = load(dat, &dat->formats[1].text);
@@ -291,7 +292,7 @@ static void test_cpustat(void **state)
 	fake_init(&f, 2);
 	file = fake_create(&f, "current.dat");
 	assert_non_null(text);
-	for (unsigned i = 0; i < 3 * TRACE_FILE_CPUSTAT_ROOM; i += i > 700 && i < 780 ? 1 : 61) {
+	for (unsigned i = 0; i<3 * TRACE_FILE_CPUSTAT_ROOM; i += i> 700 && i < 780 ? 1 : 61) {
 		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 		_cleanup_free_ char *first = NULL, *second = NULL;
 		size_t kept = MIN(i, TRACE_FILE_CPUSTAT_ROOM - 1U);
@@ -356,9 +357,8 @@ static void test_complete(void **state)
 	trace_file_region(file, 0, &region);
 	assert_int_equal(region.size, 0);
 	assert_int_equal(region.room, 4 * MIB);
-	assert_int_equal(fallocate(region.buffered_fd, FALLOC_FL_KEEP_SIZE, (off_t)region.offset,
-				   MIB),
-			 0);
+	assert_int_equal(
+		fallocate(region.buffered_fd, FALLOC_FL_KEEP_SIZE, (off_t)region.offset, MIB), 0);
 	fake_put(file, 0, 0, 7);
 	fake_set_size(file, 0, FAKE_SUBBUF);
 	assert_int_equal(fstat(region.buffered_fd, &before), 0);
@@ -433,8 +433,8 @@ static void test_create_fails(void **state)
 
 static void test_small_and_huge_regions(void **state)
 {
-	const uint64_t sizes[] = {64 * KIB, 10 * MIB, TIB, INT64_MAX / 2, INT64_MAX, UINT64_MAX - 1,
-				  UINT64_MAX};
+	const uint64_t sizes[] = {64 * KIB,  10 * MIB,	     TIB,	INT64_MAX / 2,
+				  INT64_MAX, UINT64_MAX - 1, UINT64_MAX};
 
 	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
 		for (unsigned n_cpus = 1; n_cpus < 300; n_cpus += 149) {

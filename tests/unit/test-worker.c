@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Workers with pipes for ring buffers and memfds for files. splice gives only whole sub-buffers from
- * a ring, as the kernel does; epoll_wait is counted. Deadlines are long, nothing waits for them when
- * all is right.
+ * Workers with pipes for ring buffers and memfds for files. splice gives only whole sub-buffers
+ * from a ring, as the kernel does; epoll_wait is counted. Deadlines are long, nothing waits for
+ * them when all is right.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,17 +24,17 @@
 #include "basic/macro.h"
 #include "recorder/worker.h"
 
-#define SUBBUF      4096
-#define N_CPUS      3
-#define ROOM        (4 * MIB)
-#define SIZE_AT     64
+#define SUBBUF	    4096
+#define N_CPUS	    3
+#define ROOM	    (4 * MIB)
+#define SIZE_AT	    64
 #define REGION_AT   (64 * KIB)
 #define DEADLINE_MS 20000
 
 static _Atomic unsigned wakeups; /* of all workers */
 static _Atomic bool splice_empty;
-static _Atomic int disk_error;   /* errno of all data written to the file */
-static _Atomic bool slow_pulls;  /* a ring that never runs dry: see test_free_while_draining() */
+static _Atomic int disk_error;	/* errno of all data written to the file */
+static _Atomic bool slow_pulls; /* a ring that never runs dry: see test_free_while_draining() */
 
 int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
@@ -59,7 +59,7 @@ static int fail_with(int error)
 
 static ssize_t endless(int out)
 {
-	char page[SUBBUF] = { 1 };
+	char page[SUBBUF] = {1};
 
 	page[8] = 64;
 	(void)usleep(100);
@@ -71,8 +71,9 @@ ssize_t __wrap_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size,
 	int waiting = 0;
 
 	if (out_at) /* into the file */
-		return atomic_load(&disk_error) ? fail_with(atomic_load(&disk_error)) :
-						  __real_splice(in, in_at, out, out_at, size, flags);
+		return atomic_load(&disk_error)
+			       ? fail_with(atomic_load(&disk_error))
+			       : __real_splice(in, in_at, out, out_at, size, flags);
 	if (atomic_load(&slow_pulls))
 		return endless(out);
 	if (atomic_load(&splice_empty) || ioctl(in, FIONREAD, &waiting) < 0 || waiting < SUBBUF)
@@ -140,9 +141,8 @@ static void begin(struct fixture *f, int64_t bytes_left)
 		f->next[cpu] = target(f, 1, cpu);
 	}
 	atomic_store(&f->bytes_left, bytes_left);
-	assert_int_equal(worker_new(f->order, f->next, N_CPUS, f->notify, &f->bytes_left,
-				    &f->worker),
-			 0);
+	assert_int_equal(
+		worker_new(f->order, f->next, N_CPUS, f->notify, &f->bytes_left, &f->worker), 0);
 }
 
 static void end(struct fixture *f)
@@ -161,7 +161,7 @@ static void end(struct fixture *f)
 static void put(struct fixture *f, unsigned cpu, unsigned n, uint32_t commit)
 {
 	char page[SUBBUF];
-	uint64_t words[2] = { 7, commit };
+	uint64_t words[2] = {7, commit};
 
 	memset(page, 0x5a, sizeof(page));
 	memcpy(page, words, sizeof(words));
@@ -196,7 +196,7 @@ static void wait_total(struct fixture *f, uint64_t subbufs)
 /* Has the worker written to the eventfd, within @ms? How often (in all since asked last) */
 static uint64_t notified(struct fixture *f, int ms)
 {
-	struct pollfd p = { .fd = f->notify, .events = POLLIN };
+	struct pollfd p = {.fd = f->notify, .events = POLLIN};
 	uint64_t n = 0;
 
 	if (poll(&p, 1, ms) > 0)
@@ -217,7 +217,8 @@ static uint64_t size_in_file(struct fixture *f, unsigned file, unsigned cpu)
 {
 	uint64_t size;
 
-	assert_int_equal(io_pread_all(f->file, &size, sizeof(size), target(f, file, cpu).size_at), 0);
+	assert_int_equal(io_pread_all(f->file, &size, sizeof(size), target(f, file, cpu).size_at),
+			 0);
 	return size;
 }
 
@@ -251,7 +252,7 @@ static void test_moves(void **state)
 static void test_partial_does_not_spin(void **state)
 {
 	struct fixture f;
-	char half[100] = { 1 };
+	char half[100] = {1};
 
 	begin(&f, INT64_MAX);
 	atomic_store(&splice_empty, true);
@@ -472,7 +473,7 @@ static void test_free_at_any_moment(void **state)
 static void test_new_refused(void **state)
 {
 	_cleanup_close_ int file = memfd_create("no-epoll", MFD_CLOEXEC);
-	struct pump pump = { .trace_fd = file }, *pumps[] = { &pump };
+	struct pump pump = {.trace_fd = file}, *pumps[] = {&pump};
 	_Atomic int64_t left = 0;
 	struct worker *worker = NULL;
 
