@@ -164,6 +164,8 @@ static int settle(struct task_names *t)
 	size_t n = 0;
 	int r;
 
+	if (t->n == 0)
+		return 0;
 	qsort(t->names, t->n, sizeof(*t->names), compare);
 	for (size_t i = 0; i < t->n; i++)
 		if (n == 0 || t->names[n - 1].pid != t->names[i].pid)
