@@ -276,6 +276,7 @@ static void join_group(void)
 static int open_state_dir(struct daemon *d)
 {
 	const char *dir = d->options.state_dir;
+	struct stat st;
 	int fd;
 
 	(void)umask(0027);
@@ -285,6 +286,11 @@ static int open_state_dir(struct daemon *d)
 	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->state_fd < 0)
 		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
+	if (fstat(d->state_fd, &st) < 0)
+		return log_error_errno(-errno, "cannot stat state directory %s: %m", dir);
+	if (st.st_uid != geteuid())
+		return log_error_errno(-EPERM, "state directory %s belongs to user %u, not to us",
+				       dir, (unsigned)st.st_uid);
 	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);

@@ -397,8 +397,11 @@ static unsigned workers_wanted(const struct session *s)
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
-/* What the pipes of a killed process held is gone with them, unless the FD store kept them */
-static void note_kill(struct session *s)
+/*
+ * Go on from where an earlier process was. What the pipes of a killed one held is gone with them,
+ * unless the FD store kept them.
+ */
+static void take_over(struct session *s)
 {
 	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
 
@@ -410,6 +413,10 @@ static void note_kill(struct session *s)
 			(unsigned long long)bytes);
 	}
 	s->kernel->handed_over = false;
+	/* What was lost before this segment has been reported */
+	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
+		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
+			   s->kernel->base[cpu].dropped_events;
 	(void)state_write(s->dir_fd, s->kernel);
 }
 
@@ -420,7 +427,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 	int r = 0;
 
 	if (s->segment.adopt)
-		note_kill(s);
+		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
 		r = session_note_base(s, false, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -20,6 +20,7 @@
  * taken the places of old ones.
  */
 #define FORKS_BETWEEN_LOOKS 8192
+#define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
 
 /* Tasks made since boot */
 static uint64_t count_forks(void)
@@ -123,19 +124,30 @@ static void report_losses(struct session *s, uint64_t now)
 	s->lost_usec = now;
 }
 
+/* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
+static uint64_t next_tick(uint64_t flush_usec, uint64_t forks)
+{
+	if (forks <= FORKS_BETWEEN_LOOKS)
+		return flush_usec;
+	return MIN(MAX(flush_usec * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), flush_usec);
+}
+
 /* Returns false when the session has ended over it */
 static bool check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
 	struct fault why = {};
-	int r = instance_check(s->instance, &why);
+	int r;
 
+	if (s->salvage) /* set up by a configuration that we no longer have */
+		return true;
+	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		(void)instance_refresh_pids(s->instance, &why);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
-	if (r == INSTANCE_REPAIRED)
+	if (r == INSTANCE_EMPTIED)
 		s->rotate_wanted = true; /* timestamps of another clock must not follow ours */
 	if (r != INSTANCE_GONE)
 		return true;
@@ -149,22 +161,22 @@ static bool check_instance(struct session *s)
 
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	const struct storage_config *storage;
 	struct session *s = userdata;
-	uint64_t now = session_now_usec(), forks;
+	const struct storage_config *storage = &s->config->storage;
+	uint64_t now = session_now_usec(), forks = count_forks();
 
-	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
+	if (s->forks == 0)
+		s->forks = forks;
+	forks -= s->forks;
+	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	storage = &s->config->storage;
 	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
-	forks = count_forks();
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
-	    (now - s->synced_usec >= storage->sync_interval_usec ||
-	     forks - s->forks >= FORKS_BETWEEN_LOOKS)) {
+	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);
-		s->forks = forks;
+		s->forks += forks;
 		s->sync_wanted = true;
 	}
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

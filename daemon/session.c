@@ -95,10 +95,14 @@ static void settled(struct session *s, enum session_state state)
 
 void session_fail(struct session *s, const struct fault *why)
 {
+	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
+	 */
+	bool keep = s->segment.adopt;
+
 	s->failure = *why;
-	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s",
-		       why->text);
-	session_release(s, false);
+	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s%s",
+		       why->text, keep ? "; its instance goes on tracing for the next try" : "");
+	session_release(s, keep);
 	settled(s, SESSION_FAILED);
 }
 

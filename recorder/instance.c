@@ -334,7 +334,7 @@ int instance_check(struct instance *instance, struct fault *why)
 	if (changes.n == 0)
 		return INSTANCE_OK;
 	(void)fault_set(why, 0, "%s: %s", instance->dir.path, changes.text);
-	return INSTANCE_REPAIRED;
+	return changes.emptied ? INSTANCE_EMPTIED : INSTANCE_REPAIRED;
 }
 
 int instance_trace(struct instance *instance, bool on, struct fault *why)

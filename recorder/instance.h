@@ -31,6 +31,7 @@ enum instance_health {
 	INSTANCE_OK,	   /* as configured */
 	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again
 			    */
+	INSTANCE_EMPTIED,  /* the same, and the ring buffer was emptied over it: begin a new file */
 	INSTANCE_GONE,	   /* removed (or removed and made anew by someone else) */
 };
 
@@ -81,7 +82,7 @@ void instance_free(struct instance *instance);
  * buffer_percent, tracing_cpumask, tracer and its filters, options, dynamic events, set_event_pid,
  * filters, triggers and enabled events. 0.25 ms of CPU time for a handful of events.
  * A changed clock or sub-buffer size has emptied the ring buffer and made timestamps that don't fit
- * the others: begin a new segment after a repair.
+ * the others: INSTANCE_EMPTIED.
  * Return: an enum instance_health (@why has the text unless it is INSTANCE_OK), or negative errno
  * when repair failed.
  */

@@ -4,91 +4,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 #include "basic/io.h"
-#include "formats/trace-dat.h"
+#include "writer/options.h"
 #include "writer/trace-file-internal.h"
 
 #define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
 
 #define REGION_MIN (4 * MIB)
-
-/* The options as they will be in the file, and where the CPUSTAT texts are in them */
-struct options {
-	char *data;
-	size_t size;
-	size_t *cpustat_at; /* [n_cpus], from the start of data */
-};
-
-static void options_done(struct options *o)
-{
-	free(o->data);
-	free(o->cpustat_at);
-}
-
-static void put_option(FILE *out, uint16_t id, const void *data, size_t size)
-{
-	uint32_t n = (uint32_t)size;
-
-	(void)fwrite(&id, sizeof(id), 1, out);
-	(void)fwrite(&n, sizeof(n), 1, out);
-	(void)fwrite(data, 1, size, out);
-}
-
-static void put_text_option(FILE *out, uint16_t id, const char *text)
-{
-	put_option(out, id, text, strlen(text) + 1);
-}
-
-static void put_cpustats(FILE *out, struct options *o, unsigned n_cpus)
-{
-	char text[TRACE_FILE_CPUSTAT_ROOM];
-
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		(void)snprintf(text, sizeof(text), "CPU: %-*u\n", (int)sizeof(text) - 7, cpu);
-		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, sizeof(text));
-		o->cpustat_at[cpu] = (size_t)ftell(out) - sizeof(text);
-	}
-}
-
-static int make_options(const struct trace_file_params *params, struct options *o)
-{
-	uint32_t n_cpus = params->n_cpus;
-	uint16_t end = TRACE_DAT_OPTION_END;
-	struct utsname u;
-	char text[512];
-	FILE *out;
-
-	o->cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at));
-	out = open_memstream(&o->data, &o->size);
-	if (!out || !o->cpustat_at) {
-		if (out)
-			(void)fclose(out);
-		return -ENOMEM;
-	}
-	(void)fwrite(TRACE_DAT_OPTIONS, 1, TRACE_DAT_WORD_SIZE, out);
-	if (params->has_date) {
-		(void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)params->date_usec);
-		put_text_option(out, TRACE_DAT_OPTION_DATE, text);
-	}
-	put_cpustats(out, o, n_cpus);
-	put_text_option(out, TRACE_DAT_OPTION_TRACECLOCK, params->clock);
-	if (uname(&u) >= 0) {
-		(void)snprintf(text, sizeof(text), "%s %s %s %s", u.sysname, u.nodename, u.release,
-			       u.machine);
-		put_text_option(out, TRACE_DAT_OPTION_UNAME, text);
-	}
-	put_text_option(out, TRACE_DAT_OPTION_VERSION, PACKAGE_STRING);
-	put_option(out, TRACE_DAT_OPTION_CPUCOUNT, &n_cpus, sizeof(n_cpus));
-	put_option(out, TRACE_DAT_OPTION_TRACEID, &params->trace_id, sizeof(params->trace_id));
-	(void)fwrite(&end, sizeof(end), 1, out);
-	(void)fwrite(TRACE_DAT_FLYRECORD, 1, TRACE_DAT_WORD_SIZE, out);
-	return fclose(out) == 0 ? 0 : -ENOMEM;
-}
 
 /* Room for names, so that the table lands on its alignment; then the CPU count and the options */
 static int put_names_and_options(FILE *out, struct trace_file *file,
@@ -168,11 +93,19 @@ static int write_table(struct trace_file *file, const char *clock)
 
 static int fill(struct trace_file *file, const struct trace_file_params *params, struct fault *why)
 {
-	_cleanup_(options_done) struct options options = {};
+	const struct options_params wanted = {
+		.n_cpus = params->n_cpus,
+		.cpustat_room = TRACE_FILE_CPUSTAT_ROOM,
+		.clock = params->clock,
+		.has_date = params->has_date,
+		.date_usec = params->date_usec,
+		.trace_id = params->trace_id,
+	};
+	_cleanup_(options_done) struct options options = {0};
 	_cleanup_fclose_ FILE *out = NULL;
 	int fd, r;
 
-	r = make_options(params, &options);
+	r = options_make(&wanted, &options);
 	if (r < 0)
 		return r;
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);

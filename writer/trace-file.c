@@ -7,6 +7,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
+#include "writer/options.h"
 #include "writer/trace-file-internal.h"
 
 struct trace_file *trace_file_alloc(unsigned n_cpus)
@@ -323,7 +324,7 @@ int trace_file_write_names(struct trace_file *file, const char *text)
 
 int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *text)
 {
-	size_t room = file->cpustat_room[cpu], size = strlen(text);
+	size_t room = file->cpustat_room[cpu];
 	_cleanup_free_ char *padded = NULL;
 
 	if (room < 2)
@@ -331,13 +332,7 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
 	padded = malloc(room);
 	if (!padded)
 		return -ENOMEM;
-	size = MIN(size, room - 1);
-	memcpy(padded, text, size);
-	/* Readers print it as it is: one blank line at the end rather than hundreds */
-	memset(padded + size, ' ', room - size);
-	if (size < room - 2)
-		padded[room - 2] = '\n';
-	padded[room - 1] = '\0';
+	options_cpustat(padded, room, text);
 	return io_pwrite_all(file->fd, padded, room, file->cpustat_at[cpu]);
 }
 

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,42 @@
 #include "basic/io.h"
 #include "tests/unit/tmp.h"
 
+static char paths[16][sizeof(((struct tmp *)NULL)->path)]; /* of those not done yet; "": free */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+/* A test that fails does not come to tmp_done() */
+static void remove_all(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (paths[i][0])
+			(void)nftw(paths[i], remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void remember(const char *path)
+{
+	static bool registered;
+
+	if (!registered)
+		assert_int_equal(atexit(remove_all), 0);
+	registered = true;
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (!paths[i][0]) {
+			(void)strcpy(paths[i], path);
+			return;
+		}
+}
+
+static void forget(const char *path)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		if (strcmp(paths[i], path) == 0)
+			paths[i][0] = '\0';
+}
+
 void tmp_init(struct tmp *tmp)
 {
 	const char *dir = getenv("TMPDIR");
@@ -22,18 +59,15 @@ void tmp_init(struct tmp *tmp)
 				 dir && strlen(dir) < 40 ? dir : "/tmp"),
 			1, sizeof(tmp->path) - 1);
 	assert_non_null(mkdtemp(tmp->path));
+	remember(tmp->path);
 	tmp->fd = open(tmp->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(tmp->fd >= 0);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-	return remove(path);
 }
 
 void tmp_done(struct tmp *tmp)
 {
 	close(tmp->fd);
+	forget(tmp->path);
 	assert_int_equal(nftw(tmp->path, remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
 }
 
