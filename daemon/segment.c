@@ -315,6 +315,10 @@ int segment_begin_next(struct segment *s)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
 	store_finishing_name(s->archive, s->old_name);
 	r = create(s, &file);
+	if (r == -ENOSPC || r == -EDQUOT) {
+		retain(s);
+		r = create(s, &file);
+	}
 	if (r < 0)
 		return r;
 	if (renameat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name) < 0)

@@ -188,6 +188,8 @@ static void on_job(void *userdata, int result)
 		if (result < 0)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 				       s->segment.failure.text);
+		if (s->trouble < 0)
+			drain_flush(&s->drain); /* there may be room now */
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);

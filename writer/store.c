@@ -162,6 +162,26 @@ int store_list_finishing(int dir_fd, char ***ret)
 	return 0;
 }
 
+static int is_unfinished(const struct dirent *entry)
+{
+	return entry->d_name[0] == '.' &&
+	       (ends_with(entry->d_name, ".dat.new") || ends_with(entry->d_name, ".dense"));
+}
+
+int store_remove_unfinished(int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL), r = n < 0 ? -errno : 0;
+
+	for (int i = 0; i < n; i++) {
+		if (unlinkat(dir_fd, entries[i]->d_name, 0) < 0 && r >= 0)
+			r = -errno;
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
 {
 	char time[STORE_NAME_SIZE], to[STORE_NAME_SIZE];

@@ -12,10 +12,14 @@ need_tool check-markers
 state_on ext4 4G
 session load <<-EOF
 	[Trace]
-	Event=raw_syscalls
-	BufferSize=96M
+	Event=sched:sched_process_exit
+	BufferSize=32M
 	[Storage]
-	MaxFileSize=24M
+	MaxFileSize=1M
+	FlushSec=100ms
+	KeepFree=0
+	MaxFiles=0
+	MaxUse=3G
 	[Snapshot]
 	Last=2s
 EOF
@@ -37,10 +41,9 @@ take() {
 }
 
 flyrecd_start
-"$TOOLS/markers" "--instance=${PREFIX}load" --rate=5000 >"$T/expect" &
+"$TOOLS/markers" "--instance=${PREFIX}load" --rate=30000 >"$T/expect" &
 MARKERS=$!
 CHILDREN+=("$MARKERS")
-background "$TOOLS/storm" --duration=6 >/dev/null
 sleep 3
 take
 sleep 0.3
