@@ -12,9 +12,14 @@
 
 #define SEGMENT_NOTES_MAX 16
 
-/* Lines for the log, in the order they happened; error 0: good news */
+/* Lines for the log, in the order they happened */
+struct segment_note {
+	int level; /* LOG_DEBUG … LOG_ERR */
+	struct fault fault;
+};
+
 struct segment_notes {
-	struct fault items[SEGMENT_NOTES_MAX];
+	struct segment_note items[SEGMENT_NOTES_MAX];
 	size_t n;
 };
 

@@ -43,6 +43,18 @@ static char *group_name(const char *instance)
 	return group;
 }
 
+/* Half-made files of an earlier process */
+static void tidy(struct session *s)
+{
+	_cleanup_close_ int fd = -EBADF;
+
+	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
+	    (fd >= 0 && store_remove_unfinished(fd) < 0))
+		(void)log_full(LOG_WARNING, s->name, NULL, 0,
+			       "cannot remove unfinished files of an earlier run, ignoring");
+}
+
 static int open_dirs(struct session *s, struct fault *why)
 {
 	int r = store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why);
@@ -235,6 +247,8 @@ void session_start(struct session *s)
 	s->trouble = 0;
 	s->mapped = false;
 	r = open_dirs(s, &why);
+	if (r >= 0)
+		tidy(s);
 	if (r >= 0)
 		r = read_leftover(s, &left, &why);
 	if (r >= 0 && left) {

@@ -112,10 +112,13 @@ static void log_notes(struct session *s)
 {
 	struct segment_notes *notes = &s->segment.notes;
 
-	for (size_t i = 0; i < notes->n; i++)
-		(void)log_full(notes->items[i].error ? LOG_WARNING : LOG_INFO, s->name,
-			       MESSAGE_RECOVERED, notes->items[i].error, "%s",
-			       notes->items[i].text);
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct segment_note *note = &notes->items[i];
+
+		(void)log_full(note->level, s->name,
+			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
+			       note->fault.error, "%s", note->fault.text);
+	}
 	notes->n = 0;
 }
 
@@ -185,6 +188,8 @@ static void on_job(void *userdata, int result)
 		if (result < 0)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 				       s->segment.failure.text);
+		if (s->trouble < 0)
+			drain_flush(&s->drain); /* there may be room now */
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);
@@ -335,16 +340,21 @@ static void begin_stop(struct session *s)
 	(void)drain_post(&s->drain, WORKER_FINISH);
 }
 
+/* A region without room comes first: draining waits for it. What is urgent for people comes next.
+ */
 void session_advance(struct session *s)
 {
 	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
+	bool may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
+	if (may_rotate && drain_full(&s->drain)) {
 		begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;
+	} else if (may_rotate) {
+		begin_next(s);
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
 	} else if (s->sync_wanted) {

@@ -4,13 +4,16 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "formats/trace-dat-read.h"
 #include "writer/cut.h"
 
 /* A piece of one CPU's region of one source: whole sub-buffers */
 struct cut_slice {
-	uint64_t offset; /* in the source file */
-	uint64_t size;	 /* bytes; 0: nothing of this CPU */
+	uint64_t offset;    /* in the source file */
+	uint64_t size;	    /* bytes; 0: nothing of this CPU */
+	bool begins_before; /* the first of them begins before the time asked for, or at it */
 };
 
 struct cut_source {

@@ -11,7 +11,8 @@
 
 static int put(FILE *out, const void *data, size_t size)
 {
-	return fwrite(data, 1, size, out) == size ? 0 : -EIO;
+	errno = 0;
+	return fwrite(data, 1, size, out) == size ? 0 : errno > 0 ? -errno : -EIO;
 }
 
 /* Bytes of the newest source as they are */

@@ -221,7 +221,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out) {
 		close_p(&fd);
-		return fault_errno(why, -ENOMEM, "cannot write");
+		return fault_errno(why, -ENOMEM, "cannot write the header");
 	}
 	r = cut_write_sections(cut, out, why);
 	return r < 0 ? r : write_tables(cut, out, o, clock, &options, why);
@@ -278,7 +278,11 @@ int cut_write(struct cut *cut, int dir_fd, const char *name, const char *note,
 	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return fault_errno(why, -errno, "cannot create %s", name);
+	if (why)
+		*why = (struct fault){0};
 	r = fill(cut, fd, note, &report, why);
+	if (r < 0 && why && why->error == 0)
+		(void)fault_errno(why, r, "cannot write %s", name);
 	fault_point("cut-rename");
 	if (r >= 0 && renameat2(dir_fd, tmp, dir_fd, name, RENAME_NOREPLACE) < 0)
 		r = fault_errno(why, -errno, "cannot rename to %s", name);

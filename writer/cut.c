@@ -149,12 +149,14 @@ static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uin
 		r = count_until(s, region, to_nsec, &end);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read %s", s->name);
+	s->slices[cpu].begins_before = first > 0;
 	/* The one that begins before may hold what happened after */
 	if (first > 0)
 		first--;
-	if (end > first)
-		s->slices[cpu] =
-			(struct cut_slice){region->offset + first * subbuf, (end - first) * subbuf};
+	if (end > first) {
+		s->slices[cpu].offset = region->offset + first * subbuf;
+		s->slices[cpu].size = (end - first) * subbuf;
+	}
 	return 0;
 }
 
@@ -252,6 +254,32 @@ static int add_source(struct cut *cut, int dir_fd, const char *name, uint64_t fr
 	return 0;
 }
 
+/*
+ * Each source gave its last sub-buffer that begins before the time; of these only the newest can
+ * reach into it.
+ */
+static void leave_out_older(struct cut *cut)
+{
+	size_t n = 0;
+
+	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++) {
+		bool covered = false;
+
+		for (size_t i = cut->n; i-- > 0;) {
+			if (covered)
+				cut->sources[i].slices[cpu].size = 0;
+			covered |= cut->sources[i].slices[cpu].begins_before;
+		}
+	}
+	for (size_t i = 0; i < cut->n; i++) {
+		if (has_slices(&cut->sources[i], cut->n_cpus))
+			cut->sources[n++] = cut->sources[i];
+		else
+			source_done(&cut->sources[i]);
+	}
+	cut->n = n;
+}
+
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why)
 {
 	_cleanup_(cut_freep) struct cut *cut = calloc(1, sizeof(*cut));
@@ -276,6 +304,7 @@ int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret,
 	free_candidates(list, n);
 	if (r < 0)
 		return r;
+	leave_out_older(cut);
 	if (cut->n == 0)
 		return fault_set(why, -ENODATA, "nothing was recorded in that time");
 	*ret = TAKE_PTR(cut);

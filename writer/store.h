@@ -56,6 +56,12 @@ void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE]);
 int store_list_finishing(int dir_fd, char ***ret);
 
 /**
+ * store_remove_unfinished() - remove what a process was making when it was killed
+ * ".….new" and ".….dense": nobody has seen them, and all that is in them is elsewhere too.
+ */
+int store_remove_unfinished(int dir_fd);
+
+/**
  * store_set_aside() - rename what is no trace of ours to "NAME-TIME.damaged"
  * @ret_name: the new name
  */
