@@ -53,6 +53,7 @@ struct session {
 	uint64_t lost;	       /* events, as last reported */
 	uint64_t lost_usec;    /* monotonic: when that was */
 	int trouble;	       /* of the disk, as last reported */
+	bool held;	       /* nothing is drained until the next segment is there */
 	bool mapped;	       /* as last reported */
 };
 
