@@ -37,8 +37,8 @@ int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pum
 int worker_post(struct worker *worker, enum worker_request request);
 
 /*
- * Take nothing out of the ring buffers until the next worker_flush() or WORKER_RETARGET; what is being
- * moved at this moment still goes. Requests are served as ever. Never blocks.
+ * Take nothing out of the ring buffers until the next worker_flush() or WORKER_RETARGET; what is
+ * being moved at this moment still goes. Requests are served as ever. Never blocks.
  */
 void worker_hold(struct worker *worker);
 
