@@ -72,14 +72,14 @@ void session_start(struct session *session);
 int session_begin_recording(struct session *session, struct fault *why);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
-/* counters from which the segment's losses are counted; written to the state file */
-int session_note_base(struct session *session, bool boundary, struct fault *why);
+/* counters from which the segment's losses are counted, into session->kernel; see
+ * session_read_stats() */
+int session_note_base(struct session *session, bool boundary);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
 
 /* session-snapshot.c */
 bool session_begin_snapshot(struct session *session);
-void session_cut_flushed(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
 /* answer all that wait: the session has stopped or failed */

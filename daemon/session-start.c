@@ -379,18 +379,17 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, bool boundary, struct fault *why)
+int session_note_base(struct session *s, bool boundary)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
-	int r;
 
 	free(k->base);
 	k->n_cpus = 0;
 	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
-		return fault_errno(why, -ENOMEM, "cannot note counters");
+		return -ENOMEM;
 	k->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -400,8 +399,7 @@ int session_note_base(struct session *s, bool boundary, struct fault *why)
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
 						   stats.dropped_events, stats.read_events};
 	}
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+	return 0;
 }
 
 static unsigned workers_wanted(const struct session *s)
@@ -434,6 +432,17 @@ static void take_over(struct session *s)
 	(void)state_write(s->dir_fd, s->kernel);
 }
 
+static int note_first_base(struct session *s, struct fault *why)
+{
+	int r = session_note_base(s, false);
+
+	if (r >= 0)
+		r = state_write(s->dir_fd, s->kernel);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
+}
+
 int session_begin_recording(struct session *s, struct fault *why)
 {
 	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
@@ -443,7 +452,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (s->segment.adopt)
 		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, false, why);
+		r = note_first_base(s, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");

@@ -181,7 +181,7 @@ static void on_job(void *userdata, int result)
 	case STEP_FINISHING:
 		if (result < 0)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-				       "%s; it is finished at the next start",
+				       "%s; what is left to do is done at the next start",
 				       s->segment.failure.text);
 		break;
 	case STEP_SYNCING:
@@ -213,9 +213,21 @@ static int run_next(void *userdata)
 	return segment_begin_next(&((struct session *)userdata)->segment);
 }
 
-static int run_finish(void *userdata)
+static int run_close(void *userdata)
 {
 	return segment_finish_old(&((struct session *)userdata)->segment);
+}
+
+/* The new segment's counters into the state file as well, which may wait for the disk like the rest
+ */
+static int run_finish(void *userdata)
+{
+	struct session *s = userdata;
+	int state = state_write(s->dir_fd, s->kernel), r = run_close(s);
+
+	if (r >= 0 && state < 0)
+		r = fault_errno(&s->segment.failure, state, "cannot write the state file");
+	return r;
 }
 
 static int run_sync(void *userdata)
@@ -229,7 +241,7 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,   [STEP_CUTTING] = session_run_cut,
+		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
 	};
 	int r;
 
@@ -261,19 +273,18 @@ static void on_drained(struct session *s)
 static void on_workers_done(struct session *s)
 {
 	enum session_step step = s->step;
-	struct fault why;
 
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, true, &why) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring",
-				       why.text);
+		if (session_note_base(s, true) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+				       "cannot note the counters: %m, ignoring");
 		session_start_job(s, STEP_FINISHING);
 		break;
 	case STEP_FLUSHING:
-		session_cut_flushed(s);
+		session_start_job(s, STEP_CUTTING);
 		break;
 	case STEP_DRAINING:
 		on_drained(s);
