@@ -133,6 +133,8 @@ void daemon_show_status(struct daemon *d)
 			 rate / 1024);
 }
 
+static void reload(struct daemon *d);
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -142,7 +144,7 @@ static void check_settled(struct daemon *d)
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
@@ -159,6 +161,10 @@ static void check_settled(struct daemon *d)
 	if (d->phase != DAEMON_RUNNING) {
 		fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
+		if (d->reload_wanted) {
+			reload(d);
+			return;
+		}
 		(void)sd_notify(0, "READY=1");
 		d->status_usec = 0;
 		daemon_show_status(d);
@@ -202,11 +208,10 @@ static void reload(struct daemon *d)
 	uint64_t now = 0;
 	bool bad;
 
-	if (d->phase != DAEMON_RUNNING) {
-		log_warning("SIGHUP while %s, ignoring",
-			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+	/* Sessions are on their way: what is read now must not be the last word */
+	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
+	if (d->phase != DAEMON_RUNNING)
 		return;
-	}
 	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
 	d->phase = DAEMON_RELOADING;
