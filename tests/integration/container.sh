@@ -3,8 +3,8 @@
 #
 # A container with a systemd of its own on this machine's kernel, for tests that have read lib.sh:
 #
-#	container_start DROP-IN…  # installs flyrec there, waits until systemd is up
-#	guest systemctl start flyrecd
+#	container_start flyrecd   # installs flyrec there, boots with that unit enabled
+#	guest systemctl status flyrecd
 #	container_stop
 #
 # It shares the kernel's tracefs, mounted in it by its own systemd; $CONFIG is its /etc/flyrec and
@@ -116,7 +116,7 @@ guest_is_up() {
 		grep -qE 'running|degraded'; }
 }
 
-# container_start: with flyrec installed, its group made, flyrecd not started
+# container_start [UNIT...]: with flyrec installed, these units enabled; waits until all is up
 container_start() {
 	container_tree
 	container_cgroup
@@ -127,12 +127,14 @@ container_start() {
 	MOUNTS+=("$T/root")
 	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
 		fail "make install: $(tail -n 5 "$T/install.log")"
+	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
 	background nspawn >"$T/console" 2>&1 </dev/null
 	NSPAWN=$!
 	wait_for 30 guest_is_up || fail "systemd does not come up: $(tail -n 5 "$T/console")"
 	! ended "$NSPAWN" || fail "systemd-nspawn: $(tail -n 5 "$T/console")"
 	# some versions of nspawn hide it, a machine does not
-	! guest mountpoint -q /proc/kallsyms || guest umount /proc/kallsyms
+	! guest mountpoint -q /proc/kallsyms ||
+		guest sh -c 'umount /proc/kallsyms && systemctl try-restart flyrecd'
 }
 
 container_stop() {

@@ -73,7 +73,7 @@ session load <<-EOF
 	MaxUse=10G
 EOF
 other 1024
-container_start
+container_start flyrecd.service
 guest journalctl --update-catalog
 
 # --- the unit itself
@@ -85,9 +85,10 @@ exposure=$(sed -n 's/.*exposure level for flyrecd.service: \([0-9.]*\).*/\1/p' "
 echo "systemd-analyze security: $exposure"
 awk -v x="$exposure" 'BEGIN { exit !(x != "" && x <= 1.5) }' || fail "exposure $exposure is above 1.5"
 
-# --- start
-guest systemctl start flyrecd
-is_active || fail "not active after start"
+# --- started in the boot, by sysinit.target
+is_active || fail "not active: $(guest systemctl status flyrecd)"
+guest journalctl --boot >"$T/journal"
+! grep 'ordering cycle' "$T/journal" || fail "an ordering cycle"
 [[ $(property StatusText) == "2 recording, 0 failed"* ]] ||
 	fail "status is '$(property StatusText)': $(guest systemctl status flyrecd)"
 [ "$(property NFileDescriptorStore)" -gt 4 ] || fail "hardly anything is in the FD store"
@@ -122,13 +123,25 @@ MARKERS=$!
 CHILDREN+=("$MARKERS")
 sleep 0.3
 
-for size in 2048 3072 4096; do
-	other "$size"
-	guest systemctl reload flyrecd
+# reload_waits SIZE: it ends when the new size is in force, however long the daemon takes to begin
+reload_waits() {
+	local reload now
+	other "$1"
+	guest systemctl kill --signal=STOP flyrecd
+	background guest systemctl reload flyrecd
+	reload=$!
+	sleep 0.5
+	! ended "$reload" || fail "reload has not waited for the daemon to begin"
+	guest systemctl kill --signal=CONT flyrecd
+	wait "$reload" || fail "reload: $(guest systemctl status flyrecd)"
 	now=$(sed 's/ .*//' "$(instance other)/per_cpu/cpu0/buffer_size_kb" || true)
-	[ "${now:-0}" -ge "$size" ] || fail "reload has not waited: ${now:-no instance} instead of $size"
+	[ "${now:-0}" -ge "$1" ] || fail "reload has not waited: ${now:-no instance} instead of $1"
 	[ "$(property MainPID)" = "$main" ] || fail "reload has restarted it"
-done
+}
+
+reload_waits 2048
+reload_waits 3072
+reload_waits 4096
 echo 'Bogus=1' >>"$CONFIG/sessions.d/other.conf"
 ! guest systemctl reload flyrecd 2>/dev/null || fail "reload with a fault has not failed"
 journal_has 'sessions.d/other.conf:4: ' || fail "nothing says where the fault is"
@@ -166,7 +179,8 @@ guest journalctl --sync
 message MESSAGE_STOPPED || fail "no message that it has stopped"
 ! message MESSAGE_SESSION_FAILED || fail "a session has failed"
 ! message MESSAGE_EVENTS_LOST || fail "events were lost"
-! journal_has 'denied|not permitted|Read-only|SYS' || fail "the sandbox is too narrow: $(cat "$T/journal")"
+! journal_has 'denied|not permitted|Read-only|SYS' ||
+	fail "the sandbox is too narrow: $(cat "$T/journal")"
 for name in load other; do
 	[ ! -e "$(instance $name)" ] || fail "stop has left the instance of $name"
 done
