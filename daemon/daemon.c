@@ -18,6 +18,7 @@
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "writer/store.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -231,6 +232,28 @@ static void reload(struct daemon *d)
 	daemon_session_settled(d, NULL);
 }
 
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	if (result < 0)
+		log_error_errno(result, "snapshot failed: %s", why->text);
+	else
+		log_notice("snapshot %s", path);
+}
+
+/* The last Last= of every session, or all there is */
+static void snapshot_all(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session_config *config =
+			config_find(d->config, session_name(d->sessions[i]));
+		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
+
+		if (config && config->snapshot.on_signal)
+			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
+					       UINT64_MAX, "signal", on_snapshot, d);
+	}
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -243,7 +266,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGHUP)
 		reload(d);
 	else if (signal == SIGUSR1)
-		log_notice("SIGUSR1: snapshots are not supported by this build");
+		snapshot_all(d);
 	else if (signal == SIGUSR2)
 		for (size_t i = 0; i < d->n_sessions; i++)
 			session_rotate(d->sessions[i]);

@@ -40,6 +40,7 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	session_drop_snapshots(s);
 	session_release(s, true);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -88,6 +89,7 @@ uint64_t session_total_bytes(const struct session *s)
 
 static void settled(struct session *s, enum session_state state)
 {
+	session_drop_snapshots(s);
 	s->state = state;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
@@ -115,10 +117,13 @@ static void log_notes(struct session *s)
 {
 	struct segment_notes *notes = &s->segment.notes;
 
-	for (size_t i = 0; i < notes->n; i++)
-		(void)log_full(notes->items[i].error ? LOG_WARNING : LOG_INFO, s->name,
-			       MESSAGE_RECOVERED, notes->items[i].error, "%s",
-			       notes->items[i].text);
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct segment_note *note = &notes->items[i];
+
+		(void)log_full(note->level, s->name,
+			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
+			       note->fault.error, "%s", note->fault.text);
+	}
 	notes->n = 0;
 }
 
@@ -189,6 +194,9 @@ static void on_job(void *userdata, int result)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 				       s->segment.failure.text);
 		break;
+	case STEP_CUTTING:
+		session_cut_done(s, result);
+		break;
 	case STEP_CLOSING:
 		on_closed(s, result);
 		return;
@@ -224,7 +232,7 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,
+		[STEP_CLOSING] = run_finish,   [STEP_CUTTING] = session_run_cut,
 	};
 	int r;
 
@@ -267,6 +275,9 @@ static void on_workers_done(struct session *s)
 				       why.text);
 		session_start_job(s, STEP_FINISHING);
 		break;
+	case STEP_FLUSHING:
+		session_cut_flushed(s);
+		break;
 	case STEP_DRAINING:
 		on_drained(s);
 		break;
@@ -290,7 +301,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 	(void)!read(fd, &n, sizeof(n));
 	session_report_trouble(s);
-	if ((s->step == STEP_RETARGETING || s->step == STEP_DRAINING || s->step == STEP_LEAVING) &&
+	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
+	     s->step == STEP_LEAVING) &&
 	    drain_idle(&s->drain))
 		on_workers_done(s);
 	if (s->state == SESSION_RECORDING &&
@@ -331,13 +343,20 @@ static void begin_stop(struct session *s)
 	(void)drain_post(&s->drain, WORKER_FINISH);
 }
 
+/* A region without room comes first: draining waits for it. What is urgent for people comes next.
+ */
 void session_advance(struct session *s)
 {
 	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
+	bool may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
+	if (may_rotate && drain_full(&s->drain)) {
+		begin_next(s);
+	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
+		return;
+	} else if (may_rotate) {
 		begin_next(s);
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);

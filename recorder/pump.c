@@ -173,7 +173,7 @@ static int preallocate(struct pump *p, uint64_t bytes)
 		}
 		if (errno == EINTR)
 			continue;
-		if (errno != ENOSPC || chunk <= bytes)
+		if ((errno != ENOSPC && errno != EDQUOT) || chunk <= bytes)
 			return -errno;
 		chunk = MAX(chunk / 4, bytes); /* what little is left */
 	}
@@ -246,8 +246,11 @@ static int push_slot(struct pump *p)
 		return r;
 	p->size += p->subbuf_size;
 	r = publish(p);
-	if (r < 0)
+	if (r < 0) {
+		p->size -=
+			p->subbuf_size; /* it stays in the slot, and goes to the same place again */
 		return r;
+	}
 	slot_clear(p);
 	return 0;
 }
@@ -256,7 +259,7 @@ static int push_slot(struct pump *p)
 static int push_pending(struct pump *p)
 {
 	uint64_t pending = p->in_pipe + (slot_in_use(p) ? p->subbuf_size : 0);
-	int r;
+	int r, published;
 
 	if (pending == 0)
 		return publish(p);
@@ -266,8 +269,9 @@ static int push_pending(struct pump *p)
 	if (r < 0)
 		return r;
 	r = push_pipe(p);
-	if (publish(p) < 0 || r < 0)
-		return r < 0 ? r : -EIO;
+	published = publish(p);
+	if (r < 0 || published < 0)
+		return r < 0 ? r : published;
 	return slot_in_use(p) ? push_slot(p) : 0;
 }
 

@@ -30,6 +30,13 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_snapshot_name() - "YYYYMMDDThhmmss.uuuuuuZ-REASON.dat", not yet taken in @dir_fd
+ * @realtime_usec: of the trigger
+ */
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE]);
+
+/**
  * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
  */
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec);

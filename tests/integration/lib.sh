@@ -229,6 +229,24 @@ flyrecd_stop() {
 
 # --- file systems
 
+# image_dir: where images of file systems go: memory where there is enough, since a disk that others
+# use too may stall for longer than a ring buffer lasts
+image_dir() {
+	local free
+	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) || free=0
+	if [ "${free:-0}" -gt $((6 * 1024 * 1024)) ] && mkdir -p "/dev/shm/${T##*/}"; then
+		echo "/dev/shm/${T##*/}"
+	else
+		echo "$T"
+	fi
+}
+
+# state_on FILESYSTEM SIZE: flyrecd's state directory on a file system of its own
+state_on() {
+	mkfs_mount "$1" "$2" "$T/$1"
+	STATE=$T/$1/state
+}
+
 # mkfs_mount ext4|xfs|btrfs|tmpfs SIZE DIRECTORY [MKFS-OPTION...]: mounted there, taken away at the end
 mkfs_mount() {
 	local fs=$1 size=$2 dir=$3 image loop
@@ -241,7 +259,7 @@ mkfs_mount() {
 		return
 	fi
 	need_command "mkfs.$fs" losetup
-	image=$T/image.${#LOOPS[@]}
+	image=$(image_dir)/image.${#LOOPS[@]}
 	truncate -s "$size" "$image"
 	"mkfs.$fs" -q "$@" "$image" >/dev/null 2>"$T/mkfs.log" ||
 		fail "mkfs.$fs: $(cat "$T/mkfs.log")"
@@ -288,6 +306,7 @@ cleanup() {
 	for path in "${LOOPS[@]}"; do
 		losetup --detach "$path"
 	done
+	rm -rf "/dev/shm/${T##*/}"
 	if [ "$status" != 0 ] && [ "$status" != 77 ]; then
 		[ ! -s "$FLYRECD_LOG" ] || { echo "--- flyrecd's log:" && tail -n 50 "$FLYRECD_LOG"; }
 		# a test that failed may have left its instances; one that passed must not have
