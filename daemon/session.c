@@ -72,6 +72,11 @@ bool session_settled(const struct session *s)
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
 }
 
+bool session_steady(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
 const char *session_failure(const struct session *s)
 {
 	return s->failure.text;

@@ -40,7 +40,7 @@ PREFIX=${FLYREC_TEST_PREFIX:-t-${T##*.}.}
 export FLYREC_TEST_DIR=$T FLYREC_TEST_PREFIX=$PREFIX
 CONFIG=$T/etc STATE=$T/state RUNTIME=$T/run
 FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notify.log
-CHILDREN=() MOUNTS=() LOOPS=()
+CHILDREN=() MOUNTS=() LOOPS=() AT_END=()
 
 fail() {
 	echo "FAIL: $*" >&2
@@ -271,6 +271,11 @@ mkfs_mount() {
 
 # --- the end
 
+# at_end COMMAND...: when the test is over and its children have ended; what came last goes first
+at_end() {
+	AT_END=("$*" "${AT_END[@]}")
+}
+
 stop_children() {
 	local pid
 	for pid in "${CHILDREN[@]}"; do
@@ -292,6 +297,9 @@ cleanup() {
 	trap '' INT TERM
 	set +e
 	stop_children
+	for path in "${AT_END[@]}"; do
+		$path
+	done
 	for path in "${MOUNTS[@]}"; do
 		umount "$path"
 	done
