@@ -3,6 +3,7 @@
  * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
  * is touched by jobs, small state files aside.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,15 +32,13 @@ static int set_string(char **field, const char *value)
 	return *field ? 0 : -ENOMEM;
 }
 
-/* "flyrec_NAME", as the kernel allows names of systems: no "-" */
-static char *group_name(const char *session)
+/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
+static char *group_name(const char *instance)
 {
-	char *group;
+	char *group = strdup(instance);
 
-	if (asprintf(&group, "flyrec_%s", session) < 0)
-		return NULL;
-	for (char *c = group; *c; c++)
-		if (*c == '-')
+	for (char *c = group; c && *c; c++)
+		if (!isalnum((unsigned char)*c))
 			*c = '_';
 	return group;
 }
@@ -182,7 +181,7 @@ static int create_instance(struct session *s, struct fault *why)
 	while (synthetic && synthetic[n])
 		n++;
 	k->synthetic = calloc(n + 1, sizeof(char *));
-	k->group = group_name(s->name);
+	k->group = group_name(name);
 	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
 	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
 	    set_string(&k->trace_text, s->config->trace_text) < 0)
