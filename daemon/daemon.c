@@ -377,7 +377,9 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (kptr_restricted())
+	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
+	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)
