@@ -82,17 +82,25 @@ static bool ends_with(const char *name, const char *suffix)
 	return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
+/* 0 in the pattern stands for any digit; strptime() and sscanf() would take blanks and signs too */
+static bool matches(const char *name, const char *pattern)
+{
+	for (; *pattern; name++, pattern++)
+		if (*pattern == '0' ? *name < '0' || *name > '9' : *name != *pattern)
+			return false;
+	return true;
+}
+
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec)
 {
+	static const char pattern[] = "00000000T000000.000000Z";
+	const char *rest = name + strlen(pattern);
 	struct tm tm = {};
-	const char *end = strptime(name, "%Y%m%dT%H%M%S", &tm);
-	unsigned usec;
-	int n = 0;
 
-	if (!end || end - name != 15 || sscanf(end, ".%6uZ%n", &usec, &n) != 1 || n != 8 ||
-	    (end[n] != '-' && end[n] != '.') || !ends_with(name, ".dat"))
+	if (!matches(name, pattern) || (*rest != '-' && *rest != '.') || !ends_with(rest, ".dat") ||
+	    !strptime(name, "%Y%m%dT%H%M%S", &tm))
 		return false;
-	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
+	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + strtoul(name + 16, NULL, 10);
 	return true;
 }
 
