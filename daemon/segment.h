@@ -34,7 +34,6 @@ struct segment {
 	struct trace_file *file; /* current.dat; NULL: none open */
 	struct trace_file *old;	 /* the one before, on its way to the archive */
 	char old_name[64];	 /* its name now */
-	char archive[64];	 /* its name then */
 	struct segment_notes notes;
 	struct fault failure; /* why a step returned negative errno */
 };

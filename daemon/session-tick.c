@@ -82,6 +82,13 @@ void session_prepare_stats(struct session *s, bool final)
 	}
 }
 
+bool session_disk_full(const struct session *s)
+{
+	int trouble = drain_trouble(&s->drain);
+
+	return trouble == -ENOSPC || trouble == -EDQUOT;
+}
+
 void session_report_trouble(struct session *s)
 {
 	int trouble = drain_trouble(&s->drain);
@@ -94,6 +101,9 @@ void session_report_trouble(struct session *s)
 			s->daemon->options.state_dir, s->name);
 	else if (trouble != s->trouble)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
+	/* Room may be made by retention, which is part of a sync */
+	if (trouble != s->trouble && session_disk_full(s))
+		s->sync_wanted = true;
 	s->trouble = trouble;
 	if (mapped && !s->mapped)
 		(void)log_full(
@@ -167,6 +177,8 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		s->forks = forks;
 		s->sync_wanted = true;
 	}
+	s->sync_wanted |= session_disk_full(s);
+	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
 	    drain_total_bytes(&s->drain) > 0)
 		s->rotate_wanted = true;

@@ -11,6 +11,9 @@
 
 #define FINISHING ".finishing"
 
+/* A segment that begins so much before the last one: the clock was set back */
+#define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
+
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
 	_cleanup_close_ int fd = -EBADF;
@@ -49,30 +52,6 @@ static void time_name(uint64_t usec, char ret[STORE_NAME_SIZE])
 	(void)gmtime_r(&seconds, &tm);
 	n = strftime(ret, STORE_NAME_SIZE, "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(ret + n, STORE_NAME_SIZE - n, ".%06uZ", (unsigned)(usec % USEC_PER_SEC));
-}
-
-static bool is_taken(int dir_fd, const char *archive)
-{
-	char finishing[STORE_NAME_SIZE];
-
-	store_finishing_name(archive, finishing);
-	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
-	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
-}
-
-int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
-{
-	char name[STORE_NAME_SIZE];
-
-	for (unsigned tries = 0; tries < 1000; tries++) {
-		time_name(realtime_usec + tries, name);
-		(void)strcat(name, ".dat");
-		if (!is_taken(dir_fd, name)) {
-			(void)strcpy(ret_name, name);
-			return 0;
-		}
-	}
-	return -EEXIST;
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -114,6 +93,53 @@ void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);
 }
 
+static bool is_taken(int dir_fd, const char *archive, const char *own)
+{
+	char finishing[STORE_NAME_SIZE];
+
+	store_finishing_name(archive, finishing);
+	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
+	       (strcmp(finishing, own) != 0 &&
+		faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0);
+}
+
+/* When the last finished segment began; 0: there is none */
+static uint64_t last_begin(int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, NULL, NULL);
+	uint64_t last = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t usec;
+
+		if (store_parse_archive_name(entries[i]->d_name, &usec))
+			last = MAX(last, usec);
+		free(entries[i]);
+	}
+	free(entries);
+	return last;
+}
+
+int store_archive_name(int dir_fd, uint64_t realtime_usec, const char *own,
+		       char ret_name[STORE_NAME_SIZE])
+{
+	uint64_t last = last_begin(dir_fd);
+	char name[STORE_NAME_SIZE];
+
+	if (realtime_usec <= last && last - realtime_usec < CLOCK_STEP_USEC)
+		realtime_usec = last + 1;
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		time_name(realtime_usec + tries, name);
+		(void)strcat(name, ".dat");
+		if (!is_taken(dir_fd, name, own)) {
+			(void)strcpy(ret_name, name);
+			return 0;
+		}
+	}
+	return -EEXIST;
+}
+
 static int is_finishing(const struct dirent *entry)
 {
 	return strlen(entry->d_name) < STORE_NAME_SIZE && entry->d_name[0] == '.' &&
@@ -146,6 +172,33 @@ int store_list_finishing(int dir_fd, char ***ret)
 	}
 	*ret = names;
 	return 0;
+}
+
+static int is_unfinished(const struct dirent *entry)
+{
+	return strcmp(entry->d_name, "." STORE_CURRENT ".new") == 0 ||
+	       (entry->d_name[0] == '.' && ends_with(entry->d_name, FINISHING ".dense"));
+}
+
+void store_remove_unfinished(int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL);
+
+	for (int i = 0; i < n; i++) {
+		(void)unlinkat(dir_fd, entries[i]->d_name, 0);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
+bool store_same_file(int dir_fd, const char *name, const char *other)
+{
+	struct stat a, b;
+
+	return fstatat(dir_fd, name, &a, AT_SYMLINK_NOFOLLOW) >= 0 &&
+	       fstatat(dir_fd, other, &b, AT_SYMLINK_NOFOLLOW) >= 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])

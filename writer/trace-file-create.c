@@ -224,14 +224,14 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 	return 0;
 }
 
-int trace_file_publish(int dir_fd, const char *name, struct fault *why)
+int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault *why)
 {
 	_cleanup_free_ char *tmp = NULL;
 	int r = 0;
 
 	if (asprintf(&tmp, ".%s.new", name) < 0)
 		return -ENOMEM;
-	if (renameat2(dir_fd, tmp, dir_fd, name, RENAME_NOREPLACE) < 0)
+	if (renameat2(dir_fd, tmp, dir_fd, name, replace ? 0 : RENAME_NOREPLACE) < 0)
 		r = -errno;
 	if (r == -EINVAL || r == -ENOSYS) /* a file system without RENAME_NOREPLACE */
 		r = renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
