@@ -53,6 +53,8 @@ struct session {
 	uint64_t lost;	       /* events, as last reported */
 	uint64_t lost_usec;    /* monotonic: when that was */
 	int trouble;	       /* of the disk, as last reported */
+	int next_error;	       /* of a rotation, as last reported */
+	int sync_error;	       /* of a sync, as last reported */
 	bool mapped;	       /* as last reported */
 };
 
@@ -91,3 +93,5 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
 int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
 void session_prepare_stats(struct session *session, bool final);
 void session_report_trouble(struct session *session);
+/* The disk is full, as far as we were told: retention may help */
+bool session_disk_full(const struct session *session);

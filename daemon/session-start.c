@@ -48,11 +48,10 @@ static void tidy(struct session *s)
 {
 	_cleanup_close_ int fd = -EBADF;
 
+	store_remove_unfinished(s->segment.dir_fd);
 	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
-	    (fd >= 0 && store_remove_unfinished(fd) < 0))
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot remove unfinished files of an earlier run, ignoring");
+	if (fd >= 0)
+		store_remove_unfinished(fd);
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -244,7 +243,7 @@ void session_start(struct session *s)
 	s->state = SESSION_STARTING;
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
-	s->trouble = 0;
+	s->trouble = s->next_error = s->sync_error = 0;
 	s->mapped = false;
 	r = open_dirs(s, &why);
 	if (r >= 0)
@@ -310,6 +309,12 @@ static uint64_t keep_free(const struct session *s)
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
 }
 
+/* All CPUs' preallocation together */
+static uint64_t max_prealloc(const struct session *s)
+{
+	return max_use(s) / 16;
+}
+
 static void set_limits(struct session *s)
 {
 	s->segment.limits = (struct retention_limits){
@@ -317,7 +322,7 @@ static void set_limits(struct session *s)
 		.keep_free = keep_free(s),
 		.max_files = s->config->storage.max_files,
 		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s),
+		.live_reserve = session_max_file_size(s) + max_prealloc(s),
 	};
 }
 
@@ -444,7 +449,7 @@ static int note_first_base(struct session *s, struct fault *why)
 
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 

@@ -83,9 +83,11 @@ void session_prepare_stats(struct session *s, bool final)
 	}
 }
 
-static bool disk_is_full(const struct session *s)
+bool session_disk_full(const struct session *s)
 {
-	return s->trouble == -ENOSPC || s->trouble == -EDQUOT;
+	int trouble = drain_trouble(&s->drain);
+
+	return trouble == -ENOSPC || trouble == -EDQUOT;
 }
 
 void session_report_trouble(struct session *s)
@@ -100,8 +102,10 @@ void session_report_trouble(struct session *s)
 			s->daemon->options.state_dir, s->name);
 	else if (trouble != s->trouble)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
+	/* Room may be made by retention, which is part of a sync */
+	if (trouble != s->trouble && session_disk_full(s))
+		s->sync_wanted = true;
 	s->trouble = trouble;
-	s->sync_wanted |= disk_is_full(s);
 	if (mapped && !s->mapped)
 		(void)log_full(
 			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
@@ -179,14 +183,14 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
-	if (disk_is_full(s))
-		s->sync_wanted = true; /* retention comes with it */
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
 	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);
 		s->forks += forks;
 		s->sync_wanted = true;
 	}
+	s->sync_wanted |= session_disk_full(s);
+	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
 	    drain_total_bytes(&s->drain) > 0)
 		s->rotate_wanted = true;

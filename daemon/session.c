@@ -147,10 +147,12 @@ static void on_opened(struct session *s, int result)
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
-	if (result < 0) {
+	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
 			       s->segment.failure.text);
+	s->next_error = result;
+	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
 		return;
 	}
@@ -167,6 +169,16 @@ static void on_closed(struct session *s, int result)
 			       s->segment.failure.text);
 	session_release(s, false);
 	settled(s, SESSION_STOPPED);
+}
+
+static void on_synced(struct session *s, int result)
+{
+	if (result < 0 && result != s->sync_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
+			       s->segment.failure.text);
+	s->sync_error = result;
+	if (session_disk_full(s))
+		drain_flush(&s->drain); /* there may be room again */
 }
 
 static void on_job(void *userdata, int result)
@@ -190,11 +202,7 @@ static void on_job(void *userdata, int result)
 				       s->segment.failure.text);
 		break;
 	case STEP_SYNCING:
-		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-				       s->segment.failure.text);
-		if (s->trouble < 0)
-			drain_flush(&s->drain); /* there may be room now */
+		on_synced(s, result);
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);

@@ -16,6 +16,9 @@
 /* More than any ring buffer holds: the bound of the final drain */
 #define DRAIN_ROUNDS (1U << 20)
 
+/* Pipe-fulls that still go to the old file at a rotation, of what is in the ring buffer by then */
+#define RETARGET_BUDGET 64
+
 #define WAKE UINT64_MAX /* epoll user data of the eventfd; pumps have their index */
 
 struct worker {
@@ -123,8 +126,11 @@ static void serve(struct worker *w)
 
 	switch (request) {
 	case WORKER_RETARGET:
-		for (size_t i = 0; i < w->n_pumps; i++)
+		/* Partial sub-buffers too: what comes later begins later, on every CPU */
+		for (size_t i = 0; i < w->n_pumps; i++) {
+			(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
 			pump_retarget(w->pumps[i], &w->next[i]);
+		}
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
 		break;
 	case WORKER_FLUSH:
