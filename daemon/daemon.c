@@ -134,6 +134,8 @@ void daemon_show_status(struct daemon *d)
 			 rate / 1024);
 }
 
+static void reload(struct daemon *d);
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -143,7 +145,7 @@ static void check_settled(struct daemon *d)
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
@@ -160,6 +162,10 @@ static void check_settled(struct daemon *d)
 	if (d->phase != DAEMON_RUNNING) {
 		fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
+		if (d->reload_wanted) {
+			reload(d);
+			return;
+		}
 		(void)sd_notify(0, "READY=1");
 		d->status_usec = 0;
 		daemon_show_status(d);
@@ -203,11 +209,10 @@ static void reload(struct daemon *d)
 	uint64_t now = 0;
 	bool bad;
 
-	if (d->phase != DAEMON_RUNNING) {
-		log_warning("SIGHUP while %s, ignoring",
-			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+	/* Sessions are on their way: what is read now must not be the last word */
+	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
+	if (d->phase != DAEMON_RUNNING)
 		return;
-	}
 	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
 	d->phase = DAEMON_RELOADING;
@@ -292,7 +297,8 @@ static void join_group(void)
 {
 	struct group *group = getgrnam("flyrec");
 
-	if (group && geteuid() == 0 && setegid(group->gr_gid) < 0)
+	/* Not if the unit has seen to it: its sandbox refuses the call */
+	if (group && geteuid() == 0 && getegid() != group->gr_gid && setegid(group->gr_gid) < 0)
 		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
 }
 
@@ -371,7 +377,9 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (kptr_restricted())
+	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
+	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)

@@ -31,6 +31,7 @@ struct segment {
 	char *clock_text;
 	struct retention_limits limits;
 	uint64_t evicted_bytes; /* by retention, since the session began */
+	uint64_t last_bytes;	/* on the disk, of the last segment when it was complete */
 	bool sparse_left;	/* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
@@ -40,7 +41,6 @@ struct segment {
 	struct trace_file *file; /* current.dat; NULL: none open */
 	struct trace_file *old;	 /* the one before, on its way to the archive */
 	char old_name[64];	 /* its name now */
-	char archive[64];	 /* its name then */
 	struct segment_notes notes;
 	struct fault failure; /* why a step returned negative errno */
 };

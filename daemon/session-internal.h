@@ -43,17 +43,20 @@ struct session {
 	struct segment segment;
 	struct drain drain;
 	int notify_fd; /* eventfd, written by workers */
-	sd_event_source *notify_source, *flush_source;
+	sd_event_source *notify_source, *flush_source, *look_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
 	uint64_t synced_usec;  /* monotonic: last sync */
 	uint64_t synced_bytes; /* drain_total_bytes() then */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
-	uint64_t forks;	       /* of the machine, at the last look at task names */
+	uint64_t forks;	       /* of the machine, when task names were last fetched */
+	uint64_t look_usec;    /* monotonic: when it was last asked whether to */
 	uint64_t lost;	       /* events, as last reported */
 	uint64_t lost_usec;    /* monotonic: when that was */
 	int trouble;	       /* of the disk, as last reported */
 	bool held;	       /* nothing is drained until the next segment is there */
+	int next_error;	       /* of a rotation, as last reported */
+	int sync_error;	       /* of a sync, as last reported */
 	bool mapped;	       /* as last reported */
 };
 
@@ -73,22 +76,26 @@ void session_start(struct session *session);
 int session_begin_recording(struct session *session, struct fault *why);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
-/* counters from which the segment's losses are counted; written to the state file */
-int session_note_base(struct session *session, bool boundary, struct fault *why);
+/* counters from which the segment's losses are counted, into session->kernel; see
+ * session_read_stats() */
+int session_note_base(struct session *session, bool boundary);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
 
 /* session-snapshot.c */
 bool session_begin_snapshot(struct session *session);
-void session_cut_flushed(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 
 /* session-tick.c */
+/* Data comes: fetch task names if many tasks are new, or look again a little later */
+void session_look(struct session *session);
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
 /* @boundary: as the workers noted them when they left the last file, not as they are now */
 int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
 void session_prepare_stats(struct session *session, bool final);
 void session_report_trouble(struct session *session);
+/* The disk is full, as far as we were told: retention may help */
+bool session_disk_full(const struct session *session);

@@ -4,10 +4,10 @@
  * Main thread; session_run_cut() runs as the job.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/xattr.h>
 
-#include "basic/log.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -86,16 +86,10 @@ int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, co
 bool session_begin_snapshot(struct session *s)
 {
 	const struct snapshot_config *config = &s->config->snapshot;
-	struct snapshot_request *request = s->requests;
-	struct fault why;
 
-	if (!request)
+	if (!s->requests)
 		return false;
-	if (store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &why) < 0) {
-		answer(s, why.error, NULL, &why);
-		return session_begin_snapshot(s);
-	}
-	request->cut.limits = (struct retention_limits){
+	s->requests->cut.limits = (struct retention_limits){
 		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use
 							      : config->max_use,
 		.max_files = config->max_files,
@@ -106,40 +100,41 @@ bool session_begin_snapshot(struct session *s)
 	return true;
 }
 
-void session_cut_flushed(struct session *s)
+/* For those who list files without opening them; not every file system takes it */
+static void label(const struct session *s, const struct snapshot_request *request)
 {
-	session_start_job(s, STEP_CUTTING);
+	_cleanup_close_ int fd = -EBADF;
+	char time[32];
+
+	fd = openat(request->cut.dir_fd, request->cut.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	(void)snprintf(time, sizeof(time), "%llu", (unsigned long long)request->cut.trigger_usec);
+	(void)fsetxattr(fd, "user.flyrec.session", s->name, strlen(s->name), 0);
+	(void)fsetxattr(fd, "user.flyrec.reason", request->reason, strlen(request->reason), 0);
+	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
+	(void)fsetxattr(fd, "user.flyrec.boot_id", s->daemon->boot_id_text,
+			strlen(s->daemon->boot_id_text), 0);
 }
 
 int session_run_cut(void *userdata)
 {
 	struct session *s = userdata;
+	struct snapshot_request *request = s->requests;
+	int r;
 
-	return segment_cut(&s->segment, &s->requests->cut);
-}
-
-/* For those who list files without opening them */
-static void label(const struct session *s, const struct snapshot_request *request, const char *path)
-{
-	char time[32];
-
-	(void)snprintf(time, sizeof(time), "%llu", (unsigned long long)request->cut.trigger_usec);
-	(void)setxattr(path, "user.flyrec.session", s->name, strlen(s->name), 0);
-	(void)setxattr(path, "user.flyrec.reason", request->reason, strlen(request->reason), 0);
-	(void)setxattr(path, "user.flyrec.time_usec", time, strlen(time), 0);
-	(void)setxattr(path, "user.flyrec.boot_id", s->daemon->boot_id_text,
-		       strlen(s->daemon->boot_id_text), 0);
+	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	if (r >= 0)
+		r = segment_cut(&s->segment, &request->cut);
+	if (r >= 0)
+		label(s, request);
+	return r;
 }
 
 void session_cut_done(struct session *s, int result)
 {
-	struct snapshot_request *request = s->requests;
 	_cleanup_free_ char *path = NULL;
 
 	if (result >= 0 && asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir,
-				    s->name, request->cut.name) < 0)
+				    s->name, s->requests->cut.name) < 0)
 		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
-	if (result >= 0)
-		label(s, request, path);
 	answer(s, result, path, &s->segment.failure);
 }

@@ -48,11 +48,10 @@ static void tidy(struct session *s)
 {
 	_cleanup_close_ int fd = -EBADF;
 
+	store_remove_unfinished(s->segment.dir_fd);
 	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
-	    (fd >= 0 && store_remove_unfinished(fd) < 0))
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot remove unfinished files of an earlier run, ignoring");
+	if (fd >= 0)
+		store_remove_unfinished(fd);
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -244,7 +243,7 @@ void session_start(struct session *s)
 	s->state = SESSION_STARTING;
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
-	s->trouble = 0;
+	s->trouble = s->next_error = s->sync_error = 0;
 	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
 	if (r >= 0)
@@ -310,6 +309,12 @@ static uint64_t keep_free(const struct session *s)
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
 }
 
+/* All CPUs' preallocation together */
+static uint64_t max_prealloc(const struct session *s)
+{
+	return max_use(s) / 16;
+}
+
 static void set_limits(struct session *s)
 {
 	s->segment.limits = (struct retention_limits){
@@ -317,7 +322,7 @@ static void set_limits(struct session *s)
 		.keep_free = keep_free(s),
 		.max_files = s->config->storage.max_files,
 		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s),
+		.live_reserve = session_max_file_size(s) + max_prealloc(s),
 	};
 }
 
@@ -378,18 +383,17 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, bool boundary, struct fault *why)
+int session_note_base(struct session *s, bool boundary)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
-	int r;
 
 	free(k->base);
 	k->n_cpus = 0;
 	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
-		return fault_errno(why, -ENOMEM, "cannot note counters");
+		return -ENOMEM;
 	k->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -399,8 +403,7 @@ int session_note_base(struct session *s, bool boundary, struct fault *why)
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
 						   stats.dropped_events, stats.read_events};
 	}
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+	return 0;
 }
 
 static unsigned workers_wanted(const struct session *s)
@@ -433,16 +436,27 @@ static void take_over(struct session *s)
 	(void)state_write(s->dir_fd, s->kernel);
 }
 
+static int note_first_base(struct session *s, struct fault *why)
+{
+	int r = session_note_base(s, false);
+
+	if (r >= 0)
+		r = state_write(s->dir_fd, s->kernel);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
+}
+
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 
 	if (s->segment.adopt)
 		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, false, why);
+		r = note_first_base(s, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
@@ -464,6 +478,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
+	if (r >= 0)
+		session_look(s);
 	return r;
 }
 
@@ -473,6 +489,7 @@ void session_release(struct session *s, bool keep_instance)
 
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

@@ -72,6 +72,11 @@ bool session_settled(const struct session *s)
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
 }
 
+bool session_steady(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
 const char *session_failure(const struct session *s)
 {
 	return s->failure.text;
@@ -142,12 +147,14 @@ static void on_opened(struct session *s, int result)
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
-	s->held = false;
-	if (result < 0) {
+	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
 			       s->segment.failure.text);
+	s->next_error = result;
+	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->held = false;
 		drain_flush(&s->drain);
 		return;
 	}
@@ -164,6 +171,16 @@ static void on_closed(struct session *s, int result)
 			       s->segment.failure.text);
 	session_release(s, false);
 	settled(s, SESSION_STOPPED);
+}
+
+static void on_synced(struct session *s, int result)
+{
+	if (result < 0 && result != s->sync_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
+			       s->segment.failure.text);
+	s->sync_error = result;
+	if (session_disk_full(s))
+		drain_flush(&s->drain); /* there may be room again */
 }
 
 static void on_job(void *userdata, int result)
@@ -183,15 +200,11 @@ static void on_job(void *userdata, int result)
 	case STEP_FINISHING:
 		if (result < 0)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-				       "%s; it is finished at the next start",
+				       "%s; what is left to do is done at the next start",
 				       s->segment.failure.text);
 		break;
 	case STEP_SYNCING:
-		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-				       s->segment.failure.text);
-		if (s->trouble < 0)
-			drain_flush(&s->drain); /* there may be room now */
+		on_synced(s, result);
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);
@@ -215,9 +228,21 @@ static int run_next(void *userdata)
 	return segment_begin_next(&((struct session *)userdata)->segment);
 }
 
-static int run_finish(void *userdata)
+static int run_close(void *userdata)
 {
 	return segment_finish_old(&((struct session *)userdata)->segment);
+}
+
+/* The new segment's counters into the state file as well, which may wait for the disk like the rest
+ */
+static int run_finish(void *userdata)
+{
+	struct session *s = userdata;
+	int state = state_write(s->dir_fd, s->kernel), r = run_close(s);
+
+	if (r >= 0 && state < 0)
+		r = fault_errno(&s->segment.failure, state, "cannot write the state file");
+	return r;
 }
 
 static int run_sync(void *userdata)
@@ -231,7 +256,7 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,   [STEP_CUTTING] = session_run_cut,
+		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
 	};
 	int r;
 
@@ -263,19 +288,22 @@ static void on_drained(struct session *s)
 static void on_workers_done(struct session *s)
 {
 	enum session_step step = s->step;
-	struct fault why;
 
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, true, &why) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring",
-				       why.text);
+		if (session_note_base(s, true) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+				       "cannot note the counters: %m, ignoring");
+		if (s->held) {
+			s->held = false;
+			drain_flush(&s->drain);
+		}
 		session_start_job(s, STEP_FINISHING);
 		break;
 	case STEP_FLUSHING:
-		session_cut_flushed(s);
+		session_start_job(s, STEP_CUTTING);
 		break;
 	case STEP_DRAINING:
 		on_drained(s);
@@ -307,6 +335,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;
+	if (s->state == SESSION_RECORDING)
+		session_look(s);
 	session_advance(s);
 	return 0;
 }
@@ -331,6 +361,7 @@ static void begin_stop(struct session *s)
 
 	s->state = SESSION_STOPPING;
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);

@@ -34,6 +34,9 @@ const char *session_state_name(enum session_state state);
 /* Stopped or failed, and nothing is under way */
 bool session_settled(const struct session *session);
 
+/* Recording, and not about to stop or restart */
+bool session_steady(const struct session *session);
+
 /* Why it failed; one line */
 const char *session_failure(const struct session *session);
 

@@ -185,6 +185,7 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 		r = write_offsets(file, &plan);
 		file->fd = old_fd;
 	}
+	fault_point("compact-cloned");
 	if (r >= 0 && renameat(dir_fd, tmp, dir_fd, name) < 0)
 		r = -errno;
 	close(fd);
@@ -275,5 +276,9 @@ int compact_resume(struct trace_file *file, struct fault *why)
 	if (ftruncate(file->fd, (off_t)plan.end) < 0)
 		return fault_errno(why, -errno, "cannot set the file's size");
 	r = write_offsets(file, &plan);
-	return r < 0 ? fault_errno(why, r, "cannot write the offsets") : 0;
+	if (r < 0)
+		return fault_errno(why, r, "cannot write the offsets");
+	memcpy(file->region_at, plan.offset, file->n_cpus * sizeof(*plan.offset));
+	file->end = plan.end;
+	return 0;
 }

@@ -250,6 +250,18 @@ bool trace_file_was_cut(const struct trace_file *file)
 	return file->was_cut;
 }
 
+uint64_t trace_file_header_size(const struct trace_file *file)
+{
+	return file->region_at[0];
+}
+
+uint64_t trace_file_disk_bytes(const struct trace_file *file)
+{
+	struct stat st;
+
+	return fstat(file->fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 bool trace_file_is_direct(const struct trace_file *file)
 {
 	return file->direct_fd != file->fd;

@@ -43,7 +43,7 @@ FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notif
 LOAD_NAME=ld-${T##*.}
 # shellcheck disable=SC2034 # for the tests
 LOAD_FILTER="comm == \"$LOAD_NAME\""
-CHILDREN=() MOUNTS=() LOOPS=() SYSCTLS=()
+CHILDREN=() MOUNTS=() LOOPS=() AT_END=() SYSCTLS=()
 
 fail() {
 	echo "FAIL: $*" >&2
@@ -357,6 +357,11 @@ set_sysctl() {
 
 # --- the end
 
+# at_end COMMAND...: when the test is over and its children have ended; what came last goes first
+at_end() {
+	AT_END=("$*" "${AT_END[@]}")
+}
+
 stop_children() {
 	local pid
 	for pid in "${CHILDREN[@]}"; do
@@ -378,6 +383,9 @@ cleanup() {
 	trap '' INT TERM
 	set +e
 	stop_children
+	for path in "${AT_END[@]}"; do
+		$path
+	done
 	for path in "${SYSCTLS[@]}"; do
 		echo "${path#*=}" >"/proc/sys/${path%%=*}"
 	done
