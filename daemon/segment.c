@@ -13,6 +13,7 @@
 #include "basic/fault-point.h"
 #include "basic/io.h"
 #include "daemon/segment.h"
+#include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
@@ -57,7 +58,7 @@ static int refresh_names(struct segment *s)
 	_cleanup_close_ int proc = -EBADF;
 	int r;
 
-	r = io_read_file_at(s->params.source.tracing_fd, "saved_cmdlines", &text, NULL);
+	r = saved_cmdlines_read(s->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(s->names, text);
 	if (r < 0 || !s->scan_tasks)
