@@ -10,8 +10,10 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "recorder/kernel-text.h"
+#include "recorder/saved-cmdlines.h"
 
 #define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
 
@@ -175,31 +177,73 @@ static bool check_instance(struct session *s)
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	session_look(userdata);
-	session_advance(userdata);
 	return 0;
+}
+
+/* Takes the kernel's names into memory; needs nothing of the session, which may end meanwhile */
+struct fetch {
+	struct task_names *names;
+	int tracing_fd;
+};
+
+static int run_fetch(void *userdata)
+{
+	struct fetch *fetch = userdata;
+	_cleanup_free_ char *text = NULL;
+	int r = saved_cmdlines_read(fetch->tracing_fd, &text);
+
+	return r < 0 ? r : task_names_merge(fetch->names, text);
+}
+
+static void on_fetched(void *userdata, int result)
+{
+	struct fetch *fetch = userdata;
+
+	task_names_free(fetch->names);
+	close_p(&fetch->tracing_fd);
+	free(fetch);
+}
+
+/* Beside whatever else the session is doing: a slow disk must not cost names */
+static void fetch_names(struct session *s)
+{
+	struct fetch *fetch = calloc(1, sizeof(*fetch));
+
+	if (!fetch)
+		return;
+	fetch->names = task_names_ref(s->segment.names);
+	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
+	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
+		on_fetched(fetch, 0); /* the next sync gets those that are still there */
+}
+
+/* Not too often, but as soon as that is over */
+static void look_later(struct session *s, uint64_t usec)
+{
+	if (!s->look_source) {
+		(void)sd_event_add_time_relative(s->daemon->event, &s->look_source, CLOCK_MONOTONIC,
+						 usec, 0, on_look, s);
+	} else if (sd_event_source_get_enabled(s->look_source, NULL) == 0) {
+		(void)sd_event_source_set_time_relative(s->look_source, usec);
+		(void)sd_event_source_set_enabled(s->look_source, SD_EVENT_ONESHOT);
+	}
 }
 
 void session_look(struct session *s)
 {
-	uint64_t now = session_now_usec(), wait = s->look_usec + LOOK_USEC - now, forks;
+	uint64_t now = session_now_usec(), forks;
 
 	if (now < s->look_usec + LOOK_USEC) {
-		if (!s->look_source) {
-			(void)sd_event_add_time_relative(s->daemon->event, &s->look_source,
-							 CLOCK_MONOTONIC, wait, 0, on_look, s);
-		} else if (sd_event_source_get_enabled(s->look_source, NULL) == 0) {
-			(void)sd_event_source_set_time_relative(s->look_source, wait);
-			(void)sd_event_source_set_enabled(s->look_source, SD_EVENT_ONESHOT);
-		}
+		look_later(s, s->look_usec + LOOK_USEC - now);
 		return;
 	}
 	s->look_usec = now;
 	forks = count_forks();
-	if (s->forks == 0)
-		s->forks = forks;
-	if (forks - s->forks >= FORKS_BETWEEN_LOOKS) {
-		s->forks = forks;
-		s->sync_wanted = true;
+	if (s->fetched_forks == 0)
+		s->fetched_forks = forks;
+	if (forks - s->fetched_forks >= FORKS_BETWEEN_LOOKS) {
+		s->fetched_forks = forks;
+		fetch_names(s);
 	}
 	drain_tell(&s->drain);
 }
@@ -225,7 +269,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		s->forks += forks;
 		s->sync_wanted = true;
 	}
-	drain_tell(&s->drain);
+	session_look(s);
 	s->sync_wanted |= session_disk_full(s);
 	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
