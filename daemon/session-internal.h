@@ -55,6 +55,7 @@ struct session {
 	int trouble;	       /* of the disk, as last reported */
 	int next_error;	       /* of a rotation, as last reported */
 	int sync_error;	       /* of a sync, as last reported */
+	bool held;	       /* nothing is drained until the next segment is there */
 	bool mapped;	       /* as last reported */
 };
 

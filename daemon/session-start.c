@@ -244,7 +244,7 @@ void session_start(struct session *s)
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
-	s->mapped = false;
+	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
 	if (r >= 0)
 		tidy(s);

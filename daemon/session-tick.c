@@ -151,6 +151,8 @@ static bool check_instance(struct session *s)
 
 	if (s->salvage) /* set up by a configuration that we no longer have */
 		return true;
+	/* Whatever comes after a repaired clock belongs into the next segment */
+	drain_hold(&s->drain);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		(void)instance_refresh_pids(s->instance, &why);
@@ -158,7 +160,7 @@ static bool check_instance(struct session *s)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
 	if (r == INSTANCE_EMPTIED)
-		s->rotate_wanted = true; /* timestamps of another clock must not follow ours */
+		s->rotate_wanted = s->held = true;
 	if (r != INSTANCE_GONE)
 		return true;
 	(void)session_config_copy(s->config, &again);
@@ -180,9 +182,10 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	forks -= s->forks;
 	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
+	if (!s->held)
+		drain_flush(&s->drain);
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
 	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);

@@ -147,6 +147,7 @@ static void on_opened(struct session *s, int result)
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
+	s->held = false;
 	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
@@ -154,6 +155,7 @@ static void on_next(struct session *s, int result)
 	s->next_error = result;
 	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		drain_flush(&s->drain);
 		return;
 	}
 	s->segment_usec = session_now_usec();
@@ -373,7 +375,7 @@ void session_advance(struct session *s)
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (may_rotate && drain_full(&s->drain)) {
+	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;

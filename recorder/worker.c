@@ -30,6 +30,7 @@ struct worker {
 	_Atomic int64_t *bytes_left;
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
+	_Atomic bool held; /* take nothing until it is flushed or has new targets */
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
 	bool parked;	   /* left the ring buffers to the next process */
 };
@@ -79,7 +80,7 @@ static void on_readable(struct worker *w, size_t i)
 	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
 	int r;
 
-	if (w->parked)
+	if (w->parked || atomic_load(&w->held))
 		return;
 	r = run(w, p, false, BUDGET);
 	/*
@@ -126,11 +127,16 @@ static void serve(struct worker *w)
 
 	switch (request) {
 	case WORKER_RETARGET:
-		/* Partial sub-buffers too: what comes later begins later, on every CPU */
+		/*
+		 * Partial sub-buffers too: what comes later begins later, on every CPU. Not what is
+		 * held: that is the next file's.
+		 */
 		for (size_t i = 0; i < w->n_pumps; i++) {
-			(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
+			if (!atomic_load(&w->held))
+				(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
 			pump_retarget(w->pumps[i], &w->next[i]);
 		}
+		atomic_store(&w->held, false);
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
 		break;
 	case WORKER_FLUSH:
@@ -245,8 +251,14 @@ int worker_post(struct worker *w, enum worker_request request)
 	return 0;
 }
 
+void worker_hold(struct worker *w)
+{
+	atomic_store(&w->held, true);
+}
+
 void worker_flush(struct worker *w)
 {
+	atomic_store(&w->held, false);
 	atomic_store(&w->flush, true);
 	wake(w);
 }

@@ -36,6 +36,12 @@ int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pum
 /* Post a request; -EBUSY while another one is not done. Never blocks. */
 int worker_post(struct worker *worker, enum worker_request request);
 
+/*
+ * Take nothing out of the ring buffers until the next worker_flush() or WORKER_RETARGET; what is
+ * being moved at this moment still goes. Requests are served as ever. Never blocks.
+ */
+void worker_hold(struct worker *worker);
+
 /* Also look at partial sub-buffers, once, soon. Never blocks. */
 void worker_flush(struct worker *worker);
 
