@@ -240,17 +240,14 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 		log_notice("snapshot %s", path);
 }
 
-/* The last Last= of every session, or all there is */
 static void snapshot_all(struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		const struct session_config *config =
 			config_find(d->config, session_name(d->sessions[i]));
-		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
 
 		if (config && config->snapshot.on_signal)
-			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
-					       UINT64_MAX, "signal", on_snapshot, d);
+			(void)session_trigger(d->sessions[i], "signal", on_snapshot, d);
 	}
 }
 

@@ -36,6 +36,9 @@ struct session {
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
+	unsigned burst_count;		   /* triggers since then */
+	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
