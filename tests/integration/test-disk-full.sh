@@ -157,7 +157,10 @@ failing() { # WHAT EXPECTED-ERROR COMMAND...
 	away
 }
 mkfs_mount ext4 200M "$MNT" -e remount-ro
-failing "read-only" "Read-only file system" eval 'echo 1 >"/sys/fs/ext4/${LOOPS[-1]##*/}/trigger_fs_error"'
+ext4_error() {
+	echo 1 >"/sys/fs/ext4/${LOOPS[-1]##*/}/trigger_fs_error"
+}
+failing "read-only" "Read-only file system" ext4_error
 need_command xfs_io
 mkfs_mount xfs 400M "$MNT"
 failing "xfs with errors" "Input/output error" xfs_io -x -c "shutdown -f" "$MNT"
