@@ -154,7 +154,9 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	r = trace_file_complete(file);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot finish %s", name);
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), name, to);
+	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
+	if (r < 0)
+		r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
@@ -352,7 +354,7 @@ int segment_begin_next(struct segment *s)
 	int r;
 
 	retain(s, trace_file_disk_bytes(s->file));
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), "", archive);
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), archive);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
 	store_finishing_name(archive, s->old_name);
