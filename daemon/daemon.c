@@ -18,6 +18,7 @@
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "writer/store.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -133,6 +134,8 @@ void daemon_show_status(struct daemon *d)
 			 rate / 1024);
 }
 
+static void reload(struct daemon *d);
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -142,7 +145,7 @@ static void check_settled(struct daemon *d)
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
@@ -159,6 +162,10 @@ static void check_settled(struct daemon *d)
 	if (d->phase != DAEMON_RUNNING) {
 		fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
+		if (d->reload_wanted) {
+			reload(d);
+			return;
+		}
 		(void)sd_notify(0, "READY=1");
 		d->status_usec = 0;
 		daemon_show_status(d);
@@ -202,11 +209,10 @@ static void reload(struct daemon *d)
 	uint64_t now = 0;
 	bool bad;
 
-	if (d->phase != DAEMON_RUNNING) {
-		log_warning("SIGHUP while %s, ignoring",
-			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+	/* Sessions are on their way: what is read now must not be the last word */
+	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
+	if (d->phase != DAEMON_RUNNING)
 		return;
-	}
 	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
 	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
 	d->phase = DAEMON_RELOADING;
@@ -226,6 +232,28 @@ static void reload(struct daemon *d)
 	daemon_session_settled(d, NULL);
 }
 
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	if (result < 0)
+		log_error_errno(result, "snapshot failed: %s", why->text);
+	else
+		log_notice("snapshot %s", path);
+}
+
+/* The last Last= of every session, or all there is */
+static void snapshot_all(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session_config *config =
+			config_find(d->config, session_name(d->sessions[i]));
+		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
+
+		if (config && config->snapshot.on_signal)
+			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
+					       UINT64_MAX, "signal", on_snapshot, d);
+	}
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -238,7 +266,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGHUP)
 		reload(d);
 	else if (signal == SIGUSR1)
-		log_notice("SIGUSR1: snapshots are not supported by this build");
+		snapshot_all(d);
 	else if (signal == SIGUSR2)
 		for (size_t i = 0; i < d->n_sessions; i++)
 			session_rotate(d->sessions[i]);
@@ -269,13 +297,15 @@ static void join_group(void)
 {
 	struct group *group = getgrnam("flyrec");
 
-	if (group && geteuid() == 0 && setegid(group->gr_gid) < 0)
+	/* Not if the unit has seen to it: its sandbox refuses the call */
+	if (group && geteuid() == 0 && getegid() != group->gr_gid && setegid(group->gr_gid) < 0)
 		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
 }
 
 static int open_state_dir(struct daemon *d)
 {
 	const char *dir = d->options.state_dir;
+	struct stat st;
 	int fd;
 
 	(void)umask(0027);
@@ -285,6 +315,11 @@ static int open_state_dir(struct daemon *d)
 	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->state_fd < 0)
 		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
+	if (fstat(d->state_fd, &st) < 0)
+		return log_error_errno(-errno, "cannot stat state directory %s: %m", dir);
+	if (st.st_uid != geteuid())
+		return log_error_errno(-EPERM, "state directory %s belongs to user %u, not to us",
+				       dir, (unsigned)st.st_uid);
 	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);
@@ -342,7 +377,9 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (kptr_restricted())
+	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
+	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)

@@ -3,6 +3,7 @@
  * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
  * is touched by jobs, small state files aside.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,17 +32,27 @@ static int set_string(char **field, const char *value)
 	return *field ? 0 : -ENOMEM;
 }
 
-/* "flyrec_NAME", as the kernel allows names of systems: no "-" */
-static char *group_name(const char *session)
+/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
+static char *group_name(const char *instance)
 {
-	char *group;
+	char *group = strdup(instance);
 
-	if (asprintf(&group, "flyrec_%s", session) < 0)
-		return NULL;
-	for (char *c = group; *c; c++)
-		if (*c == '-')
+	for (char *c = group; c && *c; c++)
+		if (!isalnum((unsigned char)*c))
 			*c = '_';
 	return group;
+}
+
+/* Half-made files of an earlier process */
+static void tidy(struct session *s)
+{
+	_cleanup_close_ int fd = -EBADF;
+
+	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
+	    (fd >= 0 && store_remove_unfinished(fd) < 0))
+		(void)log_full(LOG_WARNING, s->name, NULL, 0,
+			       "cannot remove unfinished files of an earlier run, ignoring");
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -170,7 +181,7 @@ static int create_instance(struct session *s, struct fault *why)
 	while (synthetic && synthetic[n])
 		n++;
 	k->synthetic = calloc(n + 1, sizeof(char *));
-	k->group = group_name(s->name);
+	k->group = group_name(name);
 	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
 	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
 	    set_string(&k->trace_text, s->config->trace_text) < 0)
@@ -236,6 +247,8 @@ void session_start(struct session *s)
 	s->trouble = 0;
 	s->mapped = false;
 	r = open_dirs(s, &why);
+	if (r >= 0)
+		tidy(s);
 	if (r >= 0)
 		r = read_leftover(s, &left, &why);
 	if (r >= 0 && left) {
@@ -365,18 +378,17 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, bool boundary, struct fault *why)
+int session_note_base(struct session *s, bool boundary)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
-	int r;
 
 	free(k->base);
 	k->n_cpus = 0;
 	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
-		return fault_errno(why, -ENOMEM, "cannot note counters");
+		return -ENOMEM;
 	k->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -386,8 +398,7 @@ int session_note_base(struct session *s, bool boundary, struct fault *why)
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
 						   stats.dropped_events, stats.read_events};
 	}
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+	return 0;
 }
 
 static unsigned workers_wanted(const struct session *s)
@@ -397,8 +408,11 @@ static unsigned workers_wanted(const struct session *s)
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
-/* What the pipes of a killed process held is gone with them, unless the FD store kept them */
-static void note_kill(struct session *s)
+/*
+ * Go on from where an earlier process was. What the pipes of a killed one held is gone with them,
+ * unless the FD store kept them.
+ */
+static void take_over(struct session *s)
 {
 	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
 
@@ -410,7 +424,22 @@ static void note_kill(struct session *s)
 			(unsigned long long)bytes);
 	}
 	s->kernel->handed_over = false;
+	/* What was lost before this segment has been reported */
+	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
+		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
+			   s->kernel->base[cpu].dropped_events;
 	(void)state_write(s->dir_fd, s->kernel);
+}
+
+static int note_first_base(struct session *s, struct fault *why)
+{
+	int r = session_note_base(s, false);
+
+	if (r >= 0)
+		r = state_write(s->dir_fd, s->kernel);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
 }
 
 int session_begin_recording(struct session *s, struct fault *why)
@@ -420,9 +449,9 @@ int session_begin_recording(struct session *s, struct fault *why)
 	int r = 0;
 
 	if (s->segment.adopt)
-		note_kill(s);
+		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, false, why);
+		r = note_first_base(s, why);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");

@@ -20,6 +20,7 @@
  * taken the places of old ones.
  */
 #define FORKS_BETWEEN_LOOKS 8192
+#define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
 
 /* Tasks made since boot */
 static uint64_t count_forks(void)
@@ -82,6 +83,11 @@ void session_prepare_stats(struct session *s, bool final)
 	}
 }
 
+static bool disk_is_full(const struct session *s)
+{
+	return s->trouble == -ENOSPC || s->trouble == -EDQUOT;
+}
+
 void session_report_trouble(struct session *s)
 {
 	int trouble = drain_trouble(&s->drain);
@@ -95,6 +101,7 @@ void session_report_trouble(struct session *s)
 	else if (trouble != s->trouble)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->trouble = trouble;
+	s->sync_wanted |= disk_is_full(s);
 	if (mapped && !s->mapped)
 		(void)log_full(
 			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
@@ -121,6 +128,14 @@ static void report_losses(struct session *s, uint64_t now)
 		lost - s->lost);
 	s->lost = lost;
 	s->lost_usec = now;
+}
+
+/* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
+static uint64_t next_tick(uint64_t flush_usec, uint64_t forks)
+{
+	if (forks <= FORKS_BETWEEN_LOOKS)
+		return flush_usec;
+	return MIN(MAX(flush_usec * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), flush_usec);
 }
 
 /* Returns false when the session has ended over it */
@@ -152,22 +167,24 @@ static bool check_instance(struct session *s)
 
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	const struct storage_config *storage;
 	struct session *s = userdata;
-	uint64_t now = session_now_usec(), forks;
+	const struct storage_config *storage = &s->config->storage;
+	uint64_t now = session_now_usec(), forks = count_forks();
 
-	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
+	if (s->forks == 0)
+		s->forks = forks;
+	forks -= s->forks;
+	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	storage = &s->config->storage;
 	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
-	forks = count_forks();
+	if (disk_is_full(s))
+		s->sync_wanted = true; /* retention comes with it */
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
-	    (now - s->synced_usec >= storage->sync_interval_usec ||
-	     forks - s->forks >= FORKS_BETWEEN_LOOKS)) {
+	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);
-		s->forks = forks;
+		s->forks += forks;
 		s->sync_wanted = true;
 	}
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

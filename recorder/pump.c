@@ -173,7 +173,7 @@ static int preallocate(struct pump *p, uint64_t bytes)
 		}
 		if (errno == EINTR)
 			continue;
-		if (errno != ENOSPC || chunk <= bytes)
+		if ((errno != ENOSPC && errno != EDQUOT) || chunk <= bytes)
 			return -errno;
 		chunk = MAX(chunk / 4, bytes); /* what little is left */
 	}
@@ -246,8 +246,11 @@ static int push_slot(struct pump *p)
 		return r;
 	p->size += p->subbuf_size;
 	r = publish(p);
-	if (r < 0)
+	if (r < 0) {
+		p->size -=
+			p->subbuf_size; /* it stays in the slot, and goes to the same place again */
 		return r;
+	}
 	slot_clear(p);
 	return 0;
 }
