@@ -478,6 +478,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
+	if (r >= 0)
+		session_look(s);
 	return r;
 }
 
@@ -487,6 +489,7 @@ void session_release(struct session *s, bool keep_instance)
 
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

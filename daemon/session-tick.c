@@ -21,6 +21,7 @@
  */
 #define FORKS_BETWEEN_LOOKS 8192
 #define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
+#define LOOK_USEC	    (USEC_PER_SEC / 4)
 
 /* Tasks made since boot */
 static uint64_t count_forks(void)
@@ -171,6 +172,38 @@ static bool check_instance(struct session *s)
 	return false;
 }
 
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	session_look(userdata);
+	session_advance(userdata);
+	return 0;
+}
+
+void session_look(struct session *s)
+{
+	uint64_t now = session_now_usec(), wait = s->look_usec + LOOK_USEC - now, forks;
+
+	if (now < s->look_usec + LOOK_USEC) {
+		if (!s->look_source) {
+			(void)sd_event_add_time_relative(s->daemon->event, &s->look_source,
+							 CLOCK_MONOTONIC, wait, 0, on_look, s);
+		} else if (sd_event_source_get_enabled(s->look_source, NULL) == 0) {
+			(void)sd_event_source_set_time_relative(s->look_source, wait);
+			(void)sd_event_source_set_enabled(s->look_source, SD_EVENT_ONESHOT);
+		}
+		return;
+	}
+	s->look_usec = now;
+	forks = count_forks();
+	if (s->forks == 0)
+		s->forks = forks;
+	if (forks - s->forks >= FORKS_BETWEEN_LOOKS) {
+		s->forks = forks;
+		s->sync_wanted = true;
+	}
+	drain_tell(&s->drain);
+}
+
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
@@ -192,6 +225,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		s->forks += forks;
 		s->sync_wanted = true;
 	}
+	drain_tell(&s->drain);
 	s->sync_wanted |= session_disk_full(s);
 	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

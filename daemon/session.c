@@ -147,7 +147,6 @@ static void on_opened(struct session *s, int result)
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
-	s->held = false;
 	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
@@ -155,6 +154,7 @@ static void on_next(struct session *s, int result)
 	s->next_error = result;
 	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->held = false;
 		drain_flush(&s->drain);
 		return;
 	}
@@ -296,6 +296,10 @@ static void on_workers_done(struct session *s)
 		if (session_note_base(s, true) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
 				       "cannot note the counters: %m, ignoring");
+		if (s->held) {
+			s->held = false;
+			drain_flush(&s->drain);
+		}
 		session_start_job(s, STEP_FINISHING);
 		break;
 	case STEP_FLUSHING:
@@ -331,6 +335,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;
+	if (s->state == SESSION_RECORDING)
+		session_look(s);
 	session_advance(s);
 	return 0;
 }
@@ -355,6 +361,7 @@ static void begin_stop(struct session *s)
 
 	s->state = SESSION_STOPPING;
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);

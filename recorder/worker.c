@@ -31,6 +31,7 @@ struct worker {
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
 	_Atomic bool held; /* take nothing until it is flushed or has new targets */
+	_Atomic bool tell; /* notify when something comes by itself, without a flush */
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
 	bool parked;	   /* left the ring buffers to the next process */
 };
@@ -69,7 +70,8 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
 	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
-	    (r < 0 && trouble != r))
+	    (r < 0 && trouble != r) ||
+	    (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
 		notify(w);
 	return r;
 }
@@ -249,6 +251,11 @@ int worker_post(struct worker *w, enum worker_request request)
 		return -EBUSY;
 	wake(w);
 	return 0;
+}
+
+void worker_tell(struct worker *w)
+{
+	atomic_store(&w->tell, true);
 }
 
 void worker_hold(struct worker *w)
