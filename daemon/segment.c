@@ -41,6 +41,7 @@ void segment_done(struct segment *s)
 	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
+	free(s->evicted);
 	close_p(&s->dir_fd);
 	*s = (struct segment){.dir_fd = -EBADF};
 }
@@ -95,11 +96,12 @@ static bool has_data(const struct trace_file *file)
 
 static void retain(struct segment *s)
 {
-	struct retention_report report;
+	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
 	struct fault why;
 	int r = retention_apply(s->dir_fd, &s->limits, &report, &why);
 
-	s->evicted_bytes += report.bytes;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
 		note(s, 0, "retention removed %u old files, %llu bytes", report.files,
 		     (unsigned long long)report.bytes);
@@ -134,6 +136,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
 	int r;
 
+	s->archive[0] = '\0';
 	if (!has_data(file))
 		return unlinkat(s->dir_fd, name, 0) < 0
 			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
@@ -152,7 +155,10 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 			return fault_errno(&s->failure, -errno, "cannot rename %s", name);
 		name = finishing;
 	}
-	return compact_and_rename(s, file, name, to);
+	r = compact_and_rename(s, file, name, to);
+	if (r >= 0)
+		(void)strcpy(s->archive, to);
+	return r;
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -266,6 +272,16 @@ static int create(struct segment *s, struct trace_file **ret)
 	return 0;
 }
 
+static void count_files(struct segment *s)
+{
+	struct retention_report report;
+
+	if (retention_count(s->dir_fd, &report) < 0)
+		return;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
+}
+
 int segment_open(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
@@ -274,6 +290,7 @@ int segment_open(struct segment *s)
 	r = finish_leftovers(s);
 	if (r < 0)
 		return r;
+	count_files(s);
 	r = take_up(s, STORE_CURRENT, &file);
 	if (r < 0)
 		return r;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "daemon/account.h"
 #include "daemon/drain.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
@@ -51,9 +52,15 @@ struct session {
 	uint64_t lost_usec;    /* monotonic: when that was */
 	int trouble;	       /* of the disk, as last reported */
 	bool mapped;	       /* as last reported */
-};
 
-uint64_t session_now_usec(void);
+	/* session-runtime.c */
+	struct session_waiter *waiters;
+	struct session_config *change; /* its events shall be traced, as soon as they can be */
+	bool paused;
+	struct account account; /* over the life of this object */
+	uint64_t sampled_usec;	/* monotonic */
+	uint64_t kept_files, kept_bytes; /* as the last job left them */
+};
 
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
