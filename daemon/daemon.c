@@ -19,6 +19,7 @@
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "writer/store.h"
 
 #define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE ".saved_cmdlines_size"
@@ -155,6 +156,7 @@ static void forget_session(struct daemon *d, struct session *session)
 	control_session_removed(d->control, session_name(session));
 	session_free(session);
 }
+static void reload(struct daemon *d);
 
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
@@ -165,7 +167,7 @@ static void check_settled(struct daemon *d)
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
@@ -182,6 +184,10 @@ static void check_settled(struct daemon *d)
 	if (d->phase != DAEMON_RUNNING) {
 		fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
+		if (d->reload_wanted) {
+			reload(d);
+			return;
+		}
 		(void)sd_notify(0, "READY=1");
 		d->status_usec = 0;
 		daemon_show_status(d);
@@ -262,9 +268,10 @@ static void reload(struct daemon *d)
 {
 	_cleanup_free_ char *complaints = NULL;
 
-	if (daemon_reload(d, &complaints) == -EBUSY)
-		log_warning("SIGHUP while %s, ignoring",
-			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+	/* Sessions are on their way: what is read now must not be the last word */
+	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
+	if (d->phase == DAEMON_RUNNING)
+		(void)daemon_reload(d, &complaints);
 }
 
 /* --- asked for by clients */
@@ -317,6 +324,28 @@ int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
 			 name);
 }
 
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	if (result < 0)
+		log_error_errno(result, "snapshot failed: %s", why->text);
+	else
+		log_notice("snapshot %s", path);
+}
+
+/* The last Last= of every session, or all there is */
+static void snapshot_all(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session_config *config =
+			config_find(d->config, session_name(d->sessions[i]));
+		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
+
+		if (config && config->snapshot.on_signal)
+			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
+					       UINT64_MAX, "signal", on_snapshot, d);
+	}
+}
+
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
 {
 	struct daemon *d = userdata;
@@ -329,7 +358,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGHUP)
 		reload(d);
 	else if (signal == SIGUSR1)
-		log_notice("SIGUSR1: snapshots are not supported by this build");
+		snapshot_all(d);
 	else if (signal == SIGUSR2)
 		for (size_t i = 0; i < d->n_sessions; i++)
 			session_rotate(d->sessions[i]);
@@ -360,7 +389,8 @@ static void join_group(void)
 {
 	struct group *group = getgrnam("flyrec");
 
-	if (group && geteuid() == 0 && setegid(group->gr_gid) < 0)
+	/* Not if the unit has seen to it: its sandbox refuses the call */
+	if (group && geteuid() == 0 && getegid() != group->gr_gid && setegid(group->gr_gid) < 0)
 		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
 }
 

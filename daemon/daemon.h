@@ -43,8 +43,9 @@ struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
 	enum daemon_phase phase;
-	int state_fd;	/* the state directory, locked */
-	int tracing_fd; /* the root of tracefs */
+	bool reload_wanted; /* once all sessions have got somewhere */
+	int state_fd;	    /* the state directory, locked */
+	int tracing_fd;	    /* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];
 	struct symbols *symbols;

@@ -5,6 +5,10 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
+#include <syslog.h>
+#include <systemd/sd-id128.h>
+#include <time.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -13,20 +17,21 @@
 #include "writer/recover.h"
 #include "writer/store.h"
 
-static void note(struct segment *s, int error, const char *format, ...) _printf_(3, 4);
+static void note(struct segment *s, int level, int error, const char *format, ...) _printf_(4, 5);
 
-static void note(struct segment *s, int error, const char *format, ...)
+static void note(struct segment *s, int level, int error, const char *format, ...)
 {
-	struct fault *fault;
+	struct segment_note *item;
 	va_list ap;
 
 	if (s->notes.n == SEGMENT_NOTES_MAX)
 		return;
-	fault = &s->notes.items[s->notes.n++];
+	item = &s->notes.items[s->notes.n++];
+	item->level = level;
+	item->fault.error = error;
 	va_start(ap, format);
-	(void)vsnprintf(fault->text, sizeof(fault->text), format, ap);
+	(void)vsnprintf(item->fault.text, sizeof(item->fault.text), format, ap);
 	va_end(ap);
-	fault->error = error;
 }
 
 void segment_done(struct segment *s)
@@ -103,10 +108,10 @@ static void retain(struct segment *s)
 	s->kept_files = report.kept_files;
 	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
-		note(s, 0, "retention removed %u old files, %llu bytes", report.files,
+		note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes", report.files,
 		     (unsigned long long)report.bytes);
 	if (r < 0)
-		note(s, r, "%s", why.text);
+		note(s, LOG_WARNING, r, "%s", why.text);
 }
 
 /* Make a complete file dense that is called @name now, where that goes; then give it the name @to
@@ -172,7 +177,8 @@ static int set_aside(struct segment *s, const char *name)
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
-	note(s, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name, reason, to);
+	note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name,
+	     reason, to);
 	return 0;
 }
 
@@ -214,7 +220,7 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, 0,
+		note(s, LOG_INFO, 0,
 		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
 		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
 		     report.kept_cut ? " (kept in *.damaged)" : "");
@@ -238,8 +244,8 @@ static int finish_leftovers(struct segment *s)
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, 0, "record/%s: finished what an earlier run had begun",
-				     *name);
+				note(s, LOG_INFO, 0,
+				     "record/%s: finished what an earlier run had begun", *name);
 		}
 		free(*name);
 	}
@@ -295,7 +301,7 @@ int segment_open(struct segment *s)
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
-		note(s, 0, "continuing record/" STORE_CURRENT);
+		note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -303,7 +309,7 @@ int segment_open(struct segment *s)
 		r = archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
-		note(s, 0, "finished the segment of an earlier run");
+		note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
 	r = create(s, &file);
@@ -326,6 +332,10 @@ int segment_begin_next(struct segment *s)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
 	store_finishing_name(s->archive, s->old_name);
 	r = create(s, &file);
+	if (r == -ENOSPC || r == -EDQUOT) {
+		retain(s);
+		r = create(s, &file);
+	}
 	if (r < 0)
 		return r;
 	if (renameat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name) < 0)
@@ -357,7 +367,8 @@ int segment_finish_old(struct segment *s)
 	if (r >= 0)
 		r = write_stats(s, s->old);
 	if (r < 0)
-		note(s, r, "cannot write the last task names and statistics into record/%s: %s",
+		note(s, LOG_WARNING, r,
+		     "cannot write the last task names and statistics into record/%s: %s",
 		     s->old_name, strerror(-r));
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
@@ -399,7 +410,8 @@ static void compact_leftovers(struct segment *s)
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
 		    st.st_blocks * 512 < st.st_size && make_dense(s, name) < 0)
-			note(s, -EIO, "record/%s stays sparse: %s", name, s->failure.text);
+			note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
+			     s->failure.text);
 		free(entries[i]);
 	}
 	free(entries);
@@ -419,4 +431,55 @@ int segment_sync(struct segment *s)
 	if (s->sparse_left)
 		compact_leftovers(s);
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+}
+
+/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat */
+static char *explain(const struct segment_cut *cut)
+{
+	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
+	char time[32], boot_id[33] = "unknown", *text;
+	sd_id128_t boot;
+	struct utsname u;
+	struct tm tm;
+
+	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
+	if (sd_id128_get_boot(&boot) >= 0)
+		(void)sd_id128_to_string(boot, boot_id);
+	if (uname(&u) < 0 ||
+	    asprintf(&text,
+		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
+		     "boot id: %s\n",
+		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
+		     u.nodename, boot_id) < 0)
+		return NULL;
+	return text;
+}
+
+int segment_cut(struct segment *s, struct segment_cut *request)
+{
+	_cleanup_(cut_freep) struct cut *cut = NULL;
+	_cleanup_free_ char *text = explain(request);
+	struct retention_report report;
+	struct fault why;
+	int r;
+
+	if (!text)
+		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
+	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
+				request->name);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot name the snapshot");
+	/* Names of tasks that came since the last sync */
+	r = write_names(s, s->file);
+	if (r < 0)
+		note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
+	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
+	if (r >= 0)
+		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
+			      &s->failure);
+	if (r < 0)
+		return r;
+	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
+		note(s, LOG_WARNING, why.error, "%s", why.text);
+	return 0;
 }

@@ -19,6 +19,9 @@ enum session_step {
 	STEP_RETARGETING, /* workers */
 	STEP_FINISHING,	  /* job: segment_finish_old, and recording goes on */
 	STEP_SYNCING,	  /* job: segment_sync */
+	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
+	STEP_CUTTING,	  /* job: segment_cut */
+	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
 	STEP_CLOSING,	  /* job: segment_finish_old, the last one */
@@ -34,6 +37,7 @@ struct session {
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
+	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
@@ -76,10 +80,18 @@ void session_start(struct session *session);
 int session_begin_recording(struct session *session, struct fault *why);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
-/* counters from which the segment's losses are counted; written to the state file */
-int session_note_base(struct session *session, bool boundary, struct fault *why);
+/* counters from which the segment's losses are counted, into session->kernel; see
+ * session_read_stats() */
+int session_note_base(struct session *session, bool boundary);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
+
+/* session-snapshot.c */
+bool session_begin_snapshot(struct session *session);
+int session_run_cut(void *userdata);
+void session_cut_done(struct session *session, int result);
+/* answer all that wait: the session has stopped or failed */
+void session_drop_snapshots(struct session *session);
 
 /* session-tick.c */
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);

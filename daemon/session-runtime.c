@@ -163,9 +163,6 @@ static void note_change(struct session *s)
 	free(s->config->trace_text);
 	s->config->text = TAKE_PTR(s->change->text);
 	s->config->trace_text = TAKE_PTR(s->change->trace_text);
-	if (!text || state_write(s->dir_fd, s->kernel) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot write the state file, ignoring");
 }
 
 void session_drop_change(struct session *s, int result, const char *why)
@@ -176,20 +173,20 @@ void session_drop_change(struct session *s, int result, const char *why)
 	tell(s, WAIT_CHANGED, false, result, why);
 }
 
-void session_apply_change(struct session *s)
+bool session_apply_change(struct session *s)
 {
 	struct fault why = {};
 	int r;
 
 	if (!s->change)
-		return;
+		return false;
 	if (!records(s)) {
 		session_drop_change(s, -ECANCELED, "the session was stopped");
-		return;
+		return false;
 	}
 	if (!has_formats(s, &s->change->trace)) {
 		s->rotate_wanted = true;
-		return;
+		return false;
 	}
 	swap_events(s);
 	r = instance_update_events(s->instance, &why);
@@ -202,6 +199,15 @@ void session_apply_change(struct session *s)
 	session_drop_change(s, r, why.text);
 	if (r >= 0)
 		daemon_session_changed(s->daemon, s);
+	return r >= 0;
+}
+
+bool session_begin_change(struct session *s)
+{
+	if (!session_apply_change(s))
+		return false;
+	session_start_job(s, STEP_NOTING);
+	return true;
 }
 
 int session_change_events(struct session *s, const struct session_config *config,
@@ -225,13 +231,7 @@ int session_change_events(struct session *s, const struct session_config *config
 		session_config_free(TAKE_PTR(s->change));
 		return fault_errno(why, r, "session %s", s->name);
 	}
-	/* While a rotation points the workers at the next file, that file counts */
-	if (s->step == STEP_NEXT || s->step == STEP_RETARGETING)
-		return 0;
-	if (has_formats(s, &config->trace))
-		session_apply_change(s);
-	else
-		session_rotate(s);
+	session_advance(s); /* now, or when what is under way is done */
 	return 0;
 }
 

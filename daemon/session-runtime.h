@@ -76,8 +76,11 @@ void session_check_waits(struct session *session);
 /* Those who wait for a rotation wait for the one that begins now; then its end */
 void session_rotation_begins(struct session *session);
 void session_rotation_done(struct session *session, int result, const char *text);
-/* Workers are in a file that has the formats: now make the change that waits */
-void session_apply_change(struct session *session);
+/* Workers are in another file: if it has the formats, make the change that waits. The state file is
+ * to be written then. Returns true if it was made. */
+bool session_apply_change(struct session *session);
+/* Between steps: make the change, or rotate for it. Returns true if a step was begun. */
+bool session_begin_change(struct session *session);
 void session_drop_change(struct session *session, int result, const char *why);
 /* Take the counters over; @final: before pumps and instance go */
 void session_sample(struct session *session);

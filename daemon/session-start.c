@@ -3,6 +3,7 @@
  * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
  * is touched by jobs, small state files aside.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -33,17 +34,27 @@ static int set_string(char **field, const char *value)
 	return *field ? 0 : -ENOMEM;
 }
 
-/* "flyrec_NAME", as the kernel allows names of systems: no "-" */
-static char *group_name(const char *session)
+/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
+static char *group_name(const char *instance)
 {
-	char *group;
+	char *group = strdup(instance);
 
-	if (asprintf(&group, "flyrec_%s", session) < 0)
-		return NULL;
-	for (char *c = group; *c; c++)
-		if (*c == '-')
+	for (char *c = group; c && *c; c++)
+		if (!isalnum((unsigned char)*c))
 			*c = '_';
 	return group;
+}
+
+/* Half-made files of an earlier process */
+static void tidy(struct session *s)
+{
+	_cleanup_close_ int fd = -EBADF;
+
+	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
+	    (fd >= 0 && store_remove_unfinished(fd) < 0))
+		(void)log_full(LOG_WARNING, s->name, NULL, 0,
+			       "cannot remove unfinished files of an earlier run, ignoring");
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -172,7 +183,7 @@ static int create_instance(struct session *s, struct fault *why)
 	while (synthetic && synthetic[n])
 		n++;
 	k->synthetic = calloc(n + 1, sizeof(char *));
-	k->group = group_name(s->name);
+	k->group = group_name(name);
 	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
 	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
 	    set_string(&k->trace_text, s->config->trace_text) < 0)
@@ -240,6 +251,8 @@ void session_start(struct session *s)
 	s->trouble = 0;
 	s->mapped = false;
 	r = open_dirs(s, &why);
+	if (r >= 0)
+		tidy(s);
 	if (r >= 0)
 		r = read_leftover(s, &left, &why);
 	if (r >= 0 && left) {
@@ -375,18 +388,17 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	return 0;
 }
 
-int session_note_base(struct session *s, bool boundary, struct fault *why)
+int session_note_base(struct session *s, bool boundary)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
-	int r;
 
 	free(k->base);
 	k->n_cpus = 0;
 	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
-		return fault_errno(why, -ENOMEM, "cannot note counters");
+		return -ENOMEM;
 	k->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -396,8 +408,7 @@ int session_note_base(struct session *s, bool boundary, struct fault *why)
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
 						   stats.dropped_events, stats.read_events};
 	}
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+	return 0;
 }
 
 static unsigned workers_wanted(const struct session *s)
@@ -430,6 +441,17 @@ static void take_over(struct session *s)
 	(void)state_write(s->dir_fd, s->kernel);
 }
 
+static int note_first_base(struct session *s, struct fault *why)
+{
+	int r = session_note_base(s, false);
+
+	if (r >= 0)
+		r = state_write(s->dir_fd, s->kernel);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
+}
+
 int session_begin_recording(struct session *s, struct fault *why)
 {
 	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
@@ -439,7 +461,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (s->segment.adopt)
 		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, false, why);
+		r = note_first_base(s, why);
 	session_begin_counting(s);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)

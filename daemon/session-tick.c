@@ -83,6 +83,11 @@ void session_prepare_stats(struct session *s, bool final)
 	}
 }
 
+static bool disk_is_full(const struct session *s)
+{
+	return s->trouble == -ENOSPC || s->trouble == -EDQUOT;
+}
+
 void session_report_trouble(struct session *s)
 {
 	int trouble = drain_trouble(&s->drain);
@@ -96,6 +101,7 @@ void session_report_trouble(struct session *s)
 	else if (trouble != s->trouble)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->trouble = trouble;
+	s->sync_wanted |= disk_is_full(s);
 	if (mapped && !s->mapped)
 		(void)log_full(
 			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
@@ -173,6 +179,8 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
+	if (disk_is_full(s))
+		s->sync_wanted = true; /* retention comes with it */
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
 	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);

@@ -43,6 +43,7 @@ void session_free(struct session *s)
 		return;
 	session_cancel_waits(s, "flyrecd ends");
 	session_check_waits(s);
+	session_drop_snapshots(s);
 	session_release(s, true);
 	account_done(&s->account);
 	session_config_free(s->config);
@@ -75,6 +76,11 @@ bool session_settled(const struct session *s)
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
 }
 
+bool session_steady(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
 const char *session_failure(const struct session *s)
 {
 	return s->failure.text;
@@ -87,6 +93,7 @@ uint64_t session_total_bytes(const struct session *s)
 
 static void settled(struct session *s, enum session_state state)
 {
+	session_drop_snapshots(s);
 	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
@@ -118,10 +125,13 @@ static void log_notes(struct session *s)
 {
 	struct segment_notes *notes = &s->segment.notes;
 
-	for (size_t i = 0; i < notes->n; i++)
-		(void)log_full(notes->items[i].error ? LOG_WARNING : LOG_INFO, s->name,
-			       MESSAGE_RECOVERED, notes->items[i].error, "%s",
-			       notes->items[i].text);
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct segment_note *note = &notes->items[i];
+
+		(void)log_full(note->level, s->name,
+			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
+			       note->fault.error, "%s", note->fault.text);
+	}
 	notes->n = 0;
 }
 
@@ -168,7 +178,8 @@ static void on_finished(struct session *s, int result)
 
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "%s; it is finished at the next start", g->failure.text);
+			       "%s; what is left to do is done at the next start",
+			       g->failure.text);
 	if (result >= 0 && g->archive[0] &&
 	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
 		    0)
@@ -226,6 +237,16 @@ static void on_job(void *userdata, int result)
 		if (result < 0)
 			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 				       s->segment.failure.text);
+		if (s->trouble < 0)
+			drain_flush(&s->drain); /* there may be room now */
+		break;
+	case STEP_NOTING:
+		if (result < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, result,
+				       "cannot write the state file: %m, ignoring");
+		break;
+	case STEP_CUTTING:
+		session_cut_done(s, result);
 		break;
 	case STEP_CLOSING:
 		on_closed(s, result);
@@ -246,9 +267,28 @@ static int run_next(void *userdata)
 	return segment_begin_next(&((struct session *)userdata)->segment);
 }
 
-static int run_finish(void *userdata)
+static int run_close(void *userdata)
 {
 	return segment_finish_old(&((struct session *)userdata)->segment);
+}
+
+/* The new segment's counters into the state file as well, which may wait for the disk like the rest
+ */
+static int run_finish(void *userdata)
+{
+	struct session *s = userdata;
+	int state = state_write(s->dir_fd, s->kernel), r = run_close(s);
+
+	if (r >= 0 && state < 0)
+		r = fault_errno(&s->segment.failure, state, "cannot write the state file");
+	return r;
+}
+
+static int run_note(void *userdata)
+{
+	struct session *s = userdata;
+
+	return state_write(s->dir_fd, s->kernel);
 }
 
 static int run_sync(void *userdata)
@@ -262,7 +302,8 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,
+		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
+		[STEP_NOTING] = run_note,
 	};
 	int r;
 
@@ -294,17 +335,19 @@ static void on_drained(struct session *s)
 static void on_workers_done(struct session *s)
 {
 	enum session_step step = s->step;
-	struct fault why;
 
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, true, &why) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring",
-				       why.text);
+		if (session_note_base(s, true) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+				       "cannot note the counters: %m, ignoring");
 		session_apply_change(s);
 		session_start_job(s, STEP_FINISHING);
+		break;
+	case STEP_FLUSHING:
+		session_start_job(s, STEP_CUTTING);
 		break;
 	case STEP_DRAINING:
 		on_drained(s);
@@ -329,7 +372,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 	(void)!read(fd, &n, sizeof(n));
 	session_report_trouble(s);
-	if ((s->step == STEP_RETARGETING || s->step == STEP_DRAINING || s->step == STEP_LEAVING) &&
+	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
+	     s->step == STEP_LEAVING) &&
 	    drain_idle(&s->drain))
 		on_workers_done(s);
 	if (s->state == SESSION_RECORDING &&
@@ -372,13 +416,23 @@ static void begin_stop(struct session *s)
 	(void)drain_post(&s->drain, WORKER_FINISH);
 }
 
+/* A region without room comes first: draining waits for it. What is urgent for people comes next.
+ */
 void session_advance(struct session *s)
 {
 	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
+	bool may_rotate;
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
+	if (s->state == SESSION_RECORDING && session_begin_change(s))
+		return;
+	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
+	if (may_rotate && drain_full(&s->drain)) {
+		begin_next(s);
+	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
+		return;
+	} else if (may_rotate) {
 		begin_next(s);
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);

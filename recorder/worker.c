@@ -18,9 +18,6 @@
 
 #define WAKE UINT64_MAX /* epoll user data of the eventfd; pumps have their index */
 
-/* Internal, beside enum worker_request */
-#define WORKER_ABORT 100
-
 struct worker {
 	pthread_t thread;
 	struct pump **pumps;
@@ -30,7 +27,8 @@ struct worker {
 	_Atomic int64_t *bytes_left;
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
-	bool parked; /* left the ring buffers to the next process */
+	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
+	bool parked;	   /* left the ring buffers to the next process */
 };
 
 static void notify(struct worker *w)
@@ -106,7 +104,7 @@ static void drain_all(struct worker *w)
 	for (size_t i = 0; i < w->n_pumps; i++) {
 		struct pump *p = w->pumps[i];
 
-		for (unsigned n = 0; n < DRAIN_ROUNDS; n++) {
+		for (unsigned n = 0; n < DRAIN_ROUNDS && !atomic_load(&w->quit); n++) {
 			uint64_t before = atomic_load(&p->total_bytes);
 			int r = run(w, p, true, BUDGET);
 
@@ -119,8 +117,7 @@ static void drain_all(struct worker *w)
 	}
 }
 
-/* Returns true when the thread is to end */
-static bool serve(struct worker *w)
+static void serve(struct worker *w)
 {
 	int request = atomic_load(&w->request);
 
@@ -129,6 +126,9 @@ static bool serve(struct worker *w)
 		for (size_t i = 0; i < w->n_pumps; i++)
 			pump_retarget(w->pumps[i], &w->next[i]);
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
+		break;
+	case WORKER_FLUSH:
+		flush_all(w);
 		break;
 	case WORKER_FINISH:
 		drain_all(w);
@@ -143,7 +143,6 @@ static bool serve(struct worker *w)
 		atomic_store(&w->request, 0);
 		notify(w);
 	}
-	return request == WORKER_ABORT;
 }
 
 static void *worker_main(void *userdata)
@@ -162,7 +161,8 @@ static void *worker_main(void *userdata)
 				continue;
 			}
 			(void)!read(w->wake_fd, &drop, sizeof(drop));
-			if (serve(w))
+			serve(w);
+			if (atomic_load(&w->quit))
 				return NULL;
 			if (atomic_exchange(&w->flush, false) && !w->parked)
 				flush_all(w);
@@ -254,7 +254,7 @@ void worker_free(struct worker *w)
 {
 	if (!w)
 		return;
-	atomic_store(&w->request, WORKER_ABORT);
+	atomic_store(&w->quit, true);
 	wake(w);
 	(void)pthread_join(w->thread, NULL);
 	worker_release(w);

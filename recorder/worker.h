@@ -13,6 +13,7 @@
 
 enum worker_request {
 	WORKER_RETARGET = 1, /* every pump goes on in its next target */
+	WORKER_FLUSH,	     /* what there is now, partial sub-buffers too, into the file */
 	WORKER_FINISH,	     /* drain to the end (tracing is off); a pump may still end up full */
 	WORKER_LEAVE,	     /* empty pipes and slots, then take nothing more (hand-over) */
 };

@@ -85,7 +85,10 @@ static int symbols_refresh(struct symbols *s)
 
 static int put(FILE *out, const void *data, size_t size)
 {
-	return fwrite(data, 1, size, out) == size ? 0 : -EIO;
+	errno = 0;
+	if (fwrite(data, 1, size, out) == size)
+		return 0;
+	return errno > 0 ? -errno : -EIO;
 }
 
 static int put_u32(FILE *out, size_t value)

@@ -11,13 +11,13 @@
 
 struct options_params {
 	unsigned n_cpus;
-	size_t cpustat_room;   /* bytes for each CPU's statistics, NUL included */
-	const char *clock;     /* text of trace_clock: "local [mono]\n" */
+	size_t cpustat_room; /* bytes for each CPU's statistics, NUL included */
+	const char *clock;   /* text of trace_clock: "local [mono]\n" */
 	bool has_date;
-	int64_t date_usec;     /* realtime minus the clock */
+	int64_t date_usec; /* realtime minus the clock */
 	uint64_t trace_id;
-	const char *uname;     /* NULL: this machine's */
-	const char *note;      /* a CPUSTAT text of its own behind those of the CPUs, or NULL */
+	const char *uname; /* NULL: this machine's */
+	const char *note;  /* a CPUSTAT text of its own behind those of the CPUs, or NULL */
 };
 
 struct options {

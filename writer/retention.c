@@ -36,7 +36,8 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 {
 	uint64_t used = limits->live_reserve, files = 1;
 
-	qsort(items, n, sizeof(*items), older_first);
+	if (n > 0) /* items may be NULL then */
+		qsort(items, n, sizeof(*items), older_first);
 	cap_damaged(items, n, limits->max_use / 4);
 	for (size_t i = 0; i < n; i++) {
 		if (items[i].evict) {

@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <time.h>
 
+#include "basic/io.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
@@ -62,19 +63,35 @@ static bool is_taken(int dir_fd, const char *archive)
 	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
 }
 
-int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+/* "TIME<suffix>.dat", the time moved on by microseconds until the name is free */
+static int free_name(int dir_fd, uint64_t realtime_usec, const char *suffix,
+		     char ret_name[STORE_NAME_SIZE])
 {
-	char name[STORE_NAME_SIZE];
+	char time[STORE_NAME_SIZE], name[STORE_NAME_SIZE];
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
-		time_name(realtime_usec + tries, name);
-		(void)strcat(name, ".dat");
+		time_name(realtime_usec + tries, time);
+		(void)snprintf(name, sizeof(name), "%.24s%.30s.dat", time, suffix);
 		if (!is_taken(dir_fd, name)) {
 			(void)strcpy(ret_name, name);
 			return 0;
 		}
 	}
 	return -EEXIST;
+}
+
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+{
+	return free_name(dir_fd, realtime_usec, "", ret_name);
+}
+
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE])
+{
+	char suffix[STORE_NAME_SIZE];
+
+	(void)snprintf(suffix, sizeof(suffix), "-%.28s", reason);
+	return free_name(dir_fd, realtime_usec, suffix, ret_name);
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -86,13 +103,18 @@ static bool ends_with(const char *name, const char *suffix)
 
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec)
 {
+	static const char shape[] = "00000000T000000.000000Z"; /* 0: any digit */
 	struct tm tm = {};
-	const char *end = strptime(name, "%Y%m%dT%H%M%S", &tm);
+	const char *end;
 	unsigned usec;
-	int n = 0;
 
-	if (!end || end - name != 15 || sscanf(end, ".%6uZ%n", &usec, &n) != 1 || n != 8 ||
-	    (end[n] != '-' && end[n] != '.') || !ends_with(name, ".dat"))
+	/* Retention removes what this takes: nothing that a person may have called so */
+	for (size_t i = 0; shape[i]; i++)
+		if (shape[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != shape[i])
+			return false;
+	end = name + sizeof(shape) - 1;
+	if ((*end != '-' && *end != '.') || !ends_with(end, ".dat") ||
+	    !strptime(name, "%Y%m%dT%H%M%S", &tm) || sscanf(name + 16, "%6u", &usec) != 1)
 		return false;
 	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
 	return true;
@@ -142,20 +164,40 @@ int store_list_finishing(int dir_fd, char ***ret)
 	return 0;
 }
 
+static int is_unfinished(const struct dirent *entry)
+{
+	return entry->d_name[0] == '.' &&
+	       (ends_with(entry->d_name, ".dat.new") || ends_with(entry->d_name, ".dense"));
+}
+
+int store_remove_unfinished(int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL), r = n < 0 ? -errno : 0;
+
+	for (int i = 0; i < n; i++) {
+		if (unlinkat(dir_fd, entries[i]->d_name, 0) < 0 && r >= 0)
+			r = -errno;
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
 {
 	char time[STORE_NAME_SIZE], to[STORE_NAME_SIZE];
+	int r;
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(store_now_usec() + tries, time);
 		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
 			       time);
-		if (renameat2(dir_fd, name, dir_fd, to, RENAME_NOREPLACE) >= 0) {
+		r = io_rename_new_at(dir_fd, name, to);
+		if (r >= 0)
 			(void)strcpy(ret_name, to);
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -errno;
+		if (r != -EEXIST)
+			return r;
 	}
 	return -EEXIST;
 }

@@ -30,6 +30,13 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_snapshot_name() - "YYYYMMDDThhmmss.uuuuuuZ-REASON.dat", not yet taken in @dir_fd
+ * @realtime_usec: of the trigger
+ */
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE]);
+
+/**
  * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
  */
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec);
@@ -47,6 +54,12 @@ void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE]);
  * @ret: NULL-terminated, each and the array malloc'ed
  */
 int store_list_finishing(int dir_fd, char ***ret);
+
+/**
+ * store_remove_unfinished() - remove what a process was making when it was killed
+ * ".….new" and ".….dense": nobody has seen them, and all that is in them is elsewhere too.
+ */
+int store_remove_unfinished(int dir_fd);
 
 /**
  * store_set_aside() - rename what is no trace of ours to "NAME-TIME.damaged"

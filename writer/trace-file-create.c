@@ -13,6 +13,8 @@
 
 #define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
 
+#define REGION_MIN (4 * MIB)
+
 /* Room for names, so that the table lands on its alignment; then the CPU count and the options */
 static int put_names_and_options(FILE *out, struct trace_file *file,
 				 const struct trace_file_params *params, struct options *o)
@@ -36,7 +38,9 @@ static int put_names_and_options(FILE *out, struct trace_file *file,
 		file->cpustat_room[cpu] = TRACE_FILE_CPUSTAT_ROOM;
 	}
 	file->table_at = options_at + o->size;
-	return ferror(out) ? -EIO : 0;
+	if (!ferror(out))
+		return 0;
+	return errno > 0 ? -errno : -EIO;
 }
 
 /* Where the regions go: as far apart as wanted, or as the file system's largest file allows */
@@ -45,12 +49,14 @@ static int place_regions(struct trace_file *file, const struct trace_file_params
 {
 	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
 	uint64_t first = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
-	uint64_t stride = round_up(params->max_file_size + params->slack, align);
+	uint64_t wanted = MIN(params->max_file_size, (uint64_t)INT64_MAX / 2) + params->slack;
+	uint64_t stride = round_up(MAX(wanted, REGION_MIN), align);
 
 	for (;;) {
 		uint64_t end;
 
-		if (stride < params->slack || stride < 4 * MIB)
+		errno = EFBIG; /* of numbers that are too large to ask for */
+		if (stride < params->slack || stride < REGION_MIN)
 			return fault_set(why, -EFBIG,
 					 "this file system's largest file is too small for %u CPUs",
 					 file->n_cpus);
@@ -160,13 +166,10 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 int trace_file_publish(int dir_fd, const char *name, struct fault *why)
 {
 	_cleanup_free_ char *tmp = NULL;
-	int r = 0;
+	int r;
 
 	if (asprintf(&tmp, ".%s.new", name) < 0)
 		return -ENOMEM;
-	if (renameat2(dir_fd, tmp, dir_fd, name, RENAME_NOREPLACE) < 0)
-		r = -errno;
-	if (r == -EINVAL || r == -ENOSYS) /* a file system without RENAME_NOREPLACE */
-		r = renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
+	r = io_rename_new_at(dir_fd, tmp, name);
 	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
 }
