@@ -21,6 +21,8 @@ struct ctl {
 	/* of some verbs only */
 	bool persist;
 	const char *output;	/* -o: a file; NULL: standard output */
+	const char *last, *since, *until, *reason;
+	bool pin;
 	const char *max_use;	/* --max-use=, NULL: not given */
 	const char *older_than; /* --older-than= */
 };

@@ -13,6 +13,7 @@
 #include "ctl/change.h"
 #include "ctl/ctl.h"
 #include "ctl/show.h"
+#include "ctl/snapshot.h"
 #include "ctl/verify.h"
 
 /* Options that not every verb takes */
@@ -20,6 +21,7 @@ enum verb_option {
 	TAKES_PERSIST = 1, /* --persist, --runtime */
 	TAKES_OUTPUT = 2,
 	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
+	TAKES_RANGE = 8,  /* --last=, --since=, --until=, --reason=, --pin */
 };
 
 struct verb {
@@ -78,7 +80,10 @@ static const struct verb verbs[] = {
 	{"reload", verb_reload, "", "Read the configuration again",
 	 "Waits until it is in force. A configuration with errors changes nothing: they are\n"
 	 "shown. What was asked for with --runtime is over.\n"},
-	{"snapshot"},
+	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
+	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
+	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
+	 TAKES_RANGE | TAKES_OUTPUT},
 	{"tail"},
 	{"export"},
 	{"import"},
@@ -102,6 +107,11 @@ static const struct {
 } verb_options[] = {
 	{TAKES_PERSIST, "     --runtime          Until the next reload or start (default)\n"
 			"     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
+	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
+		      "     --since=TIME       From then on\n"
+		      "     --until=TIME       Up to then\n"
+		      "     --reason=WORD      Part of the file's name (default control)\n"
+		      "     --pin              Keep it from being deleted by retention\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -116,6 +126,11 @@ enum {
 	OPTION_PERSIST,
 	OPTION_MAX_USE,
 	OPTION_OLDER_THAN,
+	OPTION_LAST,
+	OPTION_SINCE,
+	OPTION_UNTIL,
+	OPTION_REASON,
+	OPTION_PIN,
 };
 
 static const struct option long_options[] = {
@@ -130,6 +145,11 @@ static const struct option long_options[] = {
 	{"output", required_argument, NULL, 'o'},
 	{"max-use", required_argument, NULL, OPTION_MAX_USE},
 	{"older-than", required_argument, NULL, OPTION_OLDER_THAN},
+	{"last", required_argument, NULL, OPTION_LAST},
+	{"since", required_argument, NULL, OPTION_SINCE},
+	{"until", required_argument, NULL, OPTION_UNTIL},
+	{"reason", required_argument, NULL, OPTION_REASON},
+	{"pin", no_argument, NULL, OPTION_PIN},
 	{},
 };
 
@@ -168,6 +188,23 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+static void take_range_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= TAKES_RANGE;
+	if (c == OPTION_LAST)
+		ctl->last = optarg;
+	else if (c == OPTION_SINCE)
+		ctl->since = optarg;
+	else if (c == OPTION_UNTIL)
+		ctl->until = optarg;
+	else if (c == OPTION_REASON)
+		ctl->reason = optarg;
+	else
+		ctl->pin = true;
+}
+
 /* "+": stop at the first word that is no option, else let options stand anywhere */
 static int parse_options(int argc, char **argv, const char *how, struct command *command)
 {
@@ -197,6 +234,13 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_PERSIST:
 			command->ctl.persist = c == OPTION_PERSIST;
 			command->used |= TAKES_PERSIST;
+			break;
+		case OPTION_LAST:
+		case OPTION_SINCE:
+		case OPTION_UNTIL:
+		case OPTION_REASON:
+		case OPTION_PIN:
+			take_range_option(c, command);
 			break;
 		case 'o':
 			command->ctl.output = optarg;

@@ -345,6 +345,16 @@ int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return begin(m, userdata, error, w, work_pin, answer_plain);
 }
 
+int control_pin_path(struct control *c, const char *session, const char *path)
+{
+	_cleanup_(files_work_freep) struct files_work *w = NULL;
+	int r = files_work_new(c, session, path, &w);
+
+	if (r >= 0)
+		r = work_open(w);
+	return r < 0 ? r : store_pin(w->fd, true);
+}
+
 /* --- Vacuum */
 
 struct vacuum_dir {

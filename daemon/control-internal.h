@@ -119,6 +119,8 @@ int control_no_session(struct control *control, const char *name, sd_bus_error *
 int control_list_files(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_open_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
+/* A file of our own making, on the main thread. Return: 0 or negative errno. */
+int control_pin_path(struct control *control, const char *session, const char *path);
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* control-change.c */

@@ -311,6 +311,7 @@ const sd_bus_vtable control_manager_vtable[] = {
 		SD_BUS_RESULT("u", files, "t", bytes), control_vacuum, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("as", warnings), reload, OPEN),
+	SD_BUS_SIGNAL_WITH_NAMES("SnapshotFinished", "ss", SD_BUS_PARAM(session) SD_BUS_PARAM(path), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("SegmentFinished", "ss", SD_BUS_PARAM(session) SD_BUS_PARAM(path), 0),
 	SD_BUS_VTABLE_END,
 };

@@ -220,19 +220,25 @@ static int resume_session(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return pause_or_resume(m, userdata, false, error);
 }
 
-static void on_rotated(void *userdata, int result, const char *text)
+/* A path as the only answer */
+static void answer_path(struct control_request *request, int result, const char *path,
+			const char *why)
 {
-	struct control_request *request = userdata;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
 	if (result >= 0)
 		result = sd_bus_message_new_method_return(request->call, &reply);
 	if (result >= 0)
-		result = sd_bus_message_append(reply, "s", text);
+		result = sd_bus_message_append(reply, "s", path);
 	if (result >= 0)
 		control_request_reply(request, reply);
 	else
-		control_request_done(request, result, text);
+		control_request_done(request, result, why);
+}
+
+static void on_rotated(void *userdata, int result, const char *text)
+{
+	answer_path(userdata, result, text, text);
 }
 
 static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -250,6 +256,66 @@ static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		control_request_done(request, r, NULL);
 	return 1;
+}
+
+struct snapshot_call {
+	struct control_request *request;
+	char *session;
+	bool pin;
+};
+
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	struct snapshot_call *call = userdata;
+	struct control *c = call->request->control;
+	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
+
+	if (result >= 0) {
+		control_snapshot_finished(c, call->session, path);
+		if (call->pin)
+			result = control_pin_path(c, call->session, path);
+	}
+	if (result < 0 && !text && asprintf(&text, "%s is there, but cannot be pinned: %s", path,
+					    strerror(-result)) < 0)
+		text = NULL;
+	answer_path(call->request, result, path, text);
+	free(call->session);
+	free(call);
+}
+
+static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct session *s = session_of(m, userdata, error);
+	struct snapshot_call *call;
+	const char *reason;
+	uint64_t from, to;
+	int pin, r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = sd_bus_message_read(m, "ttsb", &from, &to, &reason, &pin);
+	if (r < 0)
+		return r;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	call->pin = pin;
+	call->session = strdup(session_name(s));
+	r = call->session ? control_request_new(userdata, m, error, &call->request) : -ENOMEM;
+	if (r >= 0) {
+		r = session_snapshot(s, from, to, *reason ? reason : "control", on_snapshot, call);
+		if (r >= 0)
+			return 1;
+		control_request_done(call->request, r,
+				     r == -ENOTCONN ? "the session does not record"
+				     : r == -EINVAL ? "a reason is a word of a-z, 0-9 and -, at most "
+						      "28 long; a range begins before it ends"
+						    : NULL);
+		r = 1;
+	}
+	free(call->session);
+	free(call);
+	return r;
 }
 
 /* clang-format off */
@@ -285,6 +351,9 @@ const sd_bus_vtable control_session_vtable[] = {
 		SD_BUS_NO_RESULT, resume_session, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Rotate", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("s", path), rotate, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Snapshot",
+		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
+		SD_BUS_RESULT("s", path), snapshot, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),
 		SD_BUS_NO_RESULT, control_enable_events, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("DisableEvents", SD_BUS_ARGS("as", events, "b", persist),

@@ -416,13 +416,23 @@ void control_session_removed(struct control *c, const char *name)
 			(void)sd_bus_emit_object_removed(p->bus, path);
 }
 
-void control_segment_finished(struct control *c, const char *name, const char *path)
+static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)
 {
 	for (struct peer *p = c ? c->peers : NULL; p; p = p->next) {
 		if (!p->subscribed)
 			continue;
-		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, "SegmentFinished",
-					 "ss", name, path);
+		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, signal, "ss", name,
+					 path);
 		peer_check_queue(p);
 	}
+}
+
+void control_segment_finished(struct control *c, const char *name, const char *path)
+{
+	tell_finished(c, "SegmentFinished", name, path);
+}
+
+void control_snapshot_finished(struct control *c, const char *name, const char *path)
+{
+	tell_finished(c, "SnapshotFinished", name, path);
 }

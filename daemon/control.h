@@ -39,6 +39,8 @@ void control_session_added(struct control *control, const char *name);
 void control_session_removed(struct control *control, const char *name);
 void control_segment_finished(struct control *control, const char *name, const char *path);
 
+void control_snapshot_finished(struct control *control, const char *name, const char *path);
+
 /* Starting or a reload is over: every session has got somewhere */
 void control_reloaded(struct control *control);
 
