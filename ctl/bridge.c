@@ -44,7 +44,8 @@ static int move(int from, int to)
 
 static int bridge(int fd)
 {
-	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+			       {.fd = fd, .events = POLLIN}};
 
 	for (;;) {
 		int r;

@@ -57,8 +57,8 @@ static enum ctl_status cat_remote(const struct ctl *ctl, char **argv, int out_fd
 	if (!f)
 		return CTL_FAILED;
 	(void)fprintf(f, "flyrecctl");
-	for (const char *const *word = (const char *const[]){"--runtime-dir", ctl->runtime_dir, "cat",
-							     argv[1], argv[2], NULL};
+	for (const char *const *word = (const char *const[]){"--runtime-dir", ctl->runtime_dir,
+							     "cat", argv[1], argv[2], NULL};
 	     *word; word++) {
 		(void)fputs(" '", f);
 		for (const char *p = *word; *p; p++)
@@ -92,8 +92,8 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 
 	if (bus_connect(ctl, "cat", &bus) < 0 ||
 	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "GetSession", NULL, "s", argv[1]) < 0 ||
-	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", argv[1], argv[2]) <
-		    0)
+	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", argv[1],
+		     argv[2]) < 0)
 		return CTL_FAILED;
 	r = sd_bus_message_read(reply, "h", &fd); /* the message's */
 	if (r < 0)

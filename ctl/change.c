@@ -211,8 +211,7 @@ enum ctl_status verb_filter(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc != 4)
 		return usage(argv[0], "SESSION, EVENT and FILTER are needed");
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    find_session(bus, argv[0], argv[1], &path) < 0 ||
+	if (bus_connect(ctl, argv[0], &bus) < 0 || find_session(bus, argv[0], argv[1], &path) < 0 ||
 	    bus_call(bus, argv[0], path, BUS_SESSION, "SetFilter", NULL, "ssb", argv[2], argv[3],
 		     ctl->persist) < 0)
 		return CTL_FAILED;

@@ -155,8 +155,7 @@ int copy_trace(int in_fd, const char *name, int out_fd,
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_free_ char *buffer = malloc(BUFFER);
-	struct copy c = {
-		.in_fd = in_fd, .out_fd = out_fd, .buffer = buffer, .progress = progress};
+	struct copy c = {.in_fd = in_fd, .out_fd = out_fd, .buffer = buffer, .progress = progress};
 	struct stat st;
 	int r;
 

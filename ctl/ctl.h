@@ -20,7 +20,7 @@ struct ctl {
 	const char *host; /* NULL: here */
 	/* of some verbs only */
 	bool persist;
-	const char *output;	/* -o: a file; NULL: standard output */
+	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
 	const char *max_use;	/* --max-use=, NULL: not given */

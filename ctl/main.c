@@ -88,8 +88,8 @@ static const struct verb verbs[] = {
 	{"export"},
 	{"import"},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
-	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion", "",
-	 .hidden = true},
+	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
+	 "", .hidden = true},
 };
 
 static const char global_options[] =
@@ -105,8 +105,9 @@ static const struct {
 	enum verb_option option;
 	const char *help;
 } verb_options[] = {
-	{TAKES_PERSIST, "     --runtime          Until the next reload or start (default)\n"
-			"     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
+	{TAKES_PERSIST,
+	 "     --runtime          Until the next reload or start (default)\n"
+	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --since=TIME       From then on\n"
 		      "     --until=TIME       Up to then\n"

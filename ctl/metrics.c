@@ -33,8 +33,8 @@ static const struct metric gauges[] = {
 };
 /* clang-format on */
 
-static const char *const states[] = {"stopped",	 "starting", "recording",
-				     "paused", "stopping", "failed"};
+static const char *const states[] = {"stopped", "starting", "recording",
+				     "paused",	"stopping", "failed"};
 
 /* Backslash, quote and newline in a label's value */
 static void put_label(FILE *f, const char *name, const char *value)

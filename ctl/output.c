@@ -27,7 +27,8 @@ char *format_bytes(uint64_t bytes)
 		value /= 1024;
 		unit++;
 	}
-	if (asprintf(&text, unit == 0 || value >= 100 ? "%.0f%c" : "%.1f%c", value, units[unit]) < 0)
+	if (asprintf(&text, unit == 0 || value >= 100 ? "%.0f%c" : "%.1f%c", value, units[unit]) <
+	    0)
 		return NULL;
 	return text;
 }
@@ -111,8 +112,10 @@ static void print_row(const struct table *t, char *const *cells, const int *widt
 
 		if (out.columns)
 			printf("%*s%s",
-			       t->numbers & (1U << i) ? width[i] : last ? 0 : -width[i], cells[i],
-			       last ? "" : "  ");
+			       t->numbers & (1U << i) ? width[i]
+			       : last		      ? 0
+						      : -width[i],
+			       cells[i], last ? "" : "  ");
 		else
 			printf("%s%s", cells[i], last ? "" : "\t");
 	}
@@ -210,10 +213,10 @@ enum ctl_status output_end(void)
 
 enum ctl_status print_json(struct json_object *object)
 {
-	const char *text = object ? json_object_to_json_string_ext(
-					    object, JSON_C_TO_STRING_PLAIN |
-							    JSON_C_TO_STRING_NOSLASHESCAPE)
-				  : NULL;
+	const char *text =
+		object ? json_object_to_json_string_ext(
+				 object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
+		       : NULL;
 	bool done = text && puts(text) >= 0 && fflush(stdout) == 0;
 
 	if (!done)

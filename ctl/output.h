@@ -33,8 +33,8 @@ void table_add_time(struct table *table, uint64_t usec);   /* local time; "-" fo
  */
 int table_print(struct table *table);
 
-char *format_bytes(uint64_t bytes);	 /* "12.3M", malloc'ed */
-char *format_time(uint64_t usec);	 /* "2026-01-31 12:34:56.123", malloc'ed */
+char *format_bytes(uint64_t bytes);   /* "12.3M", malloc'ed */
+char *format_time(uint64_t usec);     /* "2026-01-31 12:34:56.123", malloc'ed */
 char *format_timespan(uint64_t usec); /* "3h 12min", malloc'ed */
 
 /**

@@ -134,8 +134,8 @@ static void print_one(const struct view_session *s)
 	printf("      Mode: %s\n", s->mode);
 	if (*s->instance)
 		printf("  Instance: %s\n", s->instance);
-	printf("     Files: %" PRIu64 ", %s on disk, %s recorded\n", s->segments,
-	       disk ? disk : "?", recorded ? recorded : "?");
+	printf("     Files: %" PRIu64 ", %s on disk, %s recorded\n", s->segments, disk ? disk : "?",
+	       recorded ? recorded : "?");
 	if (s->segment_usec > 0)
 		printf("   Segment: since %s\n", since ? since : "?");
 	printf("      Lost: %" PRIu64 " events\n", s->lost_events);
@@ -374,7 +374,8 @@ static enum ctl_status complete_files(sd_bus *bus, const char *session)
 	if (view_read_files(bus, "complete", session, &files) < 0)
 		return CTL_FAILED;
 	for (size_t i = 0; i < files.n; i++)
-		printf("%s\n", session ? strrchr(files.files[i].path, '/') + 1 : files.files[i].path);
+		printf("%s\n",
+		       session ? strrchr(files.files[i].path, '/') + 1 : files.files[i].path);
 	view_files_done(&files);
 	return CTL_DONE;
 }

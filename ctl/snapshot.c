@@ -31,8 +31,10 @@ static bool parse_when(const char *option, const char *text, uint64_t now, uint6
 {
 	if (!text || parse_timestamp(text, now, ret) >= 0)
 		return true;
-	(void)fprintf(stderr, "flyrecctl: snapshot: %s: \"%s\" is no point in time, see "
-			      "systemd.time(7)\n", option, text);
+	(void)fprintf(stderr,
+		      "flyrecctl: snapshot: %s: \"%s\" is no point in time, see "
+		      "systemd.time(7)\n",
+		      option, text);
 	return false;
 }
 

@@ -37,12 +37,9 @@ static const struct field session_fields[] = {
 };
 
 static const struct field daemon_fields[] = {
-	{"Version", 's', D(version)},
-	{"State", 's', D(state)},
-	{"StateDirectory", 's', D(state_dir)},
-	{"ProcessId", 'u', D(pid)},
-	{"UptimeUSec", 't', D(uptime_usec)},
-	{},
+	{"Version", 's', D(version)},	       {"State", 's', D(state)},
+	{"StateDirectory", 's', D(state_dir)}, {"ProcessId", 'u', D(pid)},
+	{"UptimeUSec", 't', D(uptime_usec)},   {},
 };
 
 static int read_value(sd_bus_message *m, const struct field *f, void *object)
@@ -243,10 +240,10 @@ static int read_cpus(sd_bus_message *m, struct view_stats *s)
 	uint32_t cpu;
 	int r = sd_bus_message_enter_container(m, 'a', "(uttttttttt)");
 
-	while (r >= 0 && (r = sd_bus_message_read(m, "(uttttttttt)", &cpu, &c.subbufs, &c.bytes,
-						  &c.overrun, &c.commit_overrun, &c.dropped_events,
-						  &c.lost_events, &c.torn, &c.evicted,
-						  &c.not_written)) > 0) {
+	while (r >= 0 &&
+	       (r = sd_bus_message_read(m, "(uttttttttt)", &cpu, &c.subbufs, &c.bytes, &c.overrun,
+					&c.commit_overrun, &c.dropped_events, &c.lost_events,
+					&c.torn, &c.evicted, &c.not_written)) > 0) {
 		struct view_cpu *more = reallocarray(s->cpus, s->n_cpus + 1, sizeof(*more));
 
 		if (!more)
@@ -262,10 +259,8 @@ static int read_stats(sd_bus_message *m, struct view_stats_list *list)
 {
 	int r = sd_bus_message_enter_container(m, 'a', "(sa(uttttttttt))");
 
-	while (r >= 0 &&
-	       (r = sd_bus_message_enter_container(m, 'r', "sa(uttttttttt)")) > 0) {
-		struct view_stats *more =
-			reallocarray(list->sessions, list->n + 1, sizeof(*more));
+	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "sa(uttttttttt)")) > 0) {
+		struct view_stats *more = reallocarray(list->sessions, list->n + 1, sizeof(*more));
 		const char *name;
 
 		if (!more)

@@ -61,7 +61,8 @@ void account_add(struct account *a, unsigned cpu, const struct account_raw *raw,
 	c->commit_overrun += gain(last->commit_overrun, raw->commit_overrun);
 	c->dropped_events += gain(last->dropped_events, raw->dropped_events);
 	/* The kernel writes into a sub-buffer's header how much the overrun has grown since it gave
-	 * out the one before: in the end the headers say the same. What is spliced is not read here.
+	 * out the one before: in the end the headers say the same. What is spliced is not read
+	 * here.
 	 */
 	c->lost_events = c->overrun;
 	*last = *raw;

@@ -12,7 +12,8 @@ struct cpu_account {
 	uint64_t subbufs;	 /* taken out of the ring buffer and written */
 	uint64_t bytes;		 /* the same in bytes */
 	uint64_t overrun;	 /* events overwritten before anyone read them */
-	uint64_t commit_overrun; /* events lost because the ring buffer was full of unfinished ones */
+	uint64_t commit_overrun; /* events lost because the ring buffer was full of unfinished ones
+				  */
 	uint64_t dropped_events; /* events not taken, with overwrite off */
 	uint64_t lost_events;	 /* events that the sub-buffers' headers say are missing */
 	uint64_t torn;		 /* sub-buffers overwritten while a snapshot copied them */
@@ -22,7 +23,7 @@ struct cpu_account {
 
 /* Counters as their sources have them now; they may begin anew */
 struct account_raw {
-	uint64_t subbufs, bytes, not_written;		     /* of the pump */
+	uint64_t subbufs, bytes, not_written;		  /* of the pump */
 	uint64_t overrun, commit_overrun, dropped_events; /* of the kernel */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Calls that change what is recorded: start, stop, events. First the change itself, which the kernel
- * may refuse; then, where it is asked for, a drop-in that keeps it. Main thread.
+ * Calls that change what is recorded: start, stop, events. First the change itself, which the
+ * kernel may refuse; then, where it is asked for, a drop-in that keeps it. Main thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -199,9 +199,10 @@ static int begin(sd_bus_message *m, struct control *c, sd_bus_error *error, stru
 	s = daemon_find_session(c->daemon, name);
 	config = s ? session_config_in_force(s) : NULL;
 	if (!config || session_state(s) != SESSION_RECORDING)
-		return sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
-					 "session %s does not record, it is %s", name,
-					 session_state_name(s ? session_state(s) : SESSION_STOPPED));
+		return sd_bus_error_setf(
+			error, CONTROL_ERROR("NotRecording"),
+			"session %s does not record, it is %s", name,
+			session_state_name(s ? session_state(s) : SESSION_STOPPED));
 	*ret_s = s;
 	return session_config_copy(config, ret);
 }

@@ -96,7 +96,8 @@ static int open_kind(int state_fd, const char *session, bool snapshot)
 static int add_file(struct files_work *w, int dir_fd, const char *session, bool snapshot,
 		    const char *name)
 {
-	_cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct listed file = {.snapshot = snapshot}, *more;
 
 	/* Retention may have been quicker; what is no trace.dat is none of ours */
@@ -243,8 +244,9 @@ static int open_named(struct files_work *w)
 		_cleanup_close_ int dir_fd =
 			open_kind(w->state_fd, w->session, kind_given ? snapshot : i == 1);
 
-		fd = dir_fd < 0 ? dir_fd
-				: openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		fd = dir_fd < 0
+			     ? dir_fd
+			     : openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (dir_fd >= 0 && fd < 0)
 			fd = -errno;
 	}
@@ -298,9 +300,8 @@ static int session_of_path(struct files_work *w)
 	const char *p = w->file + n + 1, *end;
 
 	if (strncmp(w->file, w->state_dir, n) != 0 || w->file[n] != '/' || !(end = strchr(p, '/')))
-		return fault_set(&w->why, -EINVAL,
-				 "%s is not a file of a session: not below %s", w->file,
-				 w->state_dir);
+		return fault_set(&w->why, -EINVAL, "%s is not a file of a session: not below %s",
+				 w->file, w->state_dir);
 	free(w->session);
 	w->session = strndup(p, (size_t)(end - p));
 	return w->session ? 0 : -ENOMEM;
@@ -427,8 +428,7 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
 	for (size_t i = 0; i < w->n_dirs; i++) {
-		struct session *s =
-			daemon_find_session(w->control->daemon, w->dirs[i].session);
+		struct session *s = daemon_find_session(w->control->daemon, w->dirs[i].session);
 
 		if (s)
 			session_count_evicted(s, w->dirs[i].subbufs, w->dirs[i].n_cpus);

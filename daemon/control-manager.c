@@ -14,8 +14,8 @@
 static const char *phase_name(const struct daemon *d)
 {
 	static const char *const names[] = {
-		[DAEMON_STARTING] = "starting",	      [DAEMON_RUNNING] = "running",
-		[DAEMON_RELOADING] = "reloading",     [DAEMON_STOPPING] = "stopping",
+		[DAEMON_STARTING] = "starting",		[DAEMON_RUNNING] = "running",
+		[DAEMON_RELOADING] = "reloading",	[DAEMON_STOPPING] = "stopping",
 		[DAEMON_HANDING_OVER] = "handing-over",
 	};
 

@@ -96,8 +96,7 @@ static int get_enabled(sd_bus *bus, const char *path, const char *interface, con
 	_cleanup_(target_done) struct target t = {};
 	int r = look(userdata, path, &t);
 
-	return r < 0 ? r
-		     : sd_bus_message_append(reply, "b", t.configured && t.configured->enabled);
+	return r < 0 ? r : sd_bus_message_append(reply, "b", t.configured && t.configured->enabled);
 }
 
 static int get_events(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -188,8 +187,7 @@ static struct session *session_of(sd_bus_message *m, struct control *c, sd_bus_e
 	if (look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
 		return t.session;
 	(void)sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
-				"session %s does not record, it is stopped",
-				t.name ? t.name : "?");
+				"session %s does not record, it is stopped", t.name ? t.name : "?");
 	return NULL;
 }
 
@@ -275,8 +273,8 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 		if (call->pin)
 			result = control_pin_path(c, call->session, path);
 	}
-	if (result < 0 && !text && asprintf(&text, "%s is there, but cannot be pinned: %s", path,
-					    strerror(-result)) < 0)
+	if (result < 0 && !text &&
+	    asprintf(&text, "%s is there, but cannot be pinned: %s", path, strerror(-result)) < 0)
 		text = NULL;
 	answer_path(call->request, result, path, text);
 	free(call->session);
@@ -308,9 +306,10 @@ static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 			return 1;
 		control_request_done(call->request, r,
 				     r == -ENOTCONN ? "the session does not record"
-				     : r == -EINVAL ? "a reason is a word of a-z, 0-9 and -, at most "
-						      "28 long; a range begins before it ends"
-						    : NULL);
+				     : r == -EINVAL
+					     ? "a reason is a word of a-z, 0-9 and -, at most "
+					       "28 long; a range begins before it ends"
+					     : NULL);
 		r = 1;
 	}
 	free(call->session);

@@ -241,8 +241,7 @@ static int passed_socket(void)
  */
 static void set_rights(struct control *c)
 {
-	bool everybody =
-		c->groups.admin != (gid_t)-1 && c->groups.admin != c->groups.flyrec;
+	bool everybody = c->groups.admin != (gid_t)-1 && c->groups.admin != c->groups.flyrec;
 
 	if (!c->path)
 		return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The control socket RUNTIME/control: D-Bus without a bus daemon between (sd-bus peer-to-peer), and
- * the same objects on the system bus as org.flyrec.Recorder1 where there is one. Nothing here waits:
- * what takes time answers when it is done. Owner: the daemon. Main thread.
+ * the same objects on the system bus as org.flyrec.Recorder1 where there is one. Nothing here
+ * waits: what takes time answers when it is done. Owner: the daemon. Main thread.
  *
  *   control.c          listening, peers, signals to them
  *   control-relay.c    what a peer sends, limited
@@ -21,9 +21,9 @@
 #define CONTROL_SOCKET "control"
 
 /**
- * control_new() - listen: on the socket that the service manager passed under the name "control" (or
- * "flyrecd.socket"), else on RUNTIME/control; join the system bus
- * Return: 0 or negative errno; faults have been logged.
+ * control_new() - listen: on the socket that the service manager passed under the name "control"
+ * (or "flyrecd.socket"), else on RUNTIME/control; join the system bus Return: 0 or negative errno;
+ * faults have been logged.
  */
 int control_new(struct daemon *daemon, struct control **ret);
 

@@ -220,7 +220,6 @@ static void end(struct daemon *d, enum daemon_phase phase)
 	daemon_session_settled(d, NULL);
 }
 
-
 static void take_config(struct daemon *d, struct daemon_config *config)
 {
 	if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)

@@ -95,8 +95,8 @@ static int write_override(int dir_fd, const struct override *o)
 	return io_write_file_at(dir_fd, OVERRIDE_FILE, text, size, 0644);
 }
 
-static int change(const char *config_dir, const char *name, int (*set)(struct override *, const void *),
-		  const void *what, struct fault *why)
+static int change(const char *config_dir, const char *name,
+		  int (*set)(struct override *, const void *), const void *what, struct fault *why)
 {
 	_cleanup_(override_done) struct override o = {};
 	_cleanup_close_ int dir_fd = -EBADF;

@@ -61,8 +61,8 @@ struct session {
 	struct session_waiter *waiters;
 	struct session_config *change; /* its events shall be traced, as soon as they can be */
 	bool paused;
-	struct account account; /* over the life of this object */
-	uint64_t sampled_usec;	/* monotonic */
+	struct account account;		 /* over the life of this object */
+	uint64_t sampled_usec;		 /* monotonic */
 	uint64_t kept_files, kept_bytes; /* as the last job left them */
 };
 

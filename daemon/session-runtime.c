@@ -220,7 +220,8 @@ int session_change_events(struct session *s, const struct session_config *config
 				 session_state_name(s->state));
 	if (s->change)
 		return fault_set(why, -EBUSY,
-				 "another change of the events of session %s is under way", s->name);
+				 "another change of the events of session %s is under way",
+				 s->name);
 	r = instance_has_events(s->instance, &config->trace, why);
 	if (r < 0)
 		return r;

@@ -178,8 +178,7 @@ static void on_finished(struct session *s, int result)
 
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "%s; what is left to do is done at the next start",
-			       g->failure.text);
+			       "%s; what is left to do is done at the next start", g->failure.text);
 	if (result >= 0 && g->archive[0] &&
 	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
 		    0)

@@ -12,7 +12,7 @@
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
-#define PINNED    "user.flyrec.pinned"
+#define PINNED	  "user.flyrec.pinned"
 
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
