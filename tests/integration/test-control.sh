@@ -86,7 +86,7 @@ ctl --json list | json "len(d['files']) == 1 and d['files'][0]['path'] == '$STAT
 
 # --- rotate, cat, pin, vacuum
 finished=$(ctl rotate)
-[ "${finished%/*}" = "$STATE/sched/record" ] && [ -e "$finished" ] || fail "rotate printed $finished"
+[[ $finished == "$STATE"/sched/record/* && -e $finished ]] || fail "rotate printed $finished"
 "$FLYRECCTL" verify "$finished" >/dev/null || fail "verify $finished"
 ctl cat sched "${finished##*/}" >"$T/copy.dat"
 cmp "$finished" "$T/copy.dat" || fail "cat differs"
@@ -106,7 +106,7 @@ sleep 0.3
 second=$(ctl --json rotate sched | sed 's/.*"path":"\([^"]*\)".*/\1/')
 [ -e "$second" ] || fail "rotate --json: $second"
 ctl --json vacuum --max-use=1K | json "d['files'] == 1 and d['bytes'] > 0"
-[ -e "$finished" ] && [ ! -e "$second" ] || fail "vacuum took the pinned one"
+[[ -e $finished && ! -e $second ]] || fail "vacuum took the pinned one"
 ctl --json stats sched | json "sum(c['evicted'] for c in d['sessions'][0]['cpus']) > 0"
 ctl unpin "$finished"
 ctl vacuum --older-than=1h | grep -q 'Removed 0 files' || fail "vacuum --older-than=1h"
