@@ -63,13 +63,15 @@ static int absolute(const char *text, uint64_t now_usec, uint64_t *ret_usec)
 	time_t now = (time_t)(now_usec / USEC_PER_SEC), then;
 	const char *end, *time_of_day = text;
 	uint64_t fraction = 0;
-	struct tm tm;
+	struct tm tm, day;
 	int r = 0;
 
 	(void)localtime_r(&now, &tm);
 	tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
-	end = strptime(text, "%Y-%m-%d", &tm);
+	day = tm;
+	end = strptime(text, "%Y-%m-%d", &day); /* writes to it also when it fails */
 	if (end) {
+		tm = day;
 		time_of_day = end + (*end == ' ' || *end == 'T');
 		if (*end && time_of_day == end)
 			return -EINVAL;
