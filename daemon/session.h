@@ -19,6 +19,9 @@ enum session_state {
 
 struct session;
 
+/* Monotonic */
+uint64_t session_now_usec(void);
+
 /**
  * session_new() - an object for @name, stopped
  */

@@ -70,8 +70,7 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
 	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
-	    (r < 0 && trouble != r) ||
-	    (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
+	    (r < 0 && trouble != r) || (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
 		notify(w);
 	return r;
 }

@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "basic/io.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
+#define PINNED	  "user.flyrec.pinned"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -249,4 +251,19 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 			return r;
 	}
 	return -EEXIST;
+}
+
+int store_pin(int fd, bool pin)
+{
+	if (pin)
+		return fsetxattr(fd, PINNED, "1", 1, 0) < 0 ? -errno : 0;
+	return fremovexattr(fd, PINNED) < 0 && errno != ENODATA ? -errno : 0;
+}
+
+bool store_is_pinned(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

@@ -80,3 +80,13 @@ bool store_same_file(int dir_fd, const char *name, const char *other);
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
 
 uint64_t store_now_usec(void);
+
+/**
+ * store_pin() - keep a file from retention, or give it free again: extended attribute
+ * user.flyrec.pinned
+ * @fd: open for reading at least. Return: 0, -EOPNOTSUPP where the file system has none.
+ */
+int store_pin(int fd, bool pin);
+
+/* Is a file of @dir_fd pinned? */
+bool store_is_pinned(int dir_fd, const char *name);
