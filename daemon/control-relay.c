@@ -2,8 +2,10 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "daemon/control-relay.h"
@@ -20,6 +22,7 @@ struct relay {
 	int fds[FDS_MAX]; /* they go with the first of the bytes */
 	size_t n_fds;
 	size_t begin, end; /* of what waits in bytes */
+	size_t hold;	   /* here the greeting ends, and sd-bus has not read it yet; or 0 */
 	uint8_t bytes[CHUNK];
 };
 
@@ -153,7 +156,8 @@ static ssize_t pass_on(struct relay *r)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(sizeof(int) * FDS_MAX)];
 	} control = {};
-	struct iovec iov = {.iov_base = r->bytes + r->begin, .iov_len = r->end - r->begin};
+	size_t end = r->hold > r->begin ? r->hold : r->end;
+	struct iovec iov = {.iov_base = r->bytes + r->begin, .iov_len = end - r->begin};
 	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
@@ -180,10 +184,26 @@ static void wait_for(struct relay *r, bool inner)
 	(void)sd_event_source_set_enabled(r->inner_source, inner ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
+/*
+ * sd-bus forgets to look at messages that it reads together with the end of the greeting, until
+ * more comes: so they come after it has read that.
+ */
+static bool greeting_unread(struct relay *r)
+{
+	int unread = 0;
+
+	if (r->hold == 0 || r->begin < r->hold)
+		return false;
+	if (ioctl(r->inner_fd, SIOCOUTQ, &unread) >= 0 && unread > 0)
+		return true;
+	r->hold = 0;
+	return false;
+}
+
 static int push(struct relay *r)
 {
 	while (r->begin < r->end) {
-		ssize_t n = pass_on(r);
+		ssize_t n = greeting_unread(r) ? -EAGAIN : pass_on(r);
 
 		if (n == -EINTR)
 			continue;
@@ -215,7 +235,16 @@ static int on_peer(sd_event_source *source, int fd, uint32_t revents, void *user
 		finish(r);
 		return 0;
 	}
-	error = relay_frame_check(&r->frame, r->bytes, (size_t)n);
+	error = 0;
+	r->hold = 0;
+	for (size_t i = 0; !r->frame.authenticated && i < (size_t)n && error >= 0; i++) {
+		error = relay_frame_check(&r->frame, r->bytes + i, 1);
+		r->hold = i + 1;
+	}
+	if (error >= 0)
+		error = relay_frame_check(&r->frame, r->bytes + r->hold, (size_t)n - r->hold);
+	if (!r->frame.authenticated)
+		r->hold = 0;
 	if (error < 0) {
 		finish(r);
 		r->on_cut(r->userdata, error);
