@@ -47,6 +47,7 @@ void segment_done(struct segment *s)
 	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
+	free(s->evicted);
 	close_p(&s->dir_fd);
 	*s = (struct segment){.dir_fd = -EBADF};
 }
@@ -102,8 +103,8 @@ static bool has_data(const struct trace_file *file)
 /* @beside: bytes on the disk that will count as a finished file in a moment */
 static void retain(struct segment *s, uint64_t beside)
 {
+	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
 	struct retention_limits limits = s->limits;
-	struct retention_report report;
 	struct fault why;
 	int r;
 
@@ -111,7 +112,8 @@ static void retain(struct segment *s, uint64_t beside)
 		limits.live_reserve += trace_file_header_size(s->file) + beside;
 	r = retention_apply(s->dir_fd, &limits, &report, &why);
 
-	s->evicted_bytes += report.bytes;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
 		note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes", report.files,
 		     (unsigned long long)report.bytes);
@@ -147,6 +149,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
 	int r;
 
+	s->archive[0] = '\0';
 	if (!has_data(file))
 		return unlinkat(s->dir_fd, name, 0) < 0
 			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
@@ -155,7 +158,9 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	r = trace_file_complete(file);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot finish %s", name);
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), name, to);
+	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
+	if (r < 0)
+		r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
@@ -166,7 +171,10 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		name = finishing;
 		fault_point("finish-hidden");
 	}
-	return compact_and_rename(s, file, name, to);
+	r = compact_and_rename(s, file, name, to);
+	if (r >= 0)
+		(void)strcpy(s->archive, to);
+	return r;
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -297,6 +305,16 @@ static int create(struct segment *s, struct trace_file **ret)
 	return 0;
 }
 
+static void count_files(struct segment *s)
+{
+	struct retention_report report = {0};
+
+	if (retention_count(s->dir_fd, &report) < 0)
+		return;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
+}
+
 int segment_open(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
@@ -305,6 +323,7 @@ int segment_open(struct segment *s)
 	r = finish_leftovers(s);
 	if (r < 0)
 		return r;
+	count_files(s);
 	r = take_up(s, STORE_CURRENT, &file);
 	if (r < 0)
 		return r;
@@ -353,7 +372,7 @@ int segment_begin_next(struct segment *s)
 	int r;
 
 	retain(s, trace_file_disk_bytes(s->file));
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), "", archive);
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), archive);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
 	store_finishing_name(archive, s->old_name);
@@ -485,7 +504,7 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 {
 	_cleanup_(cut_freep) struct cut *cut = NULL;
 	_cleanup_free_ char *text = explain(request);
-	struct retention_report report;
+	struct retention_report report = {0};
 	struct fault why;
 	int r;
 

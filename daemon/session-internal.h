@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "daemon/account.h"
 #include "daemon/drain.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
@@ -20,6 +21,7 @@ enum session_step {
 	STEP_SYNCING,	  /* job: segment_sync */
 	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
 	STEP_CUTTING,	  /* job: segment_cut */
+	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
 	STEP_CLOSING,	  /* job: segment_finish_old, the last one */
@@ -36,6 +38,9 @@ struct session {
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
+	unsigned burst_count;		   /* triggers since then */
+	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
@@ -59,9 +64,15 @@ struct session {
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
 	bool mapped;		/* as last reported */
-};
 
-uint64_t session_now_usec(void);
+	/* session-runtime.c */
+	struct session_waiter *waiters;
+	struct session_config *change; /* its events shall be traced, as soon as they can be */
+	bool paused;
+	struct account account;		 /* over the life of this object */
+	uint64_t sampled_usec;		 /* monotonic */
+	uint64_t kept_files, kept_bytes; /* as the last job left them */
+};
 
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);

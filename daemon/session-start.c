@@ -16,8 +16,10 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 #include "writer/store.h"
 
 #define NAMES_ROOM_MAX	(4 * MIB)
@@ -226,7 +228,8 @@ static int prepare_files(struct session *s, struct fault *why)
 
 	g->names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
-	if (!g->names || !g->cpustat)
+	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
+	if (!g->names || !g->cpustat || !g->evicted)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	g->params.n_cpus = instance_n_cpus(s->instance);
 	g->params.subbuf_size = instance_subbuf_size(s->instance);
@@ -241,6 +244,7 @@ void session_start(struct session *s)
 	int r;
 
 	s->state = SESSION_STARTING;
+	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
@@ -334,6 +338,22 @@ static char *clock_in_use(const char *text)
 	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
 }
 
+/* Those of the instance, and of the events that are to be enabled next */
+static int take_systems(struct session *s, char **systems)
+{
+	struct segment *g = &s->segment;
+	int r = 0;
+
+	strv_free(TAKE_PTR(g->systems));
+	STRV_FOREACH (system, systems)
+		if (r >= 0)
+			r = strv_append(&g->systems, *system);
+	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
+		if (!strv_contains(g->systems, s->change->trace.events[i].system))
+			r = strv_append(&g->systems, s->change->trace.events[i].system);
+	return r;
+}
+
 int session_prepare_segment(struct session *s, struct fault *why)
 {
 	struct segment *g = &s->segment;
@@ -346,20 +366,10 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	r = instance_systems(s->instance, &systems, why);
 	if (r < 0)
 		return r;
-	for (char **i = g->systems; i && *i; i++)
-		free(*i);
-	free(g->systems);
-	g->systems = NULL;
-	for (size_t n = 0; systems && systems[n]; n++) {
-		char **more = reallocarray(g->systems, n + 2, sizeof(*more));
-
-		if (!more)
-			break;
-		g->systems = more;
-		more[n] = strdup(systems[n]);
-		more[n + 1] = NULL;
-	}
+	r = take_systems(s, systems);
 	tracefs_list_free(systems);
+	if (r < 0)
+		return fault_errno(why, r, "cannot prepare a segment");
 	free(TAKE_PTR(g->clock_text));
 	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
 	if (r < 0)
@@ -457,6 +467,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
 		r = note_first_base(s, why);
+	session_begin_counting(s);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
@@ -490,6 +501,8 @@ void session_release(struct session *s, bool keep_instance)
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
+	if (s->state != SESSION_STARTING)
+		session_sample(s);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

@@ -128,7 +128,10 @@ static void serve(struct worker *w)
 
 	switch (request) {
 	case WORKER_RETARGET:
-		/* Partial sub-buffers too: what comes later begins later, on every CPU */
+		/*
+		 * Partial sub-buffers too: what comes later begins later, on every CPU. Not what is
+		 * held: that is the next file's.
+		 */
 		for (size_t i = 0; i < w->n_pumps; i++) {
 			if (!atomic_load(&w->held))
 				(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);

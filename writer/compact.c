@@ -252,15 +252,12 @@ static int close_holes(int fd, uint64_t at, uint32_t unit)
 	}
 }
 
-int compact_resume(struct trace_file *file, struct fault *why)
+static int resume_with(struct trace_file *file, uint32_t unit, struct fault *why)
 {
 	_cleanup_(plan_done) struct plan plan = {};
-	uint32_t unit = file->live->unit;
 	struct stat st;
 	int r;
 
-	if (unit < 512 || unit > REGION_ALIGN || (unit & (unit - 1)) != 0)
-		return fault_set(why, -EBADMSG, "the live block makes no sense");
 	r = plan_make(file, unit, &plan);
 	if (r >= 0)
 		r = close_holes(file->fd, file->region_at[0], unit);
@@ -281,4 +278,24 @@ int compact_resume(struct trace_file *file, struct fault *why)
 	memcpy(file->region_at, plan.offset, file->n_cpus * sizeof(*plan.offset));
 	file->end = plan.end;
 	return 0;
+}
+
+int compact_resume(struct trace_file *file, struct fault *why)
+{
+	uint32_t unit = file->live->unit;
+	unsigned n = file->n_cpus;
+	int r;
+
+	if (unit < 512 || unit > REGION_ALIGN || (unit & (unit - 1)) != 0)
+		return fault_set(why, -EBADMSG, "the live block makes no sense");
+	r = resume_with(file, unit, why);
+	/* Its writer ended before it found out what this file system takes: nothing has moved yet
+	 */
+	if (r == -EINVAL && unit < REGION_ALIGN)
+		r = resume_with(file, REGION_ALIGN, why);
+	if (r != -EOPNOTSUPP)
+		return r;
+	if (n > 1)
+		file->end = 2 * file->region_at[n - 1] - file->region_at[n - 2];
+	return back_to_sparse(file, why);
 }

@@ -5,12 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "basic/io.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
+#define PINNED	  "user.flyrec.pinned"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -110,14 +112,13 @@ void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);
 }
 
-static bool is_taken(int dir_fd, const char *archive, const char *own)
+static bool is_taken(int dir_fd, const char *archive)
 {
 	char finishing[STORE_NAME_SIZE];
 
 	store_finishing_name(archive, finishing);
 	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
-	       (strcmp(finishing, own) != 0 &&
-		faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0);
+	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
 }
 
 /* When the last finished segment began; 0: there is none */
@@ -138,8 +139,7 @@ static uint64_t last_begin(int dir_fd)
 	return last;
 }
 
-int store_archive_name(int dir_fd, uint64_t realtime_usec, const char *own,
-		       char ret_name[STORE_NAME_SIZE])
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
 {
 	uint64_t last = last_begin(dir_fd);
 	char name[STORE_NAME_SIZE];
@@ -149,12 +149,29 @@ int store_archive_name(int dir_fd, uint64_t realtime_usec, const char *own,
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(realtime_usec + tries, name);
 		(void)strcat(name, ".dat");
-		if (!is_taken(dir_fd, name, own)) {
+		if (!is_taken(dir_fd, name)) {
 			(void)strcpy(ret_name, name);
 			return 0;
 		}
 	}
 	return -EEXIST;
+}
+
+bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_NAME_SIZE])
+{
+	size_t n = strlen(finishing), k = strlen(FINISHING);
+	char name[STORE_NAME_SIZE];
+	uint64_t usec;
+
+	if (n <= 1 + k || n >= STORE_NAME_SIZE || finishing[0] != '.' ||
+	    !ends_with(finishing, FINISHING))
+		return false;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(n - 1 - k), finishing + 1);
+	if (!store_parse_archive_name(name, &usec) ||
+	    faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+		return false;
+	(void)strcpy(ret_name, name);
+	return true;
 }
 
 static int is_finishing(const struct dirent *entry)
@@ -234,4 +251,19 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 			return r;
 	}
 	return -EEXIST;
+}
+
+int store_pin(int fd, bool pin)
+{
+	if (pin)
+		return fsetxattr(fd, PINNED, "1", 1, 0) < 0 ? -errno : 0;
+	return fremovexattr(fd, PINNED) < 0 && errno != ENODATA ? -errno : 0;
+}
+
+bool store_is_pinned(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

@@ -27,13 +27,11 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 /**
  * store_archive_name() - "YYYYMMDDThhmmss.uuuuuuZ.dat", UTC, not yet taken in @dir_fd
  * @realtime_usec: of the first data; moved on by microseconds until the name is free
- * @own: name that the file has now: what its ".….finishing" takes is not taken for it
  * Segments sort in the order they were recorded: where one begins before the last one did (a CPU
  * had kept data back), though by less than a minute, which would be the clock's, it gets the next
  * name after that.
  */
-int store_archive_name(int dir_fd, uint64_t realtime_usec, const char *own,
-		       char ret_name[STORE_NAME_SIZE]);
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
 
 /**
  * store_snapshot_name() - "YYYYMMDDThhmmss.uuuuuuZ-REASON.dat", not yet taken in @dir_fd
@@ -54,6 +52,11 @@ bool store_is_damaged(const char *name);
  * store_finishing_name() - ".NAME.finishing" of an archive name
  */
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE]);
+
+/**
+ * store_finished_name() - the archive name in a ".NAME.finishing", if it is one and not taken
+ */
+bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_NAME_SIZE]);
 
 /**
  * store_list_finishing() - names of all ".….finishing" files, sorted
@@ -77,3 +80,13 @@ bool store_same_file(int dir_fd, const char *name, const char *other);
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
 
 uint64_t store_now_usec(void);
+
+/**
+ * store_pin() - keep a file from retention, or give it free again: extended attribute
+ * user.flyrec.pinned
+ * @fd: open for reading at least. Return: 0, -EOPNOTSUPP where the file system has none.
+ */
+int store_pin(int fd, bool pin);
+
+/* Is a file of @dir_fd pinned? */
+bool store_is_pinned(int dir_fd, const char *name);

@@ -13,6 +13,7 @@ faulty_flyrecd() {
 	EOF
 	chmod +x "$T/flyrecd-faulty"
 	: >"$T/fault"
+	# shellcheck disable=SC2034 # lib.sh starts it
 	FLYRECD=$T/flyrecd-faulty
 }
 
@@ -104,4 +105,18 @@ has_segments() {
 
 log_has() {
 	grep -qs -e "$1" "$FLYRECD_LOG"
+}
+
+# cpustat FILE KEY: of each CPU, "CPU NUMBER"
+cpustat() {
+	trace-cmd report --stat "$1" 2>/dev/null |
+		awk -v key="$2" -F': ' '$1 == "CPU" { cpu = $2 + 0 } $1 == key { print cpu, $2 + 0 }'
+}
+
+# What verify counted in each file, as "FILE CPU EVENTS LOST"
+recount() {
+	"$FLYRECCTL" --json verify "$(REC)" >"$T/verify.json" ||
+		fail "$1: $("$FLYRECCTL" verify "$(REC)" | grep -v ': ok$' | head -n 5)"
+	jq -r '.files[] | .path as $p | .cpus[] | "\($p) \(.cpu) \(.events) \(.lost_events)"' \
+		"$T/verify.json"
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# time-limit: 600
+# time-limit: 900
 #
 # SIGKILL and power loss (file system shutdown) at each step of rotation and finishing, and while the
 # next process puts right what the one before left. Nothing is lost that was synced before a power
@@ -35,13 +35,16 @@ for point in $all_points; do
 done
 
 at_fault() {
-	wait_for 20 flyrecd_stopped_itself || { [ -z "${DEBUG:-}" ] || { ls -las $(REC); for t in /proc/$FLYRECD_PID/task/*; do cat $t/comm $t/stack $t/wchan $t/status; done; ls -l /proc/$FLYRECD_PID/fd;  }; fail "$1: flyrecd did not come there"; }
+	wait_for 60 flyrecd_stopped_itself || {
+		ls -las "$(REC)"
+		fail "$1: flyrecd did not come there"
+	}
 }
 
 # SIGKILL in a rotation at each point, at its first and its second passing, while markers go on
 kill_rotating() { # FS
 	local point count i
-	storage FlushSec=200ms SyncIntervalSec=500ms MaxUse=4G MaxFiles=0
+	storage FlushSec=200ms SyncIntervalSec=500ms MaxUse=4G MaxFiles=0 KeepFree=0
 	flyrecd_start_stored
 	markers_begin --rate=5000
 	for point in $(points "$1"); do
@@ -68,7 +71,7 @@ kill_rotating() { # FS
 kill_stopping() { # FS
 	local point
 	for point in finish-begin finish-hidden $(points "$1" | tr ' ' '\n' | grep -v rotate); do
-		storage FlushSec=200ms MaxUse=4G
+		storage FlushSec=200ms MaxUse=4G KeepFree=0
 		echo "$point" >"$T/fault"
 		flyrecd_start
 		write_markers 5000
@@ -88,7 +91,7 @@ kill_stopping() { # FS
 kill_recovering() { # FS
 	local point
 	for point in $COLLAPSE $END; do
-		storage FlushSec=200ms MaxUse=4G
+		storage FlushSec=200ms MaxUse=4G KeepFree=0
 		echo compact-gap >"$T/fault"
 		flyrecd_start
 		write_markers 5000
@@ -131,7 +134,7 @@ power_at() { # FS FLUSH POINT...
 	local fs=$1 flush=$2 point
 	shift 2
 	for point; do
-		storage FlushSec=100ms SyncIntervalSec=100ms MaxUse=4G
+		storage FlushSec=100ms SyncIntervalSec=100ms MaxUse=4G KeepFree=0
 		echo "$point" >"$T/fault"
 		flyrecd_start
 		write_markers 5000
@@ -154,7 +157,7 @@ power_at() { # FS FLUSH POINT...
 power_somewhere() { # FS TIMES
 	local i
 	for ((i = 0; i < $2; i++)); do
-		storage FlushSec=100ms SyncIntervalSec=100ms MaxUse=4G
+		storage FlushSec=100ms SyncIntervalSec=100ms MaxUse=4G KeepFree=0
 		flyrecd_start
 		write_markers 5000
 		sleep 0.7
@@ -183,10 +186,14 @@ all_right_but_damaged() {
 	all_right "$@"
 }
 
-for fs in ${FS:-ext4 xfs btrfs tmpfs}; do
-	command -v "mkfs.$fs" >/dev/null || [ "$fs" = tmpfs ] || continue
+# bigalloc: an ext4 that collapses in steps of 64 KiB only
+for fs in ${FS:-ext4 xfs btrfs tmpfs bigalloc}; do
+	command -v "mkfs.$fs" >/dev/null || [ "$fs" = tmpfs ] || [ "$fs" = bigalloc ] || continue
 	echo "== $fs"
-	mkfs_mount "$fs" 600M "$T/mnt"
+	case $fs in
+	bigalloc) mkfs_mount ext4 600M "$T/mnt" -O bigalloc -C 65536 ;;
+	*) mkfs_mount "$fs" 600M "$T/mnt" ;;
+	esac
 	STATE=$T/mnt/state
 	if [ -z "${ONLY_POWER:-}" ]; then
 		kill_rotating "$fs"
@@ -196,9 +203,9 @@ for fs in ${FS:-ext4 xfs btrfs tmpfs}; do
 	case $fs in
 	ext4 | xfs)
 		# shellcheck disable=SC2046 # words
-		power_at "$fs" "" ${POINTS:-$(points "$fs")}
+		power_at "$fs" "" $(points "$fs")
 		# shellcheck disable=SC2046
-		power_at "$fs" -f ${POINTS:-$(points "$fs")}
+		power_at "$fs" -f $(points "$fs")
 		EVENT=raw_syscalls power_somewhere "$fs" "${TIMES:-10}"
 		;;
 	esac

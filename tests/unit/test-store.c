@@ -87,7 +87,7 @@ static void test_archive_name(void **state)
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	assert_int_equal(store_archive_name(tmp.fd, USEC, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, USEC, name), 0);
 	assert_string_equal(name, "20260921T141320.123456Z.dat");
 	assert_true(store_parse_archive_name(name, &usec));
 	assert_int_equal(usec, USEC);
@@ -97,17 +97,17 @@ static void test_archive_name(void **state)
 	assert_string_equal(finishing, ".20260921T141320.123457Z.dat.finishing");
 	tmp_write(&tmp, finishing, "");
 	assert_int_equal(symlinkat("nowhere", tmp.fd, "20260921T141320.123458Z.dat"), 0);
-	assert_int_equal(store_archive_name(tmp.fd, USEC, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, USEC, name), 0);
 	assert_string_equal(name, "20260921T141320.123459Z.dat");
 	/* Names sort by time, over the second's end too */
-	assert_int_equal(store_archive_name(tmp.fd, 1790000000999999ULL, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, 1790000000999999ULL, name), 0);
 	assert_string_equal(name, "20260921T141320.999999Z.dat");
-	assert_int_equal(store_archive_name(tmp.fd, 1790000001000000ULL, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, 1790000001000000ULL, name), 0);
 	assert_string_equal(name, "20260921T141321.000000Z.dat");
-	assert_int_equal(store_archive_name(tmp.fd, 0, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, 0, name), 0);
 	assert_string_equal(name, "19700101T000000.000000Z.dat");
 	/* Timestamps of a broken clock still make a name that is not too long */
-	assert_int_equal(store_archive_name(tmp.fd, UINT64_MAX - 2000, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, UINT64_MAX - 2000, name), 0);
 	assert_true(strlen(name) < STORE_NAME_SIZE - 1);
 	tmp_done(&tmp);
 }
@@ -125,7 +125,7 @@ static void test_many_names_taken(void **state)
 		tmp_write(&tmp, taken, "");
 	}
 	/* Behind the last one: names sort in the order of recording */
-	assert_int_equal(store_archive_name(tmp.fd, 0, "", name), 0);
+	assert_int_equal(store_archive_name(tmp.fd, 0, name), 0);
 	assert_string_equal(name, "19700101T000000.001000Z.dat");
 	tmp_done(&tmp);
 }
