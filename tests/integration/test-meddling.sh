@@ -79,7 +79,15 @@ wait_for 5 next_segment || fail "no new segment after the clock was another one"
 log_mark
 
 "$SRC/tests/tools/peer-trace-cmd" reset -B "${PREFIX}med" >"$T/reset" 2>&1 || fail "trace-cmd reset: $(cat "$T/reset")"
-noticed 'sched:sched_switch had been disabled' events/sched/sched_switch/enable 1
+# It takes its time, so that a look may find half of it
+must_log 'sched:sched_switch had been disabled' 5
+quiet() {
+	log_mark
+	sleep 1.2
+	! logged "med: "
+}
+wait_for 10 quiet || fail "reported again and again: $(tail -n 5 "$FLYRECD_LOG")"
+is events/sched/sched_switch/enable 1 || fail "the events are disabled"
 is events/sched/sched_switch/filter "$filter" || fail "the filter is $(file events/sched/sched_switch/filter)"
 is buffer_size_kb "$size" || fail "the buffer size is $(file buffer_size_kb)"
 is tracing_on 1 || fail "tracing is off"
