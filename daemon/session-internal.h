@@ -80,14 +80,17 @@ void session_fail(struct session *session, const struct fault *why);
 /* begin a step that is a job */
 void session_start_job(struct session *session, enum session_step step);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+/* session-files.c: limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);
+uint64_t session_max_prealloc(const struct session *session);
+/* what the next file's header says of the instance as it is now */
+int session_prepare_segment(struct session *session, struct fault *why);
 
 /* session-start.c */
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
 int session_begin_recording(struct session *session, struct fault *why);
-/* what the next file's header says of the instance as it is now */
-int session_prepare_segment(struct session *session, struct fault *why);
 /* counters from which the segment's losses are counted, into session->kernel; see
  * session_read_stats() */
 int session_note_base(struct session *session, bool boundary);
