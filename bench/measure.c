@@ -33,7 +33,10 @@
 struct options {
 	const char *load, *load_out, *log;
 	const char *disk_stat, *dir;
-	const char *ready, *ready_text; /* a file, and what it begins with when it is ready */
+	struct ready {
+		const char *file, *text; /* ready when this file begins with that text */
+	} ready[4];
+	size_t n_ready;
 	const char *finished, *sync;
 	uint64_t settle_nsec;
 	int signal;
@@ -49,7 +52,7 @@ struct result {
 
 static const char help[] =
 	"measure --load=COMMAND [--load-out=FILE] [--dir=DIR] [--disk-stat=FILE]\n"
-	"        [--ready=FILE=TEXT] [--settle=SEC] [--sync=FILE] [--finished=GLOB] [--signal=N]\n"
+	"        [--ready=FILE=TEXT]... [--settle=SEC] [--sync=FILE] [--finished=GLOB] [--signal=N]\n"
 	"        [--log=FILE] [-- RECORDER...]\n";
 
 static double seconds(uint64_t nsec)
@@ -102,16 +105,24 @@ static bool begins_with(const char *path, const char *text)
 	return strncmp(have, text, strlen(text)) == 0;
 }
 
+static bool is_ready(const struct options *o)
+{
+	for (size_t i = 0; i < o->n_ready; i++)
+		if (!begins_with(o->ready[i].file, o->ready[i].text))
+			return false;
+	return true;
+}
+
 static void wait_ready(const struct options *o, pid_t pid)
 {
 	uint64_t end = now_nsec() + READY_NSEC;
 
-	while (o->ready && !begins_with(o->ready, o->ready_text)) {
+	while (!is_ready(o)) {
 		if (waitpid(pid, NULL, WNOHANG) != 0)
 			errx(1, "the recorder ended before it was ready, see %s", o->log);
 		if (now_nsec() > end) {
 			(void)kill(pid, SIGKILL);
-			errx(1, "the recorder is not ready: %s", o->ready);
+			errx(1, "the recorder does not get ready, see %s", o->log);
 		}
 		nap(10 * 1000 * NSEC_PER_USEC);
 	}
@@ -245,11 +256,10 @@ static void parse_ready(struct options *o, char *text)
 {
 	char *split = strrchr(text, '=');
 
-	if (!split)
-		errx(2, "--ready: FILE=TEXT, not %s", text);
+	if (!split || o->n_ready == ARRAY_SIZE(o->ready))
+		errx(2, "--ready: FILE=TEXT, a few times, not %s", text);
 	*split = '\0';
-	o->ready = text;
-	o->ready_text = split + 1;
+	o->ready[o->n_ready++] = (struct ready){.file = text, .text = split + 1};
 }
 
 static void parse(struct options *o, int argc, char **argv)

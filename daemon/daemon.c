@@ -331,17 +331,14 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 		log_notice("snapshot %s", path);
 }
 
-/* The last Last= of every session, or all there is */
 static void snapshot_all(struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		const struct session_config *config =
 			config_find(d->config, session_name(d->sessions[i]));
-		uint64_t last = config ? config->snapshot.last_usec : 0, now = store_now_usec();
 
 		if (config && config->snapshot.on_signal)
-			(void)session_snapshot(d->sessions[i], last ? now - MIN(now, last) : 0,
-					       UINT64_MAX, "signal", on_snapshot, d);
+			(void)session_trigger(d->sessions[i], "signal", on_snapshot, d);
 	}
 }
 
@@ -468,7 +465,9 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (kptr_restricted())
+	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
+	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)

@@ -13,6 +13,7 @@
 #include "basic/fault-point.h"
 #include "basic/io.h"
 #include "daemon/segment.h"
+#include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
@@ -58,7 +59,7 @@ static int refresh_names(struct segment *s)
 	_cleanup_close_ int proc = -EBADF;
 	int r;
 
-	r = io_read_file_at(s->params.source.tracing_fd, "saved_cmdlines", &text, NULL);
+	r = saved_cmdlines_read(s->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(s->names, text);
 	if (r < 0 || !s->scan_tasks)
@@ -99,11 +100,17 @@ static bool has_data(const struct trace_file *file)
 	return false;
 }
 
-static void retain(struct segment *s)
+/* @beside: bytes on the disk that will count as a finished file in a moment */
+static void retain(struct segment *s, uint64_t beside)
 {
 	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
+	struct retention_limits limits = s->limits;
 	struct fault why;
-	int r = retention_apply(s->dir_fd, &s->limits, &report, &why);
+	int r;
+
+	if (s->file)
+		limits.live_reserve += trace_file_header_size(s->file) + beside;
+	r = retention_apply(s->dir_fd, &limits, &report, &why);
 
 	s->kept_files = report.kept_files;
 	s->kept_bytes = report.kept_bytes;
@@ -129,6 +136,7 @@ static int compact_and_rename(struct segment *s, struct trace_file *file, const 
 	fault_point("finish-rename");
 	if (renameat2(s->dir_fd, name, s->dir_fd, to, RENAME_NOREPLACE) < 0)
 		return fault_errno(&s->failure, -errno, "cannot rename %s to %s", name, to);
+	fault_point("finish-renamed");
 	if (fsync(s->dir_fd) < 0)
 		return fault_errno(&s->failure, -errno, "cannot sync the directory of %s", to);
 	return 0;
@@ -150,7 +158,9 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	r = trace_file_complete(file);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot finish %s", name);
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
+	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
+	if (r < 0)
+		r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
@@ -159,6 +169,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
 			return fault_errno(&s->failure, -errno, "cannot rename %s", name);
 		name = finishing;
+		fault_point("finish-hidden");
 	}
 	r = compact_and_rename(s, file, name, to);
 	if (r >= 0)
@@ -213,6 +224,11 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 		return set_aside(s, name);
 	if (r < 0)
 		return r;
+	/* Its sizes were right and on the disk before the first gap was closed */
+	if (trace_file_phase(file) == LIVE_DENSE) {
+		*ret = TAKE_PTR(file);
+		return 1;
+	}
 	if (trace_file_n_cpus(file) != s->params.n_cpus ||
 	    trace_file_subbuf_size(file) != s->params.subbuf_size)
 		slots = NULL;
@@ -239,6 +255,12 @@ static int finish_leftovers(struct segment *s)
 	for (char **name = names; *name; name++) {
 		_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 
+		if (r >= 0 && store_same_file(s->dir_fd, *name, STORE_CURRENT)) {
+			/* Ended while the two names were swapped: it is still the live file */
+			(void)unlinkat(s->dir_fd, *name, 0);
+			free(*name);
+			continue;
+		}
 		if (r >= 0)
 			r = take_up(s, *name, &file);
 		if (r > 0) {
@@ -272,15 +294,20 @@ static int create(struct segment *s, struct trace_file **ret)
 		return r;
 	s->scan_tasks = true;
 	r = write_names(s, file);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot write task names");
+	/* Before it gets its name: a power cut must not leave a current.dat without a header */
+	if (r >= 0)
+		r = trace_file_sync(file);
+	if (r < 0) {
+		store_remove_unfinished(s->dir_fd);
+		return fault_errno(&s->failure, r, "cannot write the next segment's header");
+	}
 	*ret = TAKE_PTR(file);
 	return 0;
 }
 
 static void count_files(struct segment *s)
 {
-	struct retention_report report;
+	struct retention_report report = {0};
 
 	if (retention_count(s->dir_fd, &report) < 0)
 		return;
@@ -312,40 +339,50 @@ int segment_open(struct segment *s)
 		note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
+	retain(s, 0);
 	r = create(s, &file);
 	if (r >= 0)
-		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
+		r = trace_file_publish(s->dir_fd, STORE_CURRENT, false, &s->failure);
 	if (r < 0)
 		return r;
 	s->file = TAKE_PTR(file);
 	return 0;
 }
 
+/* current.dat gets its other name, and the new file the name current.dat, which is never missing */
+static int swap_current(struct segment *s)
+{
+	int r;
+
+	if (linkat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name, 0) < 0)
+		return fault_errno(&s->failure, -errno, "cannot link %s", STORE_CURRENT);
+	fault_point("rotate-linked");
+	r = trace_file_publish(s->dir_fd, STORE_CURRENT, true, &s->failure);
+	if (r < 0)
+		(void)unlinkat(s->dir_fd, s->old_name, 0);
+	fault_point("rotate-swapped");
+	return r;
+}
+
 int segment_begin_next(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	uint64_t usec = trace_file_first_time(s->file);
+	char archive[STORE_NAME_SIZE];
 	int r;
 
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), s->archive);
+	retain(s, trace_file_disk_bytes(s->file));
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), archive);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
-	store_finishing_name(s->archive, s->old_name);
+	store_finishing_name(archive, s->old_name);
 	r = create(s, &file);
-	if (r == -ENOSPC || r == -EDQUOT) {
-		retain(s);
-		r = create(s, &file);
-	}
 	if (r < 0)
 		return r;
-	if (renameat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name) < 0)
-		r = fault_errno(&s->failure, -errno, "cannot rename %s", STORE_CURRENT);
-	else
-		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
-	if (r < 0) {
-		(void)renameat2(s->dir_fd, s->old_name, s->dir_fd, STORE_CURRENT, RENAME_NOREPLACE);
+	fault_point("rotate-created");
+	r = swap_current(s);
+	if (r < 0)
 		return r;
-	}
 	s->old = s->file;
 	s->file = TAKE_PTR(file);
 	return 0;
@@ -355,7 +392,6 @@ void segment_close_current(struct segment *s)
 {
 	s->old = TAKE_PTR(s->file);
 	(void)strcpy(s->old_name, STORE_CURRENT);
-	s->archive[0] = '\0';
 }
 
 int segment_finish_old(struct segment *s)
@@ -370,15 +406,20 @@ int segment_finish_old(struct segment *s)
 		note(s, LOG_WARNING, r,
 		     "cannot write the last task names and statistics into record/%s: %s",
 		     s->old_name, strerror(-r));
+	s->last_bytes = trace_file_disk_bytes(s->old);
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
-	retain(s);
+	retain(s, 0);
 	return r;
 }
 
-/* A finished file that is still sparse: under a hidden name while its gaps are closed */
-static int make_dense(struct segment *s, const char *name)
+/*
+ * A finished file that is still sparse: under a hidden name while its gaps are closed
+ * @was: it keeps the time of its last data, by which it ages
+ */
+static int make_dense(struct segment *s, const char *name, const struct stat *was)
 {
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, was->st_mtim};
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	char finishing[STORE_NAME_SIZE];
 	int r;
@@ -392,8 +433,11 @@ static int make_dense(struct segment *s, const char *name)
 	}
 	store_finishing_name(name, finishing);
 	if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
-		return -errno;
-	return compact_and_rename(s, file, finishing, name);
+		return fault_errno(&s->failure, -errno, "cannot rename it");
+	r = compact_and_rename(s, file, finishing, name);
+	if (r >= 0)
+		(void)utimensat(s->dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
+	return r;
 }
 
 static void compact_leftovers(struct segment *s)
@@ -409,7 +453,7 @@ static void compact_leftovers(struct segment *s)
 
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    st.st_blocks * 512 < st.st_size && make_dense(s, name) < 0)
+		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0)
 			note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
 			     s->failure.text);
 		free(entries[i]);
@@ -419,17 +463,18 @@ static void compact_leftovers(struct segment *s)
 
 int segment_sync(struct segment *s)
 {
-	int r;
+	int r, synced;
 
-	retain(s);
+	retain(s, 0);
 	r = write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)
 		r = write_stats(s, s->file);
-	if (r >= 0)
-		r = trace_file_sync(s->file);
+	/* Where there was no room for the names the data may still be made safe */
+	synced = trace_file_sync(s->file);
 	if (s->sparse_left)
 		compact_leftovers(s);
+	r = synced < 0 ? synced : r;
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
 }
 
@@ -459,7 +504,7 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 {
 	_cleanup_(cut_freep) struct cut *cut = NULL;
 	_cleanup_free_ char *text = explain(request);
-	struct retention_report report;
+	struct retention_report report = {0};
 	struct fault why;
 	int r;
 

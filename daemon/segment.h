@@ -30,9 +30,11 @@ struct segment {
 	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
 	struct retention_limits limits;
-	uint64_t *evicted; /* [n_cpus]: sub-buffers removed by retention, to be counted */
-	uint64_t kept_files, kept_bytes; /* finished files, at the last look; bytes on the disk */
-	bool sparse_left;		 /* finished files may wait to be made dense */
+	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t kept_files; /* finished files, at the last look */
+	uint64_t kept_bytes; /* on the disk */
+	uint64_t last_bytes; /* on the disk, of the last segment when it was complete */
+	bool sparse_left;    /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */

@@ -50,11 +50,10 @@ static void tidy(struct session *s)
 {
 	_cleanup_close_ int fd = -EBADF;
 
+	store_remove_unfinished(s->segment.dir_fd);
 	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
-	    (fd >= 0 && store_remove_unfinished(fd) < 0))
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot remove unfinished files of an earlier run, ignoring");
+	if (fd >= 0)
+		store_remove_unfinished(fd);
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -248,8 +247,8 @@ void session_start(struct session *s)
 	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
-	s->trouble = 0;
-	s->mapped = false;
+	s->trouble = s->next_error = s->sync_error = 0;
+	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
 	if (r >= 0)
 		tidy(s);
@@ -314,6 +313,12 @@ static uint64_t keep_free(const struct session *s)
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
 }
 
+/* All CPUs' preallocation together */
+static uint64_t max_prealloc(const struct session *s)
+{
+	return max_use(s) / 16;
+}
+
 static void set_limits(struct session *s)
 {
 	s->segment.limits = (struct retention_limits){
@@ -321,7 +326,7 @@ static void set_limits(struct session *s)
 		.keep_free = keep_free(s),
 		.max_files = s->config->storage.max_files,
 		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s),
+		.live_reserve = session_max_file_size(s) + max_prealloc(s),
 	};
 }
 
@@ -454,7 +459,7 @@ static int note_first_base(struct session *s, struct fault *why)
 
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 
@@ -484,6 +489,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
+	if (r >= 0)
+		session_look(s);
 	return r;
 }
 
@@ -493,6 +500,7 @@ void session_release(struct session *s, bool keep_instance)
 
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->state != SESSION_STARTING)
 		session_sample(s);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);

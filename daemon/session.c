@@ -157,11 +157,15 @@ static void on_opened(struct session *s, int result)
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
-	if (result < 0) {
+	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
 			       s->segment.failure.text);
+	s->next_error = result;
+	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->held = false;
+		drain_flush(&s->drain);
 		session_rotation_done(s, result, s->segment.failure.text);
 		session_drop_change(s, result, s->segment.failure.text);
 		return;
@@ -201,6 +205,16 @@ static void on_closed(struct session *s, int result)
 	settled(s, SESSION_STOPPED);
 }
 
+static void on_synced(struct session *s, int result)
+{
+	if (result < 0 && result != s->sync_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
+			       s->segment.failure.text);
+	s->sync_error = result;
+	if (session_disk_full(s))
+		drain_flush(&s->drain); /* there may be room again */
+}
+
 /* What a job has found out about files */
 static void take_usage(struct session *s)
 {
@@ -233,11 +247,7 @@ static void on_job(void *userdata, int result)
 		on_finished(s, result);
 		break;
 	case STEP_SYNCING:
-		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-				       s->segment.failure.text);
-		if (s->trouble < 0)
-			drain_flush(&s->drain); /* there may be room now */
+		on_synced(s, result);
 		break;
 	case STEP_NOTING:
 		if (result < 0)
@@ -342,6 +352,10 @@ static void on_workers_done(struct session *s)
 		if (session_note_base(s, true) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
 				       "cannot note the counters: %m, ignoring");
+		if (s->held) {
+			s->held = false;
+			drain_flush(&s->drain);
+		}
 		session_apply_change(s);
 		session_start_job(s, STEP_FINISHING);
 		break;
@@ -378,6 +392,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;
+	if (s->state == SESSION_RECORDING)
+		session_look(s);
 	session_advance(s);
 	return 0;
 }
@@ -404,6 +420,7 @@ static void begin_stop(struct session *s)
 	s->state = SESSION_STOPPING;
 	daemon_session_changed(s->daemon, s);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);
@@ -427,7 +444,7 @@ void session_advance(struct session *s)
 	if (s->state == SESSION_RECORDING && session_begin_change(s))
 		return;
 	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
-	if (may_rotate && drain_full(&s->drain)) {
+	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;

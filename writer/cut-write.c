@@ -284,8 +284,11 @@ int cut_write(struct cut *cut, int dir_fd, const char *name, const char *note,
 	if (r < 0 && why && why->error == 0)
 		(void)fault_errno(why, r, "cannot write %s", name);
 	fault_point("cut-rename");
-	if (r >= 0 && renameat2(dir_fd, tmp, dir_fd, name, RENAME_NOREPLACE) < 0)
-		r = fault_errno(why, -errno, "cannot rename to %s", name);
+	if (r >= 0) {
+		r = io_rename_new_at(dir_fd, tmp, name);
+		if (r < 0)
+			(void)fault_errno(why, r, "cannot rename to %s", name);
+	}
 	if (r < 0) {
 		(void)unlinkat(dir_fd, tmp, 0);
 		return r;
