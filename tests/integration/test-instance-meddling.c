@@ -90,9 +90,9 @@ static void test_each(void **state)
 		if (strcmp(m->file, "tracing_cpumask") == 0 && instance_n_cpus(instance) == 1)
 			continue;
 		lib_write(m->file, m->text, m->truncate);
-		/* another clock empties the ring buffer */
-		expected = strcmp(m->file, "trace_clock") == 0 ? INSTANCE_EMPTIED
-							       : INSTANCE_REPAIRED;
+		/* these two empty the ring buffer */
+		expected =
+			strcmp(m->file, "trace_clock") == 0 ? INSTANCE_EMPTIED : INSTANCE_REPAIRED;
 		if (instance_check(instance, &why) != expected)
 			fail_msg("%s: not noticed (%s)", m->file, why.text);
 		print_message("           %s\n", why.text);
