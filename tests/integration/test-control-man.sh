@@ -56,7 +56,7 @@ flyrecd_stop
 # --- nothing is left out
 verbs=$("$FLYRECCTL" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p')
 [ "$(wc -w <<<"$verbs")" -ge 18 ] || fail "verbs: $verbs"
-page=$(sed 's/\\-/-/g' "$SRC/man/flyrecctl.1")
+page=$(sed -e 's/\\-/-/g' -e 's/\\f[A-Z]//g' "$SRC/man/flyrecctl.1")
 completion=$(cat "$SRC/completion/flyrecctl")
 for verb in $verbs; do
 	grep -qE "^\.SS.*\b$verb\b" <<<"$page" || fail "flyrecctl(1) has no $verb"
