@@ -28,7 +28,8 @@ points() {
 
 all_points=$(grep -rhoE 'fault_point\("[a-z-]+"' "$SRC/daemon" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
 for point in $all_points; do
-	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden " in
+	# cut-rename is test-snapshot-range.sh's
+	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden cut-rename " in
 	*" $point "*) ;;
 	*) fail "fault point $point is not tested here" ;;
 	esac
