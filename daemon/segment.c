@@ -5,21 +5,17 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <syslog.h>
-#include <systemd/sd-id128.h>
-#include <time.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
-#include "daemon/segment.h"
+#include "daemon/segment-internal.h"
+#include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
 
-static void note(struct segment *s, int level, int error, const char *format, ...) _printf_(4, 5);
-
-static void note(struct segment *s, int level, int error, const char *format, ...)
+void segment_note(struct segment *s, int level, int error, const char *format, ...)
 {
 	struct segment_note *item;
 	va_list ap;
@@ -46,6 +42,7 @@ void segment_done(struct segment *s)
 	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
+	free(s->evicted);
 	close_p(&s->dir_fd);
 	*s = (struct segment){.dir_fd = -EBADF};
 }
@@ -57,7 +54,7 @@ static int refresh_names(struct segment *s)
 	_cleanup_close_ int proc = -EBADF;
 	int r;
 
-	r = io_read_file_at(s->params.source.tracing_fd, "saved_cmdlines", &text, NULL);
+	r = saved_cmdlines_read(s->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(s->names, text);
 	if (r < 0 || !s->scan_tasks)
@@ -66,7 +63,7 @@ static int refresh_names(struct segment *s)
 	return proc < 0 ? -errno : task_names_scan_proc(s->names, proc);
 }
 
-static int write_names(struct segment *s, struct trace_file *file)
+int segment_write_names(struct segment *s, struct trace_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -98,18 +95,25 @@ static bool has_data(const struct trace_file *file)
 	return false;
 }
 
-static void retain(struct segment *s)
+/* @beside: bytes on the disk that will count as a finished file in a moment */
+static void retain(struct segment *s, uint64_t beside)
 {
-	struct retention_report report;
+	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
+	struct retention_limits limits = s->limits;
 	struct fault why;
-	int r = retention_apply(s->dir_fd, &s->limits, &report, &why);
+	int r;
 
-	s->evicted_bytes += report.bytes;
+	if (s->file)
+		limits.live_reserve += trace_file_header_size(s->file) + beside;
+	r = retention_apply(s->dir_fd, &limits, &report, &why);
+
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
-		note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes", report.files,
-		     (unsigned long long)report.bytes);
+		segment_note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes",
+			     report.files, (unsigned long long)report.bytes);
 	if (r < 0)
-		note(s, LOG_WARNING, r, "%s", why.text);
+		segment_note(s, LOG_WARNING, r, "%s", why.text);
 }
 
 /* Make a complete file dense that is called @name now, where that goes; then give it the name @to
@@ -127,6 +131,7 @@ static int compact_and_rename(struct segment *s, struct trace_file *file, const 
 	fault_point("finish-rename");
 	if (renameat2(s->dir_fd, name, s->dir_fd, to, RENAME_NOREPLACE) < 0)
 		return fault_errno(&s->failure, -errno, "cannot rename %s to %s", name, to);
+	fault_point("finish-renamed");
 	if (fsync(s->dir_fd) < 0)
 		return fault_errno(&s->failure, -errno, "cannot sync the directory of %s", to);
 	return 0;
@@ -139,6 +144,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
 	int r;
 
+	s->archive[0] = '\0';
 	if (!has_data(file))
 		return unlinkat(s->dir_fd, name, 0) < 0
 			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
@@ -147,7 +153,9 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	r = trace_file_complete(file);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot finish %s", name);
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
+	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
+	if (r < 0)
+		r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
@@ -156,8 +164,12 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
 			return fault_errno(&s->failure, -errno, "cannot rename %s", name);
 		name = finishing;
+		fault_point("finish-hidden");
 	}
-	return compact_and_rename(s, file, name, to);
+	r = compact_and_rename(s, file, name, to);
+	if (r >= 0)
+		(void)strcpy(s->archive, to);
+	return r;
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -171,8 +183,8 @@ static int set_aside(struct segment *s, const char *name)
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
-	note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name,
-	     reason, to);
+	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s",
+		     name, reason, to);
 	return 0;
 }
 
@@ -207,6 +219,11 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 		return set_aside(s, name);
 	if (r < 0)
 		return r;
+	/* Its sizes were right and on the disk before the first gap was closed */
+	if (trace_file_phase(file) == LIVE_DENSE) {
+		*ret = TAKE_PTR(file);
+		return 1;
+	}
 	if (trace_file_n_cpus(file) != s->params.n_cpus ||
 	    trace_file_subbuf_size(file) != s->params.subbuf_size)
 		slots = NULL;
@@ -214,10 +231,11 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, LOG_INFO, 0,
-		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
-		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
-		     report.kept_cut ? " (kept in *.damaged)" : "");
+		segment_note(
+			s, LOG_INFO, 0,
+			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+			report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
 	return 1;
 }
@@ -233,13 +251,20 @@ static int finish_leftovers(struct segment *s)
 	for (char **name = names; *name; name++) {
 		_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 
+		if (r >= 0 && store_same_file(s->dir_fd, *name, STORE_CURRENT)) {
+			/* Ended while the two names were swapped: it is still the live file */
+			(void)unlinkat(s->dir_fd, *name, 0);
+			free(*name);
+			continue;
+		}
 		if (r >= 0)
 			r = take_up(s, *name, &file);
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, LOG_INFO, 0,
-				     "record/%s: finished what an earlier run had begun", *name);
+				segment_note(s, LOG_INFO, 0,
+					     "record/%s: finished what an earlier run had begun",
+					     *name);
 		}
 		free(*name);
 	}
@@ -265,11 +290,26 @@ static int create(struct segment *s, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	s->scan_tasks = true;
-	r = write_names(s, file);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot write task names");
+	r = segment_write_names(s, file);
+	/* Before it gets its name: a power cut must not leave a current.dat without a header */
+	if (r >= 0)
+		r = trace_file_sync(file);
+	if (r < 0) {
+		store_remove_unfinished(s->dir_fd);
+		return fault_errno(&s->failure, r, "cannot write the next segment's header");
+	}
 	*ret = TAKE_PTR(file);
 	return 0;
+}
+
+static void count_files(struct segment *s)
+{
+	struct retention_report report = {0};
+
+	if (retention_count(s->dir_fd, &report) < 0)
+		return;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
 }
 
 int segment_open(struct segment *s)
@@ -280,11 +320,12 @@ int segment_open(struct segment *s)
 	r = finish_leftovers(s);
 	if (r < 0)
 		return r;
+	count_files(s);
 	r = take_up(s, STORE_CURRENT, &file);
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
-		note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
+		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -292,43 +333,53 @@ int segment_open(struct segment *s)
 		r = archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
-		note(s, LOG_INFO, 0, "finished the segment of an earlier run");
+		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
+	retain(s, 0);
 	r = create(s, &file);
 	if (r >= 0)
-		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
+		r = trace_file_publish(s->dir_fd, STORE_CURRENT, false, &s->failure);
 	if (r < 0)
 		return r;
 	s->file = TAKE_PTR(file);
 	return 0;
 }
 
+/* current.dat gets its other name, and the new file the name current.dat, which is never missing */
+static int swap_current(struct segment *s)
+{
+	int r;
+
+	if (linkat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name, 0) < 0)
+		return fault_errno(&s->failure, -errno, "cannot link %s", STORE_CURRENT);
+	fault_point("rotate-linked");
+	r = trace_file_publish(s->dir_fd, STORE_CURRENT, true, &s->failure);
+	if (r < 0)
+		(void)unlinkat(s->dir_fd, s->old_name, 0);
+	fault_point("rotate-swapped");
+	return r;
+}
+
 int segment_begin_next(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	uint64_t usec = trace_file_first_time(s->file);
+	char archive[STORE_NAME_SIZE];
 	int r;
 
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), s->archive);
+	retain(s, trace_file_disk_bytes(s->file));
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), archive);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
-	store_finishing_name(s->archive, s->old_name);
+	store_finishing_name(archive, s->old_name);
 	r = create(s, &file);
-	if (r == -ENOSPC || r == -EDQUOT) {
-		retain(s);
-		r = create(s, &file);
-	}
 	if (r < 0)
 		return r;
-	if (renameat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name) < 0)
-		r = fault_errno(&s->failure, -errno, "cannot rename %s", STORE_CURRENT);
-	else
-		r = trace_file_publish(s->dir_fd, STORE_CURRENT, &s->failure);
-	if (r < 0) {
-		(void)renameat2(s->dir_fd, s->old_name, s->dir_fd, STORE_CURRENT, RENAME_NOREPLACE);
+	fault_point("rotate-created");
+	r = swap_current(s);
+	if (r < 0)
 		return r;
-	}
 	s->old = s->file;
 	s->file = TAKE_PTR(file);
 	return 0;
@@ -338,7 +389,6 @@ void segment_close_current(struct segment *s)
 {
 	s->old = TAKE_PTR(s->file);
 	(void)strcpy(s->old_name, STORE_CURRENT);
-	s->archive[0] = '\0';
 }
 
 int segment_finish_old(struct segment *s)
@@ -346,22 +396,27 @@ int segment_finish_old(struct segment *s)
 	int r;
 
 	s->scan_tasks = true;
-	r = write_names(s, s->old);
+	r = segment_write_names(s, s->old);
 	if (r >= 0)
 		r = write_stats(s, s->old);
 	if (r < 0)
-		note(s, LOG_WARNING, r,
-		     "cannot write the last task names and statistics into record/%s: %s",
-		     s->old_name, strerror(-r));
+		segment_note(s, LOG_WARNING, r,
+			     "cannot write the last task names and statistics into record/%s: %s",
+			     s->old_name, strerror(-r));
+	s->last_bytes = trace_file_disk_bytes(s->old);
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
-	retain(s);
+	retain(s, 0);
 	return r;
 }
 
-/* A finished file that is still sparse: under a hidden name while its gaps are closed */
-static int make_dense(struct segment *s, const char *name)
+/*
+ * A finished file that is still sparse: under a hidden name while its gaps are closed
+ * @was: it keeps the time of its last data, by which it ages
+ */
+static int make_dense(struct segment *s, const char *name, const struct stat *was)
 {
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, was->st_mtim};
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	char finishing[STORE_NAME_SIZE];
 	int r;
@@ -375,8 +430,11 @@ static int make_dense(struct segment *s, const char *name)
 	}
 	store_finishing_name(name, finishing);
 	if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
-		return -errno;
-	return compact_and_rename(s, file, finishing, name);
+		return fault_errno(&s->failure, -errno, "cannot rename it");
+	r = compact_and_rename(s, file, finishing, name);
+	if (r >= 0)
+		(void)utimensat(s->dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
+	return r;
 }
 
 static void compact_leftovers(struct segment *s)
@@ -392,9 +450,9 @@ static void compact_leftovers(struct segment *s)
 
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    st.st_blocks * 512 < st.st_size && make_dense(s, name) < 0)
-			note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
-			     s->failure.text);
+		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0)
+			segment_note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
+				     s->failure.text);
 		free(entries[i]);
 	}
 	free(entries);
@@ -402,67 +460,17 @@ static void compact_leftovers(struct segment *s)
 
 int segment_sync(struct segment *s)
 {
-	int r;
+	int r, synced;
 
-	retain(s);
-	r = write_names(s, s->file);
+	retain(s, 0);
+	r = segment_write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)
 		r = write_stats(s, s->file);
-	if (r >= 0)
-		r = trace_file_sync(s->file);
+	/* Where there was no room for the names the data may still be made safe */
+	synced = trace_file_sync(s->file);
 	if (s->sparse_left)
 		compact_leftovers(s);
+	r = synced < 0 ? synced : r;
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
-}
-
-/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat */
-static char *explain(const struct segment_cut *cut)
-{
-	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
-	char time[32], boot_id[33] = "unknown", *text;
-	sd_id128_t boot;
-	struct utsname u;
-	struct tm tm;
-
-	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
-	if (sd_id128_get_boot(&boot) >= 0)
-		(void)sd_id128_to_string(boot, boot_id);
-	if (uname(&u) < 0 ||
-	    asprintf(&text,
-		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
-		     "boot id: %s\n",
-		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
-		     u.nodename, boot_id) < 0)
-		return NULL;
-	return text;
-}
-
-int segment_cut(struct segment *s, struct segment_cut *request)
-{
-	_cleanup_(cut_freep) struct cut *cut = NULL;
-	_cleanup_free_ char *text = explain(request);
-	struct retention_report report;
-	struct fault why;
-	int r;
-
-	if (!text)
-		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
-	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
-				request->name);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name the snapshot");
-	/* Names of tasks that came since the last sync */
-	r = write_names(s, s->file);
-	if (r < 0)
-		note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
-	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
-	if (r >= 0)
-		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
-			      &s->failure);
-	if (r < 0)
-		return r;
-	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
-		note(s, LOG_WARNING, why.error, "%s", why.text);
-	return 0;
 }

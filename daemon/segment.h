@@ -30,8 +30,11 @@ struct segment {
 	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
 	struct retention_limits limits;
-	uint64_t evicted_bytes; /* by retention, since the session began */
-	bool sparse_left;	/* finished files may wait to be made dense */
+	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t kept_files; /* finished files, at the last look */
+	uint64_t kept_bytes; /* on the disk */
+	uint64_t last_bytes; /* on the disk, of the last segment when it was complete */
+	bool sparse_left;    /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */
@@ -40,7 +43,7 @@ struct segment {
 	struct trace_file *file; /* current.dat; NULL: none open */
 	struct trace_file *old;	 /* the one before, on its way to the archive */
 	char old_name[64];	 /* its name now */
-	char archive[64];	 /* its name then */
+	char archive[64];	 /* its name then; "" if it was removed, being empty */
 	struct segment_notes notes;
 	struct fault failure; /* why a step returned negative errno */
 };

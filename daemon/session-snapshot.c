@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "basic/log.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -15,7 +16,8 @@ struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
 	char *reason;
-	void (*done)(void *userdata, int result, const char *path, const struct fault *why);
+	sd_event_source *post; /* PostSec= runs: not yet */
+	session_snapshot_done_t done;
 	void *userdata;
 };
 
@@ -26,6 +28,7 @@ static void answer(struct session *s, int result, const char *path, const struct
 	s->requests = request->next;
 	request->done(request->userdata, result, path, why);
 	close_p(&request->cut.dir_fd);
+	(void)sd_event_source_disable_unref(request->post);
 	free(request->reason);
 	free(request);
 }
@@ -46,35 +49,47 @@ static bool is_word(const char *reason)
 	       strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(reason);
 }
 
-int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		     void (*done)(void *userdata, int result, const char *path,
-				  const struct fault *why),
-		     void *userdata)
+static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+
+	for (struct snapshot_request *r = s->requests; r; r = r->next)
+		if (r->post == source)
+			r->post = sd_event_source_disable_unref(r->post);
+	session_advance(s);
+	return 0;
+}
+
+static int enqueue(struct session *s, const struct segment_cut *cut, const char *reason,
+		   uint64_t post_usec, session_snapshot_done_t done, void *userdata)
 {
 	struct snapshot_request *request, **end = &s->requests;
+	int r = 0;
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
 		return -ENOTCONN;
-	if (!is_word(reason) || from_usec > to_usec)
+	if (!is_word(reason) || cut->from_usec > cut->to_usec)
 		return -EINVAL;
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return -ENOMEM;
 	request->reason = strdup(reason);
-	if (!request->reason) {
+	if (!request->reason)
+		r = -ENOMEM;
+	else if (post_usec > 0)
+		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
+					       post_usec, 0, on_post, s);
+	if (r < 0) {
+		free(request->reason);
 		free(request);
-		return -ENOMEM;
+		return r;
 	}
 	request->done = done;
 	request->userdata = userdata;
-	request->cut = (struct segment_cut){
-		.dir_fd = -EBADF,
-		.from_usec = from_usec,
-		.to_usec = to_usec,
-		.reason = request->reason,
-		.session = s->name,
-		.trigger_usec = store_now_usec(),
-	};
+	request->cut = *cut;
+	request->cut.dir_fd = -EBADF;
+	request->cut.reason = request->reason;
+	request->cut.session = s->name;
 	while (*end)
 		end = &(*end)->next;
 	*end = request;
@@ -82,12 +97,77 @@ int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, co
 	return 0;
 }
 
+int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		     session_snapshot_done_t done, void *userdata)
+{
+	const struct segment_cut cut = {
+		.from_usec = from_usec,
+		.to_usec = to_usec,
+		.trigger_usec = store_now_usec(),
+	};
+
+	return enqueue(s, &cut, reason, 0, done, userdata);
+}
+
+/* Burst= triggers in each IntervalSec= */
+static bool too_many(struct session *s, const struct snapshot_config *config)
+{
+	uint64_t now = session_now_usec();
+
+	if (s->burst_count == 0 || now - s->burst_usec >= config->interval_usec) {
+		s->burst_usec = now;
+		s->burst_count = 0;
+	}
+	if (config->burst > 0 && s->burst_count >= config->burst)
+		return true;
+	s->burst_count++;
+	return false;
+}
+
+int session_trigger(struct session *s, const char *reason, session_snapshot_done_t done,
+		    void *userdata)
+{
+	const struct snapshot_config *config;
+	struct segment_cut cut = {.to_usec = UINT64_MAX, .trigger_usec = store_now_usec()};
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return -ENOTCONN;
+	config = &s->config->snapshot;
+	if (too_many(s, config)) {
+		s->suppressed++;
+		if (s->burst_count == config->burst)
+			(void)log_full(
+				LOG_WARNING, s->name, NULL, 0,
+				"snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
+				reason, config->burst);
+		s->burst_count = config->burst + 1; /* said once an interval */
+		return -EBUSY;
+	}
+	if (config->last_usec > 0)
+		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
+	return enqueue(s, &cut, reason, config->post_usec, done, userdata);
+}
+
+/* The first that need not wait becomes the first of all; false: there is none */
+static bool find_ready(struct session *s)
+{
+	for (struct snapshot_request **at = &s->requests, *r; (r = *at); at = &r->next) {
+		if (r->post)
+			continue;
+		*at = r->next;
+		r->next = s->requests;
+		s->requests = r;
+		return true;
+	}
+	return false;
+}
+
 /* Begin with the first that waits, if any */
 bool session_begin_snapshot(struct session *s)
 {
 	const struct snapshot_config *config = &s->config->snapshot;
 
-	if (!s->requests)
+	if (!find_ready(s))
 		return false;
 	s->requests->cut.limits = (struct retention_limits){
 		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use

@@ -8,16 +8,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-
-#include <tracefs/tracefs.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 #include "writer/store.h"
 
 #define NAMES_ROOM_MAX	(4 * MIB)
@@ -48,11 +46,10 @@ static void tidy(struct session *s)
 {
 	_cleanup_close_ int fd = -EBADF;
 
+	store_remove_unfinished(s->segment.dir_fd);
 	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (store_remove_unfinished(s->segment.dir_fd) < 0 ||
-	    (fd >= 0 && store_remove_unfinished(fd) < 0))
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot remove unfinished files of an earlier run, ignoring");
+	if (fd >= 0)
+		store_remove_unfinished(fd);
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -227,7 +224,8 @@ static int prepare_files(struct session *s, struct fault *why)
 
 	g->names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
-	if (!g->names || !g->cpustat)
+	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
+	if (!g->names || !g->cpustat || !g->evicted)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	g->params.n_cpus = instance_n_cpus(s->instance);
 	g->params.subbuf_size = instance_subbuf_size(s->instance);
@@ -242,10 +240,11 @@ void session_start(struct session *s)
 	int r;
 
 	s->state = SESSION_STARTING;
+	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = 0;
-	s->trouble = 0;
-	s->mapped = false;
+	s->trouble = s->next_error = s->sync_error = 0;
+	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
 	if (r >= 0)
 		tidy(s);
@@ -276,106 +275,6 @@ void session_start(struct session *s)
 	s->segment.slots = s->drain.slots;
 	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
 	session_start_job(s, STEP_OPENING);
-}
-
-static uint64_t max_use(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.max_use != STORAGE_DEFAULT)
-		return s->config->storage.max_use;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return GIB;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
-}
-
-uint64_t session_max_file_size(const struct session *s)
-{
-	uint64_t size = s->config->storage.max_file_size;
-
-	if (size == STORAGE_DEFAULT)
-		size = max_use(s) / 8;
-	/* At least two segments fit, else retention would leave nothing but the live one */
-	return MAX(MIN(size, max_use(s) / 2), MIB);
-}
-
-static uint64_t keep_free(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.keep_free != STORAGE_DEFAULT)
-		return s->config->storage.keep_free;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return 0;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
-}
-
-static void set_limits(struct session *s)
-{
-	s->segment.limits = (struct retention_limits){
-		.max_use = max_use(s),
-		.keep_free = keep_free(s),
-		.max_files = s->config->storage.max_files,
-		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s),
-	};
-}
-
-/* "local [mono] boot" -> "mono" */
-static char *clock_in_use(const char *text)
-{
-	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-
-	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
-}
-
-int session_prepare_segment(struct session *s, struct fault *why)
-{
-	struct segment *g = &s->segment;
-	struct trace_file_params *p = &g->params;
-	char **systems = NULL;
-	_cleanup_free_ char *clock = NULL;
-	int r;
-
-	set_limits(s);
-	r = instance_systems(s->instance, &systems, why);
-	if (r < 0)
-		return r;
-	for (char **i = g->systems; i && *i; i++)
-		free(*i);
-	free(g->systems);
-	g->systems = NULL;
-	for (size_t n = 0; systems && systems[n]; n++) {
-		char **more = reallocarray(g->systems, n + 2, sizeof(*more));
-
-		if (!more)
-			break;
-		g->systems = more;
-		more[n] = strdup(systems[n]);
-		more[n + 1] = NULL;
-	}
-	tracefs_list_free(systems);
-	free(TAKE_PTR(g->clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
-	if (r < 0)
-		return fault_errno(why, r, "cannot read trace_clock of instance %s",
-				   instance_name(s->instance));
-	clock = clock_in_use(g->clock_text);
-	p->source = (struct metadata_source){
-		.tracing_fd = s->daemon->tracing_fd,
-		.instance_fd = instance_dir_fd(s->instance),
-		.systems = g->systems,
-	};
-	p->symbols = s->daemon->symbols;
-	p->clock = g->clock_text;
-	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
-	p->max_file_size = session_max_file_size(s);
-	p->slack = MAX(s->config->trace.buffer_size, 4 * MIB) + 2 * MIB;
-	p->direct = s->config->storage.direct;
-	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
-	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
-		p->trace_id = session_now_usec();
-	return 0;
 }
 
 int session_note_base(struct session *s, bool boundary)
@@ -444,7 +343,7 @@ static int note_first_base(struct session *s, struct fault *why)
 
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_use(s) / 16 / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, session_max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 
@@ -452,6 +351,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
 		r = note_first_base(s, why);
+	session_begin_counting(s);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
@@ -473,6 +373,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
+	if (r >= 0)
+		session_look(s);
 	return r;
 }
 
@@ -482,6 +384,9 @@ void session_release(struct session *s, bool keep_instance)
 
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
+	if (s->state != SESSION_STARTING)
+		session_sample(s);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

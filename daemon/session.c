@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include "basic/log.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 
 #define RETRY_USEC (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
 
@@ -40,8 +40,11 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	session_cancel_waits(s, "flyrecd ends");
+	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
+	account_done(&s->account);
 	session_config_free(s->config);
 	session_config_free(s->pending);
 	free(s->name);
@@ -91,6 +94,8 @@ static void settled(struct session *s, enum session_state state)
 {
 	session_drop_snapshots(s);
 	s->state = state;
+	s->paused = false;
+	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -98,6 +103,8 @@ static void settled(struct session *s, enum session_state state)
 		session_start(s);
 	else
 		daemon_session_settled(s->daemon, s);
+	session_check_waits(s);
+	daemon_session_changed(s->daemon, s);
 }
 
 void session_fail(struct session *s, const struct fault *why)
@@ -142,21 +149,47 @@ static void on_opened(struct session *s, int result)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
 			       trace_file_is_direct(s->segment.file) ? "O_DIRECT" : "page cache");
 	daemon_session_settled(s->daemon, s);
+	session_check_waits(s);
+	daemon_session_changed(s->daemon, s);
 }
 
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
-	if (result < 0) {
+	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
 			       s->segment.failure.text);
+	s->next_error = result;
+	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->held = false;
+		drain_flush(&s->drain);
+		session_rotation_done(s, result, s->segment.failure.text);
+		session_drop_change(s, result, s->segment.failure.text);
 		return;
 	}
 	s->segment_usec = session_now_usec();
 	s->step = STEP_RETARGETING;
 	(void)drain_retarget(&s->drain, s->segment.file, session_max_file_size(s));
+}
+
+static void on_finished(struct session *s, int result)
+{
+	const struct segment *g = &s->segment;
+	_cleanup_free_ char *path = NULL;
+
+	if (result < 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
+			       "%s; what is left to do is done at the next start", g->failure.text);
+	if (result >= 0 && g->archive[0] &&
+	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
+		    0)
+		path = NULL;
+	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
+	if (path)
+		daemon_segment_finished(s->daemon, s, path);
+	daemon_session_changed(s->daemon, s);
 }
 
 static void on_closed(struct session *s, int result)
@@ -165,8 +198,33 @@ static void on_closed(struct session *s, int result)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; the file stays as it is and is finished at the next start",
 			       s->segment.failure.text);
+	else if (s->segment.archive[0])
+		on_finished(s, 0);
 	session_release(s, false);
 	settled(s, SESSION_STOPPED);
+}
+
+static void on_synced(struct session *s, int result)
+{
+	if (result < 0 && result != s->sync_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
+			       s->segment.failure.text);
+	s->sync_error = result;
+	if (session_disk_full(s))
+		drain_flush(&s->drain); /* there may be room again */
+}
+
+/* What a job has found out about files */
+static void take_usage(struct session *s)
+{
+	struct segment *g = &s->segment;
+
+	s->kept_files = g->kept_files;
+	s->kept_bytes = g->kept_bytes;
+	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
+		account_evict(&s->account, cpu, g->evicted[cpu]);
+		g->evicted[cpu] = 0;
+	}
 }
 
 static void on_job(void *userdata, int result)
@@ -176,6 +234,7 @@ static void on_job(void *userdata, int result)
 
 	s->step = STEP_NONE;
 	log_notes(s);
+	take_usage(s);
 	switch (step) {
 	case STEP_OPENING:
 		on_opened(s, result);
@@ -184,17 +243,15 @@ static void on_job(void *userdata, int result)
 		on_next(s, result);
 		break;
 	case STEP_FINISHING:
-		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-				       "%s; what is left to do is done at the next start",
-				       s->segment.failure.text);
+		on_finished(s, result);
 		break;
 	case STEP_SYNCING:
+		on_synced(s, result);
+		break;
+	case STEP_NOTING:
 		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-				       s->segment.failure.text);
-		if (s->trouble < 0)
-			drain_flush(&s->drain); /* there may be room now */
+			(void)log_full(LOG_WARNING, s->name, NULL, result,
+				       "cannot write the state file: %m, ignoring");
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);
@@ -235,6 +292,13 @@ static int run_finish(void *userdata)
 	return r;
 }
 
+static int run_note(void *userdata)
+{
+	struct session *s = userdata;
+
+	return state_write(s->dir_fd, s->kernel);
+}
+
 static int run_sync(void *userdata)
 {
 	return segment_sync(&((struct session *)userdata)->segment);
@@ -247,6 +311,7 @@ void session_start_job(struct session *s, enum session_step step)
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
 		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
+		[STEP_NOTING] = run_note,
 	};
 	int r;
 
@@ -286,6 +351,11 @@ static void on_workers_done(struct session *s)
 		if (session_note_base(s, true) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
 				       "cannot note the counters: %m, ignoring");
+		if (s->held) {
+			s->held = false;
+			drain_flush(&s->drain);
+		}
+		session_apply_change(s);
 		session_start_job(s, STEP_FINISHING);
 		break;
 	case STEP_FLUSHING:
@@ -321,6 +391,8 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;
+	if (s->state == SESSION_RECORDING)
+		session_look(s);
 	session_advance(s);
 	return 0;
 }
@@ -331,6 +403,7 @@ static void begin_next(struct session *s)
 	int r = session_prepare_segment(s, &why);
 
 	s->rotate_wanted = false;
+	session_rotation_begins(s);
 	if (r < 0) {
 		s->segment.failure = why;
 		on_next(s, r);
@@ -344,7 +417,9 @@ static void begin_stop(struct session *s)
 	struct fault why;
 
 	s->state = SESSION_STOPPING;
+	daemon_session_changed(s->daemon, s);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);
@@ -361,11 +436,14 @@ static void begin_stop(struct session *s)
 void session_advance(struct session *s)
 {
 	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
-	bool may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
+	bool may_rotate;
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (may_rotate && drain_full(&s->drain)) {
+	if (s->state == SESSION_RECORDING && session_begin_change(s))
+		return;
+	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
+	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;
@@ -399,55 +477,4 @@ void session_stop(struct session *s, bool hand_over)
 	 * empty */
 	s->sync_wanted |= s->hand_over;
 	session_advance(s);
-}
-
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
-static int take_storage(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r = session_config_copy(config, &copy);
-
-	if (r < 0)
-		return r;
-	s->config->storage = copy->storage;
-	free(s->config->text);
-	s->config->text = TAKE_PTR(copy->text);
-	session_config_free(copy);
-	session_rotate(s);
-	return 0;
-}
-
-int session_configure(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r;
-
-	if (!config) {
-		if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
-			session_stop(s, false);
-		else
-			session_start(s);
-		return 0;
-	}
-	if (s->state == SESSION_RECORDING && !s->stop_wanted) {
-		if (strcmp(s->config->text, config->text) == 0)
-			return 0;
-		if (strcmp(s->config->trace_text, config->trace_text) == 0)
-			return take_storage(s, config);
-	}
-	r = session_config_copy(config, &copy);
-	if (r < 0)
-		return r;
-	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) {
-		session_config_free(s->config);
-		s->config = copy;
-		session_start(s);
-		return 0;
-	}
-	session_config_free(s->pending);
-	s->pending = copy;
-	s->stop_wanted = true;
-	s->hand_over = false;
-	session_advance(s);
-	return 0;
 }

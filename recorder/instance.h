@@ -94,6 +94,21 @@ int instance_check(struct instance *instance, struct fault *why);
 int instance_trace(struct instance *instance, bool on, struct fault *why);
 
 /**
+ * instance_has_events() - does the kernel have all events of @config that are not optional?
+ * Return: 0, or -ENOENT with @why.
+ */
+int instance_has_events(const struct instance *instance, const struct trace_config *config,
+			struct fault *why);
+
+/**
+ * instance_update_events() - the events (and filters) in the configuration have been replaced
+ * Those that are no longer in it are disabled one by one, what stays is traced all the time.
+ * The strings of the list before must live until this returns. What the kernel refuses (@why) is
+ * undone: the caller puts the list back that was before.
+ */
+int instance_update_events(struct instance *instance, struct fault *why);
+
+/**
  * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to
  * set_event_pid, beside Pid=; children follow through the event-fork option
  * A unit that does not run is no error: it traces nothing yet (see recorder/pids.h).

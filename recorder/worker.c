@@ -16,6 +16,9 @@
 /* More than any ring buffer holds: the bound of the final drain */
 #define DRAIN_ROUNDS (1U << 20)
 
+/* Pipe-fulls that still go to the old file at a rotation, of what is in the ring buffer by then */
+#define RETARGET_BUDGET 64
+
 #define WAKE UINT64_MAX /* epoll user data of the eventfd; pumps have their index */
 
 struct worker {
@@ -27,6 +30,8 @@ struct worker {
 	_Atomic int64_t *bytes_left;
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
+	_Atomic bool held; /* take nothing until it is flushed or has new targets */
+	_Atomic bool tell; /* notify when something comes by itself, without a flush */
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
 	bool parked;	   /* left the ring buffers to the next process */
 };
@@ -65,7 +70,7 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
 	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
-	    (r < 0 && trouble != r))
+	    (r < 0 && trouble != r) || (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
 		notify(w);
 	return r;
 }
@@ -76,7 +81,7 @@ static void on_readable(struct worker *w, size_t i)
 	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
 	int r;
 
-	if (w->parked)
+	if (w->parked || atomic_load(&w->held))
 		return;
 	r = run(w, p, false, BUDGET);
 	/*
@@ -123,8 +128,16 @@ static void serve(struct worker *w)
 
 	switch (request) {
 	case WORKER_RETARGET:
-		for (size_t i = 0; i < w->n_pumps; i++)
+		/*
+		 * Partial sub-buffers too: what comes later begins later, on every CPU. Not what is
+		 * held: that is the next file's.
+		 */
+		for (size_t i = 0; i < w->n_pumps; i++) {
+			if (!atomic_load(&w->held))
+				(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
 			pump_retarget(w->pumps[i], &w->next[i]);
+		}
+		atomic_store(&w->held, false);
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
 		break;
 	case WORKER_FLUSH:
@@ -239,8 +252,19 @@ int worker_post(struct worker *w, enum worker_request request)
 	return 0;
 }
 
+void worker_tell(struct worker *w)
+{
+	atomic_store(&w->tell, true);
+}
+
+void worker_hold(struct worker *w)
+{
+	atomic_store(&w->held, true);
+}
+
 void worker_flush(struct worker *w)
 {
+	atomic_store(&w->held, false);
 	atomic_store(&w->flush, true);
 	wake(w);
 }

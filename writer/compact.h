@@ -38,6 +38,7 @@ bool compact_interrupted(const struct trace_file *file);
 /**
  * compact_resume() - finish a collapse that was interrupted
  * Every hole behind the first region's begin is closed; the regions then follow from the sizes.
- * Return: 0, -EBADMSG if the data is not as long as the sizes say, or negative errno.
+ * Where the file system cannot do that the file is sparse again, see trace_file_phase(). Return: 0,
+ * -EBADMSG if the data is not as long as the sizes say, or negative errno.
  */
 int compact_resume(struct trace_file *file, struct fault *why);

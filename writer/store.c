@@ -5,12 +5,17 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "basic/io.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
+#define PINNED	  "user.flyrec.pinned"
+
+/* A segment that begins so much before the last one: the clock was set back */
+#define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
 
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
@@ -52,44 +57,20 @@ static void time_name(uint64_t usec, char ret[STORE_NAME_SIZE])
 	(void)snprintf(ret + n, STORE_NAME_SIZE - n, ".%06uZ", (unsigned)(usec % USEC_PER_SEC));
 }
 
-static bool is_taken(int dir_fd, const char *archive)
-{
-	char finishing[STORE_NAME_SIZE];
-
-	store_finishing_name(archive, finishing);
-	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
-	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
-}
-
-/* "TIME<suffix>.dat", the time moved on by microseconds until the name is free */
-static int free_name(int dir_fd, uint64_t realtime_usec, const char *suffix,
-		     char ret_name[STORE_NAME_SIZE])
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE])
 {
 	char time[STORE_NAME_SIZE], name[STORE_NAME_SIZE];
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(realtime_usec + tries, time);
-		(void)snprintf(name, sizeof(name), "%.24s%.30s.dat", time, suffix);
-		if (!is_taken(dir_fd, name)) {
+		(void)snprintf(name, sizeof(name), "%.24s-%.28s.dat", time, reason);
+		if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
 			(void)strcpy(ret_name, name);
 			return 0;
 		}
 	}
 	return -EEXIST;
-}
-
-int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
-{
-	return free_name(dir_fd, realtime_usec, "", ret_name);
-}
-
-int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
-			char ret_name[STORE_NAME_SIZE])
-{
-	char suffix[STORE_NAME_SIZE];
-
-	(void)snprintf(suffix, sizeof(suffix), "-%.28s", reason);
-	return free_name(dir_fd, realtime_usec, suffix, ret_name);
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -99,22 +80,25 @@ static bool ends_with(const char *name, const char *suffix)
 	return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
+/* 0 in the pattern stands for any digit; strptime() and sscanf() would take blanks and signs too */
+static bool matches(const char *name, const char *pattern)
+{
+	for (; *pattern; name++, pattern++)
+		if (*pattern == '0' ? *name < '0' || *name > '9' : *name != *pattern)
+			return false;
+	return true;
+}
+
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec)
 {
-	static const char shape[] = "00000000T000000.000000Z"; /* 0: any digit */
+	static const char pattern[] = "00000000T000000.000000Z";
+	const char *rest = name + strlen(pattern);
 	struct tm tm = {};
-	const char *end;
-	unsigned usec;
 
-	/* Retention removes what this takes: nothing that a person may have called so */
-	for (size_t i = 0; shape[i]; i++)
-		if (shape[i] == '0' ? name[i] < '0' || name[i] > '9' : name[i] != shape[i])
-			return false;
-	end = name + sizeof(shape) - 1;
-	if ((*end != '-' && *end != '.') || !ends_with(end, ".dat") ||
-	    !strptime(name, "%Y%m%dT%H%M%S", &tm) || sscanf(name + 16, "%6u", &usec) != 1)
+	if (!matches(name, pattern) || (*rest != '-' && *rest != '.') || !ends_with(rest, ".dat") ||
+	    !strptime(name, "%Y%m%dT%H%M%S", &tm))
 		return false;
-	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + usec;
+	*ret_usec = (uint64_t)timegm(&tm) * USEC_PER_SEC + strtoul(name + 16, NULL, 10);
 	return true;
 }
 
@@ -126,6 +110,68 @@ bool store_is_damaged(const char *name)
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 {
 	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);
+}
+
+static bool is_taken(int dir_fd, const char *archive)
+{
+	char finishing[STORE_NAME_SIZE];
+
+	store_finishing_name(archive, finishing);
+	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
+	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
+/* When the last finished segment began; 0: there is none */
+static uint64_t last_begin(int dir_fd)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, ".", &entries, NULL, NULL);
+	uint64_t last = 0;
+
+	for (int i = 0; i < n; i++) {
+		uint64_t usec;
+
+		if (store_parse_archive_name(entries[i]->d_name, &usec))
+			last = MAX(last, usec);
+		free(entries[i]);
+	}
+	free(entries);
+	return last;
+}
+
+int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE])
+{
+	uint64_t last = last_begin(dir_fd);
+	char name[STORE_NAME_SIZE];
+
+	if (realtime_usec <= last && last - realtime_usec < CLOCK_STEP_USEC)
+		realtime_usec = last + 1;
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		time_name(realtime_usec + tries, name);
+		(void)strcat(name, ".dat");
+		if (!is_taken(dir_fd, name)) {
+			(void)strcpy(ret_name, name);
+			return 0;
+		}
+	}
+	return -EEXIST;
+}
+
+bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_NAME_SIZE])
+{
+	size_t n = strlen(finishing), k = strlen(FINISHING);
+	char name[STORE_NAME_SIZE];
+	uint64_t usec;
+
+	if (n <= 1 + k || n >= STORE_NAME_SIZE || finishing[0] != '.' ||
+	    !ends_with(finishing, FINISHING))
+		return false;
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(n - 1 - k), finishing + 1);
+	if (!store_parse_archive_name(name, &usec) ||
+	    faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+		return false;
+	(void)strcpy(ret_name, name);
+	return true;
 }
 
 static int is_finishing(const struct dirent *entry)
@@ -164,22 +210,29 @@ int store_list_finishing(int dir_fd, char ***ret)
 
 static int is_unfinished(const struct dirent *entry)
 {
-	return entry->d_name[0] == '.' &&
-	       (ends_with(entry->d_name, ".dat.new") || ends_with(entry->d_name, ".dense"));
+	return entry->d_name[0] == '.' && (ends_with(entry->d_name, ".dat.new") ||
+					   ends_with(entry->d_name, FINISHING ".dense"));
 }
 
-int store_remove_unfinished(int dir_fd)
+void store_remove_unfinished(int dir_fd)
 {
 	struct dirent **entries = NULL;
-	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL), r = n < 0 ? -errno : 0;
+	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL);
 
 	for (int i = 0; i < n; i++) {
-		if (unlinkat(dir_fd, entries[i]->d_name, 0) < 0 && r >= 0)
-			r = -errno;
+		(void)unlinkat(dir_fd, entries[i]->d_name, 0);
 		free(entries[i]);
 	}
 	free(entries);
-	return r;
+}
+
+bool store_same_file(int dir_fd, const char *name, const char *other)
+{
+	struct stat a, b;
+
+	return fstatat(dir_fd, name, &a, AT_SYMLINK_NOFOLLOW) >= 0 &&
+	       fstatat(dir_fd, other, &b, AT_SYMLINK_NOFOLLOW) >= 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
@@ -198,4 +251,19 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 			return r;
 	}
 	return -EEXIST;
+}
+
+int store_pin(int fd, bool pin)
+{
+	if (pin)
+		return fsetxattr(fd, PINNED, "1", 1, 0) < 0 ? -errno : 0;
+	return fremovexattr(fd, PINNED) < 0 && errno != ENODATA ? -errno : 0;
+}
+
+bool store_is_pinned(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

@@ -6,6 +6,7 @@
  *   .current.dat.new               the next one in the making, without data
  *   .YYYYMMDDThhmmss.uuuuuuZ.dat.finishing   complete, on its way to its archive name
  *   YYYYMMDDThhmmss.uuuuuuZ.dat    finished
+ *   .….finishing.dense           its dense copy in the making, where the file system reflinks
  *   *.damaged                      what could not be made sense of; only retention removes it
  */
 #pragma once
@@ -26,6 +27,9 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 /**
  * store_archive_name() - "YYYYMMDDThhmmss.uuuuuuZ.dat", UTC, not yet taken in @dir_fd
  * @realtime_usec: of the first data; moved on by microseconds until the name is free
+ * Segments sort in the order they were recorded: where one begins before the last one did (a CPU
+ * had kept data back), though by less than a minute, which would be the clock's, it gets the next
+ * name after that.
  */
 int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
 
@@ -50,16 +54,24 @@ bool store_is_damaged(const char *name);
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_finished_name() - the archive name in a ".NAME.finishing", if it is one and not taken
+ */
+bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_NAME_SIZE]);
+
+/**
  * store_list_finishing() - names of all ".….finishing" files, sorted
  * @ret: NULL-terminated, each and the array malloc'ed
  */
 int store_list_finishing(int dir_fd, char ***ret);
 
 /**
- * store_remove_unfinished() - remove what a process was making when it was killed
- * ".….new" and ".….dense": nobody has seen them, and all that is in them is elsewhere too.
+ * store_remove_unfinished() - files without anything of value that a killed process left:
+ * ".….dat.new" and ".….finishing.dense"
  */
-int store_remove_unfinished(int dir_fd);
+void store_remove_unfinished(int dir_fd);
+
+/* Are both names there, and of one file? */
+bool store_same_file(int dir_fd, const char *name, const char *other);
 
 /**
  * store_set_aside() - rename what is no trace of ours to "NAME-TIME.damaged"
@@ -68,3 +80,13 @@ int store_remove_unfinished(int dir_fd);
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
 
 uint64_t store_now_usec(void);
+
+/**
+ * store_pin() - keep a file from retention, or give it free again: extended attribute
+ * user.flyrec.pinned
+ * @fd: open for reading at least. Return: 0, -EOPNOTSUPP where the file system has none.
+ */
+int store_pin(int fd, bool pin);
+
+/* Is a file of @dir_fd pinned? */
+bool store_is_pinned(int dir_fd, const char *name);

@@ -3,6 +3,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -20,6 +22,8 @@ struct name {
 
 /* Sorted by pid, each pid once; what a merge appends is brought into order at its end */
 struct task_names {
+	atomic_uint refs;
+	pthread_mutex_t lock; /* for all below; what is added in one go stays together */
 	struct name *names;
 	size_t n, room;
 	size_t max;
@@ -30,15 +34,25 @@ struct task_names *task_names_new(size_t max)
 {
 	struct task_names *t = calloc(1, sizeof(*t));
 
-	if (t)
-		t->max = max;
+	if (!t)
+		return NULL;
+	atomic_init(&t->refs, 1);
+	(void)pthread_mutex_init(&t->lock, NULL);
+	t->max = max;
+	return t;
+}
+
+struct task_names *task_names_ref(struct task_names *t)
+{
+	atomic_fetch_add(&t->refs, 1);
 	return t;
 }
 
 void task_names_free(struct task_names *t)
 {
-	if (!t)
+	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
 		return;
+	(void)pthread_mutex_destroy(&t->lock);
 	free(t->names);
 	free(t);
 }
@@ -199,7 +213,7 @@ static int take_line(struct task_names *t, const char *line, const char *end)
 	return add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1));
 }
 
-int task_names_merge(struct task_names *t, const char *text)
+static int merge(struct task_names *t, const char *text)
 {
 	t->generation++;
 	for (const char *line = text; *line;) {
@@ -210,6 +224,16 @@ int task_names_merge(struct task_names *t, const char *text)
 		line = *end ? end + 1 : end;
 	}
 	return settle(t);
+}
+
+int task_names_merge(struct task_names *t, const char *text)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = merge(t, text);
+	pthread_mutex_unlock(&t->lock);
+	return r;
 }
 
 static int scan_threads(struct task_names *t, int proc_fd, const char *process)
@@ -248,7 +272,7 @@ static int scan_threads(struct task_names *t, int proc_fd, const char *process)
 	return r;
 }
 
-int task_names_scan_proc(struct task_names *t, int proc_fd)
+static int scan_proc(struct task_names *t, int proc_fd)
 {
 	struct dirent *entry;
 	DIR *dir;
@@ -270,7 +294,17 @@ int task_names_scan_proc(struct task_names *t, int proc_fd)
 	return r < 0 ? r : settle(t);
 }
 
-int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
+int task_names_scan_proc(struct task_names *t, int proc_fd)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = scan_proc(t, proc_fd);
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+static int render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
 {
 	_cleanup_free_ char *text = malloc(room + 1);
 	struct cut cut = {};
@@ -295,4 +329,14 @@ int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t
 	if (ret_used)
 		*ret_used = at;
 	return 0;
+}
+
+int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = render(t, room, ret_text, ret_used);
+	pthread_mutex_unlock(&t->lock);
+	return r;
 }

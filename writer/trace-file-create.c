@@ -163,13 +163,16 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 	return 0;
 }
 
-int trace_file_publish(int dir_fd, const char *name, struct fault *why)
+int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault *why)
 {
 	_cleanup_free_ char *tmp = NULL;
-	int r;
+	int r = 0;
 
 	if (asprintf(&tmp, ".%s.new", name) < 0)
 		return -ENOMEM;
-	r = io_rename_new_at(dir_fd, tmp, name);
+	if (!replace)
+		r = io_rename_new_at(dir_fd, tmp, name);
+	else if (renameat(dir_fd, tmp, dir_fd, name) < 0)
+		r = -errno;
 	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
 }

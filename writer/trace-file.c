@@ -250,6 +250,18 @@ bool trace_file_was_cut(const struct trace_file *file)
 	return file->was_cut;
 }
 
+uint64_t trace_file_header_size(const struct trace_file *file)
+{
+	return file->region_at[0];
+}
+
+uint64_t trace_file_disk_bytes(const struct trace_file *file)
+{
+	struct stat st;
+
+	return fstat(file->fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 bool trace_file_is_direct(const struct trace_file *file)
 {
 	return file->direct_fd != file->fd;
@@ -390,7 +402,5 @@ int trace_file_complete(struct trace_file *file)
 		if (r >= 0)
 			r = punch_tail(file, cpu, size);
 	}
-	if (r >= 0)
-		r = trace_file_sync(file);
-	return r >= 0 && fsync(file->fd) < 0 ? -errno : r;
+	return r < 0 ? r : trace_file_sync(file);
 }

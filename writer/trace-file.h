@@ -55,9 +55,10 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 		      struct trace_file **ret, struct fault *why);
 
 /**
- * trace_file_publish() - rename ".NAME.new" to NAME; an existing NAME is an error
+ * trace_file_publish() - rename ".NAME.new" to NAME
+ * @replace: put it in the place of an existing NAME; else that is an error
  */
-int trace_file_publish(int dir_fd, const char *name, struct fault *why);
+int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault *why);
 
 /**
  * trace_file_open() - take up a file that an earlier process left unfinished
@@ -77,6 +78,9 @@ uint64_t trace_file_trace_id(const struct trace_file *file);
 const struct live_block *trace_file_live_block(const struct trace_file *file);
 /* Was it shorter than it had been made when it was opened? Its size is right again. */
 bool trace_file_was_cut(const struct trace_file *file);
+/* Bytes before the first region; bytes on the disk in all, preallocation too */
+uint64_t trace_file_header_size(const struct trace_file *file);
+uint64_t trace_file_disk_bytes(const struct trace_file *file);
 bool trace_file_is_direct(const struct trace_file *file);
 void trace_file_region(const struct trace_file *file, unsigned cpu, struct trace_file_region *ret);
 

@@ -349,8 +349,13 @@ mkfs_mount() {
 	MOUNTS+=("$dir")
 }
 
-# set_sysctl FILE VALUE: until the end of the test; FILE below /proc/sys
+# set_sysctl FILE VALUE: until the end of the test; FILE below /proc/sys. Tests that do so wait for
+# each other, else the second would restore what the first had set.
 set_sysctl() {
+	if [ ${#SYSCTLS[@]} = 0 ]; then
+		exec {SYSCTL_LOCK}>/run/lock/flyrec-test.sysctl
+		flock --timeout 120 "$SYSCTL_LOCK" || skip "somebody else holds /run/lock/flyrec-test.sysctl"
+	fi
 	SYSCTLS+=("$1=$(cat "/proc/sys/$1")")
 	echo "$2" >"/proc/sys/$1" || skip "cannot set $1"
 }
@@ -389,6 +394,7 @@ cleanup() {
 	for path in "${SYSCTLS[@]}"; do
 		echo "${path#*=}" >"/proc/sys/${path%%=*}"
 	done
+	[ -z "${SYSCTL_LOCK:-}" ] || exec {SYSCTL_LOCK}>&-
 	for path in "${MOUNTS[@]}"; do
 		umount "$path"
 	done

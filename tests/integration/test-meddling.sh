@@ -14,6 +14,7 @@ session med <<-EOF
 	Event=sched:sched_switch if next_pid != 0
 	Event=sched:sched_process_fork
 	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	Clock=local
 	BufferSize=2M
 	[Storage]
 	FlushSec=500ms
@@ -66,10 +67,11 @@ meddle buffer_size_kb 64
 noticed 'the buffer size had been set to' buffer_size_kb "$size"
 meddle buffer_percent 99
 noticed 'buffer_percent had been set to 99' buffer_percent 25
+# tai is far ahead of local: were one more event of local behind it, time would go backwards
 before=$(segments)
-meddle trace_clock local
-must_log 'the clock had been set to local' 5
-grep -q '\[mono\]' "$(instance med)/trace_clock" || fail "the clock is $(file trace_clock)"
+meddle trace_clock tai
+must_log 'the clock had been set to tai' 5
+grep -q '\[local\]' "$(instance med)/trace_clock" || fail "the clock is $(file trace_clock)"
 next_segment() {
 	[ "$(segments)" -gt "$before" ]
 }

@@ -99,3 +99,35 @@ hidden=("$STATE"/load/snapshot/.*.new)
 rm -f "$T"/ext4/filler*
 take
 flyrecd_stop
+
+# an event storm cannot fill the disk: Burst=; PostSec= goes on a while after the trigger
+session load <<-EOF
+	[Trace]
+	Event=sched:sched_process_exit
+	[Snapshot]
+	Last=1s
+	Burst=2
+	PostSec=500ms
+EOF
+rm -rf "$STATE"
+flyrecd_start
+background "$TOOLS/markers" "--instance=${PREFIX}load" --rate=100 --duration=8 >/dev/null
+sleep 1.5
+begin=${EPOCHREALTIME/./}
+for _ in 1 2 3 4 5 6; do
+	kill -USR1 "$FLYRECD_PID"
+	sleep 0.05
+done
+wait_for 10 one_more_than 1 || fail "no snapshots after PostSec="
+[ $((${EPOCHREALTIME/./} - begin)) -ge 500000 ] || fail "PostSec= was not waited for"
+sleep 0.5
+snapshots
+[ ${#SNAPSHOTS[@]} = 2 ] || fail "Burst=2, but ${#SNAPSHOTS[@]} snapshots"
+[ "$(grep -c "snapshot trigger signal suppressed" "$FLYRECD_LOG")" = 1 ] ||
+	fail "suppressed triggers are not said, or more than once"
+# from a second before the trigger to half a second after it
+trace-cmd report --nodate "${SNAPSHOTS[0]}" 2>/dev/null |
+	awk '$3 ~ /^[0-9.]+:$/ { t = $3 + 0; if (!first) first = t; last = t }
+		END { d = last - first; print "seconds:", d; exit !(d > 1.2 && d < 4) }' ||
+	fail "not from Last= before to PostSec= after"
+flyrecd_stop

@@ -123,7 +123,7 @@ struct trace_file *fake_create(struct fake *f, const char *name)
 	struct fault why = {};
 
 	if (trace_file_create(f->dir_fd, name, &f->params, &file, &why) < 0 ||
-	    trace_file_publish(f->dir_fd, name, &why) < 0)
+	    trace_file_publish(f->dir_fd, name, false, &why) < 0)
 		fail_msg("%s", why.text);
 	return file;
 }

@@ -382,14 +382,14 @@ static void test_publish(void **state)
 	tmp_write(&f.tmp, "dir/.current.dat.new", "x");
 	assert_int_equal(trace_file_create(f.dir_fd, "current.dat", &f.params, &file, &why), 0);
 	tmp_write(&f.tmp, "dir/current.dat", "precious");
-	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", &why), -EEXIST);
+	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", false, &why), -EEXIST);
 	assert_non_null(strstr(why.text, "current.dat"));
 	/* On file systems that do not know RENAME_NOREPLACE as well */
 	noreplace_error = EINVAL;
-	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", &why), -EEXIST);
+	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", false, &why), -EEXIST);
 	assert_int_equal(file_size(&f, "current.dat"), 8);
 	assert_int_equal(unlinkat(f.dir_fd, "current.dat", 0), 0);
-	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", &why), 0);
+	assert_int_equal(trace_file_publish(f.dir_fd, "current.dat", false, &why), 0);
 	fake_verify(&f, "current.dat", 0);
 	fake_done(&f);
 }

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 200
+#
+# Loss accounting balances, per CPU and over all segments: what was traced = what is in the files + what
+# was overwritten, with a ring buffer that is far too small, and with a daemon that is stopped for a
+# while; and what the kernel counted as overwritten is marked as missing in the data.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/finish-lib.sh"
+need_tracefs
+need_command trace-cmd jq
+
+case $(uname -m) in
+x86_64) GETPPID=110 ;;
+aarch64 | riscv64) GETPPID=173 ;;
+*) skip "which number has getppid here?" ;;
+esac
+# Only our own calls: by a name that nobody else has
+name=${T##*.}st
+cp "$TOOLS/storm" "$T/$name"
+# sys_exit: its length leaves room at the end of a full sub-buffer, where the kernel writes how many
+# events are missing before it; where there is none (sys_enter: 60 events of 68 bytes) it only sets the
+# flag that some are.
+EVENT="raw_syscalls:sys_exit if id == $GETPPID && COMM == \"$name\""
+
+# storm COUNT: so many calls a CPU; their sum so far in TRACED
+TRACED=0
+storm() {
+	"$T/$name" --count="$1" >/dev/null
+	TRACED=$((TRACED + $1))
+}
+
+# per_cpu KEY: sum of a CPUSTAT over all segments, as "CPU NUMBER"
+per_cpu() {
+	for file in "$(REC)"/2*.dat; do
+		cpustat "$file" "$1"
+	done | awk '{ n[$1] += $2 } END { for (c in n) print c, n[c] }' | sort -n
+}
+
+balances() { # WHAT LOST: yes, no: shall there be losses?
+	local what=$1 cpu kept lost over read commit dropped entries sum
+	recount "$what" >"$T/counted"
+	awk '{ kept[$2] += $3; lost[$2] += $4 } END { for (c in kept) print c, kept[c], lost[c] }' \
+		"$T/counted" >"$T/sums"
+	while read -r cpu kept lost; do
+		over=$(per_cpu overrun | awk -v c="$cpu" '$1 == c { print $2 }')
+		read=$(per_cpu "read events" | awk -v c="$cpu" '$1 == c { print $2 }')
+		commit=$(per_cpu "commit overrun" | awk -v c="$cpu" '$1 == c { print $2 }')
+		dropped=$(per_cpu "dropped events" | awk -v c="$cpu" '$1 == c { print $2 }')
+		entries=$(cpustat "$(find "$(REC)" -name '2*.dat' | sort | tail -n 1)" entries |
+			awk -v c="$cpu" '$1 == c { print $2 }')
+		echo "$what: cpu $cpu: traced $TRACED = kept $kept + overwritten $over + commit overrun $commit + dropped $dropped"
+		[ "$entries" = 0 ] || fail "$what: cpu $cpu: $entries events were left in the ring buffer"
+		[ "$kept" = "$read" ] || fail "$what: cpu $cpu: $read events read, $kept in the files"
+		[ "$lost" = "$over" ] || fail "$what: cpu $cpu: $over events overwritten, $lost missing by the data"
+		sum=$((kept + over + commit + dropped))
+		[ "$sum" = "$TRACED" ] || fail "$what: cpu $cpu: traced $TRACED, accounted for $sum"
+		case $2 in
+		yes) [ "$over" -gt 0 ] || fail "$what: cpu $cpu: nothing was overwritten: a poor test" ;;
+		no) [ "$over" = 0 ] || fail "$what: cpu $cpu: $over events overwritten" ;;
+		esac
+	done <"$T/sums"
+	[ -s "$T/sums" ] || fail "$what: no CPU"
+	forget
+	TRACED=0
+}
+
+# --- as it should be
+BUFFER=64M
+storage MaxUse=4G FlushSec=200ms KeepFree=0 MaxFiles=0
+flyrecd_start
+for i in 1 2 3; do
+	storm 50000
+	kill -USR2 "$FLYRECD_PID"
+	wait_for 20 has_segments "$i" || fail "no rotation"
+done
+storm 50000
+flyrecd_stop
+balances "roomy" no
+
+# --- a tiny buffer at full speed, with rotations in the middle of it, and the daemon stopped for a
+# while, so that there are certainly losses
+BUFFER=64K
+storage MaxUse=4G FlushSec=200ms KeepFree=0 MaxFiles=0
+flyrecd_start
+for i in 1 2 3 4 5; do
+	kill -STOP "$FLYRECD_PID"
+	storm 20000
+	kill -CONT "$FLYRECD_PID"
+	background "$T/$name" --count=100000 >/dev/null
+	sleep 0.1
+	kill -USR2 "$FLYRECD_PID"
+	wait $!
+	TRACED=$((TRACED + 100000))
+	wait_for 20 has_segments "$i" || fail "no rotation"
+done
+storm 20000
+flyrecd_stop
+balances "overrun" yes
+
+# --- losses that end just before the stop and just after the start of a segment
+storage MaxUse=4G FlushSec=1h KeepFree=0 MaxFiles=0
+flyrecd_start
+kill -STOP "$FLYRECD_PID"
+storm 30000
+kill -USR2 "$FLYRECD_PID"
+kill -CONT "$FLYRECD_PID"
+wait_for 20 has_segments 1 || fail "no rotation"
+kill -STOP "$FLYRECD_PID"
+storm 30000
+kill -TERM "$FLYRECD_PID"
+kill -CONT "$FLYRECD_PID"
+wait_for 20 ended "$FLYRECD_PID" || fail "flyrecd does not stop"
+balances "at the ends" yes

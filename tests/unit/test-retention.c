@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What retention chooses, as a pure function; what it removes from a real directory; and which
+ * names it takes for files of ours.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "basic/io.h"
+#include "writer/retention.h"
+#include "writer/store.h"
+
+#define NOW   (1000000 * USEC_PER_SEC)
+#define N_MAX 16
+
+/* A choice among files "a", "b", …; what is left is compared as a string of their letters */
+struct choice {
+	struct retention_item items[N_MAX];
+	char names[N_MAX][2];
+	size_t n;
+	struct retention_limits limits;
+	uint64_t free_bytes;
+};
+
+static const struct choice plain = {.limits = {.max_use = UINT64_MAX}, .free_bytes = GIB};
+
+static struct retention_item *add(struct choice *c, uint64_t begin_sec, uint64_t bytes)
+{
+	struct retention_item *item = &c->items[c->n];
+
+	c->names[c->n][0] = (char)('a' + c->n);
+	*item = (struct retention_item){
+		.begin_usec = begin_sec * USEC_PER_SEC,
+		.end_usec = (begin_sec + 5) * USEC_PER_SEC,
+		.bytes = bytes,
+	};
+	c->n++;
+	return item;
+}
+
+static void assert_left(struct choice *c, const char *expected)
+{
+	char left[N_MAX + 1] = "";
+	size_t n = 0;
+
+	/* Only now: the object may have been copied */
+	for (size_t i = 0; i < c->n; i++)
+		c->items[i].name = c->names[i];
+	retention_choose(c->items, c->n, &c->limits, c->free_bytes, NOW);
+	for (char letter = 'a'; letter < 'a' + N_MAX; letter++)
+		for (size_t i = 0; i < c->n; i++)
+			if (c->items[i].name[0] == letter && !c->items[i].evict)
+				left[n++] = letter;
+	assert_string_equal(left, expected);
+}
+
+static void test_nothing(void **state)
+{
+	struct choice c = plain;
+
+	c.limits = (struct retention_limits){.max_use = 0, .keep_free = UINT64_MAX, .max_files = 1};
+	assert_left(&c, "");
+	c = plain;
+	add(&c, 1, 100);
+	add(&c, 2, 100);
+	assert_left(&c, "ab");
+}
+
+static void test_max_use(void **state)
+{
+	struct choice c = plain;
+
+	for (unsigned i = 0; i < 4; i++)
+		add(&c, i + 1, 100);
+	c.limits.max_use = 400;
+	assert_left(&c, "abcd");
+	c.limits.max_use = 399;
+	assert_left(&c, "bcd");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.max_use = 0;
+	assert_left(&c, "");
+}
+
+/* Oldest first by the time of the data, wherever they stand in the list */
+static void test_order(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 30, 100);
+	add(&c, 10, 100);
+	add(&c, 40, 100);
+	add(&c, 20, 100);
+	c.limits.max_use = 200;
+	assert_left(&c, "ac");
+}
+
+/* Of the same time: by name, so that two runs choose the same */
+static void test_ties(void **state)
+{
+	struct choice c = plain, d;
+
+	add(&c, 10, 100);
+	add(&c, 10, 100);
+	add(&c, 10, 100);
+	d = c;
+	c.limits.max_use = 100;
+	assert_left(&c, "c");
+	d.limits.max_use = 100;
+	d.names[0][0] = 'c';
+	d.names[2][0] = 'a';
+	assert_left(&d, "c");
+	assert_int_equal(d.items[2].bytes, 100);
+}
+
+/* A large one goes, and what follows may stay */
+static void test_no_more_than_needed(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 1000);
+	add(&c, 2, 10);
+	add(&c, 3, 10);
+	c.limits.max_use = 500;
+	assert_left(&c, "bc");
+}
+
+static void test_live_reserve(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100);
+	add(&c, 2, 100);
+	add(&c, 3, 100);
+	c.limits.max_use = 300;
+	c.limits.live_reserve = 1;
+	assert_left(&c, "bc");
+	c = plain;
+	add(&c, 1, 100);
+	c.limits.max_use = 300;
+	c.limits.live_reserve = 301; /* the live file alone is too much: all others go */
+	assert_left(&c, "");
+}
+
+static void test_keep_free(void **state)
+{
+	struct choice c = plain;
+
+	for (unsigned i = 0; i < 4; i++)
+		add(&c, i + 1, 100);
+	c.free_bytes = 1000;
+	c.limits.keep_free = 1000;
+	assert_left(&c, "abcd");
+	c.limits.keep_free = 1001;
+	assert_left(&c, "bcd");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.keep_free = 1250;
+	assert_left(&c, "d");
+}
+
+/* MaxFiles counts the live one */
+static void test_max_files(void **state)
+{
+	struct choice c = plain;
+
+	for (unsigned i = 0; i < 4; i++)
+		add(&c, i + 1, 100);
+	c.limits.max_files = 5;
+	assert_left(&c, "abcd");
+	c.limits.max_files = 3;
+	assert_left(&c, "cd");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.max_files = 1;
+	assert_left(&c, "");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.max_files = 0;
+	assert_left(&c, "abcd");
+}
+
+/* Age is that of the last data, and a limit longer than the clock's time reaches nobody */
+static void test_max_age(void **state)
+{
+	struct choice c = plain;
+	uint64_t age = 100 * USEC_PER_SEC;
+
+	add(&c, 1, 100)->end_usec = NOW - age - 1;
+	add(&c, 2, 100)->end_usec = NOW - age;
+	add(&c, 3, 100)->end_usec = NOW + 1; /* of a clock that went back */
+	c.limits.max_age_usec = age;
+	assert_left(&c, "bc");
+	c.items[0].evict = false;
+	c.limits.max_age_usec = NOW;
+	assert_left(&c, "abc");
+	c.limits.max_age_usec = UINT64_MAX;
+	assert_left(&c, "abc");
+}
+
+/* The oldest by time of data was written to last: it is not too old, the other one is */
+static void test_max_age_out_of_order(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100)->end_usec = NOW;
+	add(&c, 2, 100)->end_usec = 7 * USEC_PER_SEC;
+	c.limits.max_age_usec = USEC_PER_SEC;
+	assert_left(&c, "a");
+}
+
+/* Pinned files are never chosen, but what they take is taken */
+static void test_pinned(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 1000)->pinned = true;
+	add(&c, 2, 100);
+	add(&c, 3, 100);
+	c.limits.max_use = 1100;
+	assert_left(&c, "ac");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.max_use = 10;
+	c.limits.max_files = 1;
+	c.limits.max_age_usec = 1;
+	c.limits.keep_free = UINT64_MAX;
+	assert_left(&c, "a");
+}
+
+/* Damaged files: a quarter of max_use together, the oldest go; and they count with the rest */
+static void test_damaged(void **state)
+{
+	struct choice c = plain;
+
+	for (unsigned i = 0; i < 3; i++)
+		add(&c, i + 1, 100)->damaged = true;
+	add(&c, 4, 100);
+	c.limits.max_use = 1200;
+	assert_left(&c, "abcd");
+	c.limits.max_use = 1199;
+	assert_left(&c, "bcd");
+
+	c = plain;
+	add(&c, 5, 100)->damaged = true;
+	add(&c, 1, 100);
+	add(&c, 2, 300);
+	c.limits.max_use = 400; /* just the quarter; the oldest others make room */
+	assert_left(&c, "ac");
+}
+
+/* What the cap of damaged files frees is free: no segment has to go for it a second time */
+static void test_damaged_frees(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100);
+	add(&c, 2, 500)->damaged = true;
+	c.limits.max_use = 1000;
+	c.limits.keep_free = 600;
+	c.free_bytes = 100;
+	assert_left(&c, "a");
+}
+
+static const char *const ours[] = {
+	"20240229T235959.000000Z.dat",
+	"20240102T030405.123456Z.dat",
+	"20240102T030405.123456Z-control.dat",
+	"20240102T030405.123456Z-a-b.dat",
+};
+
+static const char *const foreign[] = {
+	"",
+	"current.dat",
+	".current.dat.new",
+	".20240102T030405.123456Z.dat.finishing",
+	".20240102T030405.123456Z.dat",
+	" 20240102T030405.123456Z.dat",
+	"20240102T030405.123456Z",
+	"20240102T030405.123456Zdat",
+	"20240102T030405.123456Z.dat.bak",
+	"20240102T030405.123456Z.dat~",
+	"20240102T030405.123456Z.txt",
+	"20240102T030405.12345Z.dat",
+	"20240102T030405.1234567Z.dat",
+	"20240102T030405. 23456Z.dat",
+	"20240102T030405.-23456Z.dat",
+	"20240102T030405.+23456Z.dat",
+	"20240102T030405Z.dat",
+	"20240102 030405.123456Z.dat",
+	"2024 102T030405.123456Z.dat",
+	"20241302T030405.123456Z.dat",
+	"20240100T030405.123456Z.dat",
+	"20240102T240405.123456Z.dat",
+	"20240102T030405.123456Z/../x.dat",
+	"2024010T0304050.123456Z.dat",
+	"copy-of-20240102T030405.123456Z.dat",
+	"important.dat",
+};
+
+static void test_names(void **state)
+{
+	uint64_t usec;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ours); i++)
+		if (!store_parse_archive_name(ours[i], &usec))
+			fail_msg("\"%s\" is not taken for ours", ours[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
+		if (store_parse_archive_name(foreign[i], &usec))
+			fail_msg("\"%s\" is taken for ours", foreign[i]);
+	assert_true(store_parse_archive_name("20240229T235959.000001Z.dat", &usec));
+	assert_int_equal(usec, UINT64_C(1709251199000001));
+	assert_true(store_parse_archive_name("19700101T000000.000000Z.dat", &usec));
+	assert_int_equal(usec, 0);
+	assert_true(store_is_damaged("current.dat-20240102T030405.123456Z.damaged"));
+	assert_false(store_is_damaged(".x.damaged"));
+	assert_false(store_is_damaged("damaged"));
+}
+
+/* A directory that is removed with all its files, whatever is left in it */
+struct dir {
+	char path[64];
+	int fd;
+};
+
+static int make_dir(void **state)
+{
+	struct dir *dir = calloc(1, sizeof(*dir));
+
+	if (!dir)
+		return -1;
+	(void)strcpy(dir->path, "/tmp/flyrec-retention.XXXXXX");
+	if (!mkdtemp(dir->path))
+		return -1;
+	dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	*state = dir;
+	return dir->fd < 0 ? -1 : 0;
+}
+
+static const char *const files[] = {
+	"20240101T000000.000000Z.dat",
+	"20240102T000000.000000Z.dat",
+	"20240103T000000.000000Z.dat",
+	"20240103T000000.000001Z.dat",
+	"current.dat",
+	".current.dat.new",
+	".20240104T000000.000000Z.dat.finishing",
+	"notes.txt",
+	"important.dat",
+	"20230101T000000.000000Z.dat.bak",
+	"current.dat-20240101T000000.000000Z.damaged",
+};
+
+static int remove_dir(void **state)
+{
+	struct dir *dir = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		(void)unlinkat(dir->fd, files[i], 0);
+	(void)unlinkat(dir->fd, "20220101T000000.000000Z.dat", AT_REMOVEDIR);
+	(void)unlinkat(dir->fd, "20210101T000000.000000Z.dat", 0);
+	close(dir->fd);
+	(void)rmdir(dir->path);
+	free(dir);
+	return 0;
+}
+
+static void make_files(const struct dir *dir)
+{
+	static char block[64 * KIB];
+
+	memset(block, 'x', sizeof(block));
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		int fd = openat(dir->fd, files[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+		assert_true(fd >= 0);
+		assert_int_equal(io_write_all(fd, block, sizeof(block)), 0);
+		assert_int_equal(fsync(fd), 0); /* until then st_blocks may be 0 */
+		close(fd);
+	}
+	/* Names like ours that are no files */
+	assert_int_equal(mkdirat(dir->fd, "20220101T000000.000000Z.dat", 0700), 0);
+	assert_int_equal(symlinkat("notes.txt", dir->fd, "20210101T000000.000000Z.dat"), 0);
+}
+
+static bool is_there(const struct dir *dir, const char *name)
+{
+	return faccessat(dir->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Everything that retention may remove, and nothing else */
+static void test_apply_all(void **state)
+{
+	struct retention_limits limits = {.max_use = 0};
+	struct retention_report report = {0};
+	struct dir *dir = *state;
+	struct fault why;
+
+	make_files(dir);
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.files, 5);
+	assert_true(report.bytes >= 5 * 64 * KIB);
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		assert_int_equal(is_there(dir, files[i]), i >= 4 && i < 10);
+	assert_true(is_there(dir, "20220101T000000.000000Z.dat"));
+	assert_true(is_there(dir, "20210101T000000.000000Z.dat"));
+}
+
+static void test_apply_some(void **state)
+{
+	struct retention_limits limits = {.max_use = GIB, .max_files = 4};
+	struct retention_report report = {0};
+	struct dir *dir = *state;
+	struct fault why;
+	/* The damaged one is younger than the names of the segments say those are */
+	const bool left[] = {false, false, true, true};
+
+	make_files(dir);
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.files, 2);
+	for (size_t i = 0; i < ARRAY_SIZE(left); i++)
+		assert_int_equal(is_there(dir, files[i]), left[i]);
+	assert_true(is_there(dir, files[10]));
+}
+
+/* By mtime, not by name: a copy that was touched is not old */
+static void test_apply_age(void **state)
+{
+	struct retention_limits limits = {.max_use = GIB, .max_age_usec = 3600 * USEC_PER_SEC};
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {}};
+	struct retention_report report = {0};
+	struct dir *dir = *state;
+	struct fault why;
+
+	make_files(dir);
+	times[1].tv_sec = (time_t)(store_now_usec() / USEC_PER_SEC) - 3700;
+	assert_int_equal(utimensat(dir->fd, files[2], times, 0), 0);
+	times[1].tv_sec += 200;
+	assert_int_equal(utimensat(dir->fd, files[1], times, 0), 0);
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.files, 1);
+	assert_false(is_there(dir, files[2]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_max_use),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_ties),
+		cmocka_unit_test(test_no_more_than_needed),
+		cmocka_unit_test(test_live_reserve),
+		cmocka_unit_test(test_keep_free),
+		cmocka_unit_test(test_max_files),
+		cmocka_unit_test(test_max_age),
+		cmocka_unit_test(test_max_age_out_of_order),
+		cmocka_unit_test(test_pinned),
+		cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_damaged_frees),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test_setup_teardown(test_apply_all, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_apply_some, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_apply_age, make_dir, remove_dir),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
