@@ -25,7 +25,7 @@ struct segment {
 	char *clock_text;
 	struct retention_limits limits;
 	uint64_t evicted_bytes; /* by retention, since the session began */
-	uint64_t last_bytes;	/* on the disk, of the last segment when it was complete */
+	uint64_t last_bytes;	/* on the disk, of complete segments lately */
 	bool sparse_left;	/* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */

@@ -45,6 +45,7 @@ struct session {
 	uint64_t segment_usec; /* monotonic: when the segment began */
 	uint64_t synced_usec;  /* monotonic: last sync */
 	uint64_t synced_bytes; /* drain_total_bytes() then */
+	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
 	uint64_t forks;	       /* of the machine, at the last look at task names */
 	uint64_t lost;	       /* events, as last reported */
