@@ -125,6 +125,17 @@ int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size
 	return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
+int io_rename_new_at(int dir_fd, const char *from, const char *to)
+{
+	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) >= 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+		return -EEXIST;
+	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
+}
+
 int io_write_string_at(int dir_fd, const char *path, const char *text, int flags)
 {
 	_cleanup_close_ int fd = -EBADF;

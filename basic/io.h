@@ -41,6 +41,12 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
 
 /**
+ * io_rename_new_at() - rename, unless @to exists: -EEXIST
+ * Also where the file system cannot promise that (RENAME_NOREPLACE): there it is looked up first.
+ */
+int io_rename_new_at(int dir_fd, const char *from, const char *to);
+
+/**
  * io_write_string_at() - write a string to an existing kernel file in one write(2)
  * @flags: added to O_WRONLY | O_CLOEXEC, e.g. O_TRUNC or O_APPEND
  */

@@ -43,11 +43,12 @@ int log_level(void)
 static int send_to_journal(int level, const char *session, const char *message_id, int error,
 			   const char *text)
 {
+	const char *colon = session ? ": " : "";
 	char *fields[5] = {};
 	struct iovec iov[5];
 	int n = 0, r = -ENOMEM;
 
-	if (asprintf(&fields[n++], "MESSAGE=%s", text) < 0 ||
+	if (asprintf(&fields[n++], "MESSAGE=%s%s%s", session ? session : "", colon, text) < 0 ||
 	    asprintf(&fields[n++], "PRIORITY=%d", level) < 0 ||
 	    (session && asprintf(&fields[n++], "FLYREC_SESSION=%s", session) < 0) ||
 	    (message_id && asprintf(&fields[n++], "MESSAGE_ID=%s", message_id) < 0) ||

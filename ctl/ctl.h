@@ -18,4 +18,11 @@ struct ctl {
 	bool no_pager;
 	const char *runtime_dir;
 	const char *host; /* NULL: here */
+	/* of some verbs only */
+	bool persist;
+	const char *output; /* -o: a file; NULL: standard output */
+	const char *last, *since, *until, *reason;
+	bool pin;
+	const char *max_use;	/* --max-use=, NULL: not given */
+	const char *older_than; /* --older-than= */
 };

@@ -8,8 +8,21 @@
 
 #include "basic/log.h"
 #include "basic/macro.h"
+#include "ctl/bridge.h"
+#include "ctl/cat.h"
+#include "ctl/change.h"
 #include "ctl/ctl.h"
+#include "ctl/show.h"
+#include "ctl/snapshot.h"
 #include "ctl/verify.h"
+
+/* Options that not every verb takes */
+enum verb_option {
+	TAKES_PERSIST = 1, /* --persist, --runtime */
+	TAKES_OUTPUT = 2,
+	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
+	TAKES_RANGE = 8,  /* --last=, --since=, --until=, --reason=, --pin */
+};
 
 struct verb {
 	const char *name;
@@ -17,6 +30,8 @@ struct verb {
 	const char *arguments;
 	const char *summary;
 	const char *help;
+	unsigned takes; /* options of its own: enum verb_option, or-ed */
+	bool hidden;
 };
 
 /* The verbs that scripts may count on; those without a function answer that they are not built */
@@ -26,27 +41,55 @@ static const struct verb verbs[] = {
 	 "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
 	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted.\n\n"
 	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n"},
-	{"status"},
-	{"list"},
-	{"stats"},
-	{"metrics"},
-	{"snapshot"},
-	{"pin"},
-	{"unpin"},
-	{"rotate"},
-	{"start"},
-	{"stop"},
-	{"pause"},
-	{"resume"},
-	{"event-enable"},
-	{"event-disable"},
-	{"filter"},
+	{"status", verb_status, "[SESSION]", "Show the daemon and its sessions",
+	 "State, files, bytes, lost events and since when, and what is not as configured.\n"},
+	{"list", verb_list, "[SESSION]", "List recordings",
+	 "Each file with the times of its first and last event, oldest first; current.dat is\n"
+	 "the one being written.\n"},
+	{"stats", verb_stats, "[SESSION]", "Show the loss accounting of each CPU",
+	 "Sub-buffers and bytes recorded; events overwritten, dropped, lost; sub-buffers removed\n"
+	 "by retention or not written. Since the daemon was started.\n"},
+	{"metrics", verb_metrics, "", "Print OpenMetrics text",
+	 "For node_exporter's textfile directory, see flyrec-metrics.timer.\n"},
+	{"rotate", verb_rotate, "[SESSION...]", "Begin new segments, print the finished ones",
+	 "Waits until each file is finished and prints its path. Without SESSION: all that\n"
+	 "record.\n"},
+	{"start", verb_start, "SESSION...", "Start recording",
+	 "Also what the configuration has not enabled. Waits until it records.\n", TAKES_PERSIST},
+	{"stop", verb_stop, "SESSION...", "Finish the segment, remove the instance",
+	 "Waits until the file is finished.\n", TAKES_PERSIST},
+	{"pause", verb_pause, "SESSION...", "Switch tracing off, leave everything else", ""},
+	{"resume", verb_resume, "SESSION...", "Switch tracing on again", ""},
+	{"event-enable", verb_event_enable, "SESSION EVENT...", "Trace more events",
+	 "EVENT: SYSTEM:NAME, \"SYSTEM:NAME if FILTER\", or SYSTEM for all of it.\n",
+	 TAKES_PERSIST},
+	{"event-disable", verb_event_disable, "SESSION EVENT...", "Trace these events no more",
+	 "EVENT: SYSTEM:NAME, or SYSTEM for all of it.\n", TAKES_PERSIST},
+	{"filter", verb_filter, "SESSION EVENT FILTER", "Set the kernel filter of an event",
+	 "FILTER in the kernel's syntax, as in \"prev_pid == 0\"; 0 or \"\": no filter.\n",
+	 TAKES_PERSIST},
+	{"cat", verb_cat, "SESSION FILE", "Copy a recording to standard output",
+	 "FILE: as in list, or its name alone. A file that is being written comes as it is now,\n"
+	 "without holes.\n",
+	 TAKES_OUTPUT},
+	{"vacuum", verb_vacuum, "", "Delete old recordings",
+	 "Of each session, oldest first; pinned ones and those being written stay.\n",
+	 TAKES_VACUUM},
+	{"pin", verb_pin, "FILE...", "Keep recordings from being deleted by retention", ""},
+	{"unpin", verb_unpin, "FILE...", "Let retention have them again", ""},
+	{"reload", verb_reload, "", "Read the configuration again",
+	 "Waits until it is in force. A configuration with errors changes nothing: they are\n"
+	 "shown. What was asked for with --runtime is over.\n"},
+	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
+	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
+	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
+	 TAKES_RANGE | TAKES_OUTPUT},
 	{"tail"},
-	{"cat"},
-	{"vacuum"},
-	{"reload"},
 	{"export"},
 	{"import"},
+	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
+	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
+	 "", .hidden = true},
 };
 
 static const char global_options[] =
@@ -58,11 +101,37 @@ static const char global_options[] =
 	"     --runtime-dir=DIR  Where the daemon's control socket is (default /run/flyrec)\n"
 	"  -H --host=[USER@]HOST Talk to the daemon of another machine\n";
 
+static const struct {
+	enum verb_option option;
+	const char *help;
+} verb_options[] = {
+	{TAKES_PERSIST,
+	 "     --runtime          Until the next reload or start (default)\n"
+	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
+	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
+		      "     --since=TIME       From then on\n"
+		      "     --until=TIME       Up to then\n"
+		      "     --reason=WORD      Part of the file's name (default control)\n"
+		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
+	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
+		       "     --older-than=TIME  Those whose last event is longer ago\n"},
+};
+
 enum {
 	OPTION_VERSION = 256,
 	OPTION_JSON,
 	OPTION_NO_PAGER,
 	OPTION_RUNTIME_DIR,
+	OPTION_RUNTIME,
+	OPTION_PERSIST,
+	OPTION_MAX_USE,
+	OPTION_OLDER_THAN,
+	OPTION_LAST,
+	OPTION_SINCE,
+	OPTION_UNTIL,
+	OPTION_REASON,
+	OPTION_PIN,
 };
 
 static const struct option long_options[] = {
@@ -72,12 +141,23 @@ static const struct option long_options[] = {
 	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
 	{"runtime-dir", required_argument, NULL, OPTION_RUNTIME_DIR},
 	{"host", required_argument, NULL, 'H'},
+	{"runtime", no_argument, NULL, OPTION_RUNTIME},
+	{"persist", no_argument, NULL, OPTION_PERSIST},
+	{"output", required_argument, NULL, 'o'},
+	{"max-use", required_argument, NULL, OPTION_MAX_USE},
+	{"older-than", required_argument, NULL, OPTION_OLDER_THAN},
+	{"last", required_argument, NULL, OPTION_LAST},
+	{"since", required_argument, NULL, OPTION_SINCE},
+	{"until", required_argument, NULL, OPTION_UNTIL},
+	{"reason", required_argument, NULL, OPTION_REASON},
+	{"pin", no_argument, NULL, OPTION_PIN},
 	{},
 };
 
 struct command {
 	struct ctl ctl;
 	bool help, version;
+	unsigned used; /* enum verb_option, or-ed */
 };
 
 static void print_help(void)
@@ -85,16 +165,20 @@ static void print_help(void)
 	printf("flyrecctl [OPTIONS...] VERB ...\n\nControl the flyrec flight recorder and check its files.\n\n"
 	       "Verbs:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		if (verbs[i].run)
-			printf("  %s %-*s%s\n", verbs[i].name, (int)(20 - strlen(verbs[i].name)),
+		if (verbs[i].run && !verbs[i].hidden)
+			printf("  %s %-*s %s\n", verbs[i].name, (int)(30 - strlen(verbs[i].name)),
 			       verbs[i].arguments, verbs[i].summary);
 	printf("\n%s\nSee flyrecctl(1).\n", global_options);
 }
 
 static void print_verb_help(const struct verb *verb)
 {
-	printf("flyrecctl [OPTIONS...] %s %s\n\n%s.\n\n%s\n%s", verb->name, verb->arguments,
-	       verb->summary, verb->help, global_options);
+	printf("flyrecctl [OPTIONS...] %s %s\n\n%s.\n\n%s%s", verb->name, verb->arguments,
+	       verb->summary, verb->help, *verb->help ? "\n" : "");
+	printf("%s", global_options);
+	for (size_t i = 0; i < ARRAY_SIZE(verb_options); i++)
+		if (verb->takes & verb_options[i].option)
+			printf("%s", verb_options[i].help);
 }
 
 static const struct verb *find_verb(const char *name)
@@ -103,6 +187,23 @@ static const struct verb *find_verb(const char *name)
 		if (strcmp(verbs[i].name, name) == 0)
 			return &verbs[i];
 	return NULL;
+}
+
+static void take_range_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= TAKES_RANGE;
+	if (c == OPTION_LAST)
+		ctl->last = optarg;
+	else if (c == OPTION_SINCE)
+		ctl->since = optarg;
+	else if (c == OPTION_UNTIL)
+		ctl->until = optarg;
+	else if (c == OPTION_REASON)
+		ctl->reason = optarg;
+	else
+		ctl->pin = true;
 }
 
 /* "+": stop at the first word that is no option, else let options stand anywhere */
@@ -130,6 +231,30 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case 'H':
 			command->ctl.host = optarg;
 			break;
+		case OPTION_RUNTIME:
+		case OPTION_PERSIST:
+			command->ctl.persist = c == OPTION_PERSIST;
+			command->used |= TAKES_PERSIST;
+			break;
+		case OPTION_LAST:
+		case OPTION_SINCE:
+		case OPTION_UNTIL:
+		case OPTION_REASON:
+		case OPTION_PIN:
+			take_range_option(c, command);
+			break;
+		case 'o':
+			command->ctl.output = optarg;
+			command->used |= TAKES_OUTPUT;
+			break;
+		case OPTION_MAX_USE:
+			command->ctl.max_use = optarg;
+			command->used |= TAKES_VACUUM;
+			break;
+		case OPTION_OLDER_THAN:
+			command->ctl.older_than = optarg;
+			command->used |= TAKES_VACUUM;
+			break;
 		default:
 			return -EINVAL; /* getopt has said why */
 		}
@@ -151,7 +276,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 		return CTL_FAILED;
 	}
 	optind = 0; /* start over; argv[0], the verb, takes the program's place */
-	if (parse_options(argc, argv, "hH:", command) < 0)
+	if (parse_options(argc, argv, "hH:o:", command) < 0)
 		return CTL_USAGE;
 	if (command->help) {
 		print_verb_help(verb);
@@ -160,6 +285,12 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 	if (command->version) {
 		printf("flyrecctl %s\n", PACKAGE_VERSION);
 		return CTL_DONE;
+	}
+	if (command->used & ~verb->takes) {
+		(void)fprintf(stderr,
+			      "flyrecctl: %s: takes no such option, see flyrecctl %s --help\n",
+			      verb->name, verb->name);
+		return CTL_USAGE;
 	}
 	argv[optind - 1] = argv[0];
 	return verb->run(&command->ctl, argc - optind + 1, argv + optind - 1);
@@ -170,7 +301,7 @@ int main(int argc, char **argv)
 	struct command command = {.ctl = {.runtime_dir = "/run/flyrec"}};
 
 	log_open(LOG_NOTICE);
-	if (parse_options(argc, argv, "+hH:", &command) < 0)
+	if (parse_options(argc, argv, "+hH:o:", &command) < 0)
 		return CTL_USAGE;
 	if (optind < argc)
 		return (int)run_verb(&command, argc - optind, argv + optind);

@@ -16,9 +16,18 @@ static const struct {
 	{"tai", CLOCK_TAI},
 };
 
+/* Those that the kernel counts in nanoseconds; "uptime" counts hundredths of a second */
 bool clock_counts_time(const char *clock)
 {
-	return strcmp(clock, "counter") != 0 && strcmp(clock, "x86-tsc") != 0;
+	static const char *const others[] = {"local", "global", "perf"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(readable); i++)
+		if (strcmp(clock, readable[i].name) == 0)
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (strcmp(clock, others[i]) == 0)
+			return true;
+	return false;
 }
 
 static int64_t now_nsec(clockid_t id)

@@ -10,7 +10,7 @@
 
 /**
  * clock_counts_time() - is a timestamp of this trace_clock a number of nanoseconds?
- * Not so for "counter" and "x86-tsc".
+ * Not so for "counter", "uptime" and those of the machine ("x86-tsc" …).
  */
 bool clock_counts_time(const char *clock);
 

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include <syslog.h>
 
+#include "basic/near.h"
 #include "daemon/config-keys.h"
 #include "daemon/config-trace.h"
 #include "daemon/config.h"
@@ -195,43 +196,6 @@ bool config_section_known(enum config_file_kind file, const char *section)
 
 /* --- what might have been meant */
 
-#define NEAR_MAX 32 /* longer words are not in the table */
-
-/* Levenshtein's distance, letters compared without case */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[NEAR_MAX + 1], n = strlen(b);
-
-	if (strlen(a) > NEAR_MAX || n > NEAR_MAX)
-		return SIZE_MAX;
-	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= n; j++) {
-			size_t change = strncasecmp(a + i - 1, b + j - 1, 1) != 0;
-			size_t best = MIN(diagonal + change, MIN(row[j], row[j - 1]) + 1);
-
-			diagonal = row[j];
-			row[j] = best;
-		}
-	}
-	return row[n];
-}
-
-/* Two typing mistakes, one in short words */
-static bool is_near(const char *a, const char *b, size_t *best)
-{
-	size_t d = distance(a, b), most = strlen(b) < 5 ? 1 : 2;
-
-	if (d > most || d >= *best)
-		return false;
-	*best = d;
-	return true;
-}
-
 void config_explain_key(enum config_file_kind file, const char *section, const char *name,
 			struct fault *ret)
 {
@@ -246,7 +210,7 @@ void config_explain_key(enum config_file_kind file, const char *section, const c
 		if (strcmp(key->section, section) != 0) {
 			if (!elsewhere && strcmp(key->name, name) == 0)
 				elsewhere = key->section;
-		} else if (is_near(name, key->name, &best)) {
+		} else if (near_better(name, key->name, &best)) {
 			near = key->name;
 		}
 	}
@@ -272,7 +236,7 @@ void config_explain_section(enum config_file_kind file, const char *section, str
 	}
 	for (size_t i = 0; i < config_n_keys; i++)
 		if ((config_keys[i].files & file) &&
-		    is_near(section, config_keys[i].section, &best))
+		    near_better(section, config_keys[i].section, &best))
 			near = config_keys[i].section;
 	if (near)
 		(void)value_refuse(ret, "unknown section [%s], did you mean [%s]?", section, near);

@@ -283,12 +283,18 @@ static int print_keys(const struct session_config *session, const char *section,
 	return 0;
 }
 
+int session_config_retext(struct session_config *session)
+{
+	int r = print_keys(session, "Trace", &session->trace_text);
+
+	return r < 0 ? r : print_keys(session, NULL, &session->text);
+}
+
 int session_config_finish(struct config_reader *reader, const char *file,
 			  struct session_config *session)
 {
 	struct storage_config *storage = &session->storage;
 	struct trace_config *trace = &session->trace;
-	int r;
 
 	if (trace->tracer && strcmp(trace->tracer, "nop") == 0) {
 		free(trace->tracer);
@@ -301,6 +307,5 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"this session traces nothing: [Trace] needs an Event=, "
 				"EventTrigger=, Tracer=, Kprobe=, Uprobe= or Option=");
-	r = print_keys(session, "Trace", &session->trace_text);
-	return r < 0 ? r : print_keys(session, NULL, &session->text);
+	return session_config_retext(session);
 }

@@ -100,6 +100,12 @@ const struct session_config *config_find(const struct daemon_config *config, con
 int session_config_copy(const struct session_config *config, struct session_config **ret);
 
 /**
+ * session_config_retext() - trace_text and text anew, after its values have been changed
+ * Return: 0 or -ENOMEM.
+ */
+int session_config_retext(struct session_config *config);
+
+/**
  * session_config_free() - NULL is fine
  */
 void session_config_free(struct session_config *config);

@@ -2,28 +2,24 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-id128.h>
 #include <tracefs/tracefs.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "daemon/control.h"
+#include "daemon/daemon-state.h"
 #include "daemon/session.h"
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "writer/store.h"
 
-#define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
-#define CMDLINES_FILE ".saved_cmdlines_size"
-#define CMDLINES_SIZE 32768 /* the most the kernel takes: PID_MAX_DEFAULT */
-
-static struct session *find_session(struct daemon *d, const char *name)
+struct session *daemon_find_session(const struct daemon *d, const char *name)
 {
 	for (size_t i = 0; i < d->n_sessions; i++)
 		if (strcmp(session_name(d->sessions[i]), name) == 0)
@@ -43,13 +39,14 @@ static int add_session(struct daemon *d, const char *name, struct session **ret)
 	if (r < 0)
 		return r;
 	*ret = more[d->n_sessions++];
+	control_session_added(d->control, name);
 	return 0;
 }
 
 static void configure_session(struct daemon *d, const char *name,
 			      const struct session_config *config)
 {
-	struct session *s = find_session(d, name);
+	struct session *s = daemon_find_session(d, name);
 	int r = 0;
 
 	if (!s)
@@ -58,6 +55,35 @@ static void configure_session(struct daemon *d, const char *name,
 		r = session_configure(s, config);
 	if (r < 0)
 		(void)log_full(LOG_ERR, name, MESSAGE_SESSION_FAILED, r, "cannot start: %m");
+}
+
+/* What config_load() had to say */
+struct complaints {
+	bool bad;
+	FILE *text; /* or NULL */
+};
+
+static void on_complaint(enum config_severity severity, const char *file, unsigned line,
+			 const char *text, void *userdata)
+{
+	struct complaints *complaints = userdata;
+
+	complaints->bad |= severity == CONFIG_ERROR;
+	if (complaints->text && line > 0)
+		(void)fprintf(complaints->text, "%s:%u: %s\n", file, line, text);
+	else if (complaints->text)
+		(void)fprintf(complaints->text, "%s: %s\n", file, text);
+	if (line > 0)
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
+			       MESSAGE_CONFIG, 0, "%s:%u: %s", file, line, text);
+	else
+		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
+			       MESSAGE_CONFIG, 0, "%s: %s", file, text);
+}
+
+static int load(struct daemon *d, struct daemon_config **ret, struct complaints *complaints)
+{
+	return config_load(d->options.config_dir, VENDOR_DIR, on_complaint, complaints, ret, NULL);
 }
 
 static bool is_wanted(const struct daemon *d, const char *name)
@@ -78,7 +104,7 @@ static void take_up_orphans(struct daemon *d)
 		char path[300];
 
 		(void)snprintf(path, sizeof(path), "%s/state", name);
-		if (name[0] != '.' && !is_wanted(d, name) && !find_session(d, name) &&
+		if (name[0] != '.' && !is_wanted(d, name) && !daemon_find_session(d, name) &&
 		    faccessat(d->state_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
 			configure_session(d, name, NULL);
 		free(entries[i]);
@@ -95,20 +121,6 @@ static void apply_config(struct daemon *d)
 		if (d->config->sessions[i]->enabled)
 			configure_session(d, d->config->sessions[i]->name, d->config->sessions[i]);
 	take_up_orphans(d);
-}
-
-static void on_complaint(enum config_severity severity, const char *file, unsigned line,
-			 const char *text, void *userdata)
-{
-	bool *bad = userdata;
-
-	*bad |= severity == CONFIG_ERROR;
-	if (line > 0)
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s:%u: %s", file, line, text);
-	else
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s: %s", file, text);
 }
 
 void daemon_show_status(struct daemon *d)
@@ -133,6 +145,13 @@ void daemon_show_status(struct daemon *d)
 			 rate / 1024);
 }
 
+static void forget_session(struct daemon *d, struct session *session)
+{
+	control_session_removed(d->control, session_name(session));
+	session_free(session);
+}
+static void reload(struct daemon *d);
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -142,12 +161,12 @@ static void check_settled(struct daemon *d)
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || session_state(s) != SESSION_RECORDING))
+		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		if (session_settled(d->sessions[i]) && !is_wanted(d, session_name(d->sessions[i])))
-			session_free(d->sessions[i]);
+			forget_session(d, d->sessions[i]);
 		else
 			d->sessions[n++] = d->sessions[i];
 	}
@@ -159,9 +178,14 @@ static void check_settled(struct daemon *d)
 	if (d->phase != DAEMON_RUNNING) {
 		fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
+		if (d->reload_wanted) {
+			reload(d);
+			return;
+		}
 		(void)sd_notify(0, "READY=1");
 		d->status_usec = 0;
 		daemon_show_status(d);
+		control_reloaded(d->control);
 	}
 }
 
@@ -190,40 +214,126 @@ static void end(struct daemon *d, enum daemon_phase phase)
 	daemon_session_settled(d, NULL);
 }
 
-static int load(struct daemon *d, struct daemon_config **ret, bool *ret_bad)
+static void take_config(struct daemon *d, struct daemon_config *config)
 {
-	*ret_bad = false;
-	return config_load(d->options.config_dir, VENDOR_DIR, on_complaint, ret_bad, ret, NULL);
+	if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
+		log_warning("InstancePrefix= takes effect at the next start of each session");
+	config_free(d->config);
+	d->config = config;
+	log_set_level(d->config->log_level);
+	control_configure(d->control);
+	apply_config(d);
+	log_info("configuration reloaded");
+}
+
+int daemon_reload(struct daemon *d, char **ret_complaints)
+{
+	struct daemon_config *config = NULL;
+	struct complaints complaints = {};
+	uint64_t now = 0;
+	size_t size;
+	int r;
+
+	if (d->phase != DAEMON_RUNNING)
+		return -EBUSY;
+	*ret_complaints = NULL;
+	complaints.text = open_memstream(ret_complaints, &size);
+	if (!complaints.text)
+		return -ENOMEM;
+	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
+	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
+	d->phase = DAEMON_RELOADING;
+	r = load(d, &config, &complaints);
+	(void)fclose(complaints.text);
+	if (r < 0 || complaints.bad) {
+		config_free(config);
+		(void)log_full(LOG_ERR, NULL, MESSAGE_CONFIG, 0,
+			       "the configuration has errors: going on with the old one");
+		r = -EINVAL;
+	} else {
+		take_config(d, config);
+	}
+	daemon_session_settled(d, NULL);
+	return r;
 }
 
 static void reload(struct daemon *d)
 {
-	_cleanup_(config_freep) struct daemon_config *config = NULL;
-	uint64_t now = 0;
-	bool bad;
+	_cleanup_free_ char *complaints = NULL;
 
-	if (d->phase != DAEMON_RUNNING) {
-		log_warning("SIGHUP while %s, ignoring",
-			    d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
-		return;
+	/* Sessions are on their way: what is read now must not be the last word */
+	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
+	if (d->phase == DAEMON_RUNNING)
+		(void)daemon_reload(d, &complaints);
+}
+
+/* --- asked for by clients */
+
+void daemon_session_changed(struct daemon *d, struct session *session)
+{
+	control_session_changed(d->control, session_name(session));
+}
+
+void daemon_segment_finished(struct daemon *d, struct session *session, const char *path)
+{
+	control_segment_finished(d->control, session_name(session), path);
+}
+
+int daemon_start_session(struct daemon *d, const char *name, struct fault *why)
+{
+	const struct session_config *config = config_find(d->config, name);
+	struct session *s = daemon_find_session(d, name);
+
+	if (d->phase != DAEMON_RUNNING)
+		return fault_set(why, -EBUSY, "flyrecd is %s",
+				 d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
+	if (!config)
+		return fault_set(why, -ENOENT, "no session %s is configured", name);
+	if (s && session_state(s) == SESSION_RECORDING)
+		return 0;
+	configure_session(d, name, config);
+	return daemon_find_session(d, name) ? 0 : fault_errno(why, -ENOMEM, "session %s", name);
+}
+
+int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
+{
+	_cleanup_(config_freep) struct daemon_config *config = NULL;
+	struct complaints complaints = {};
+
+	if (load(d, &config, &complaints) < 0 || complaints.bad)
+		return fault_set(why, -EINVAL,
+				 "it is kept, but the configuration has errors: see the log");
+	for (size_t i = 0; i < config->n_sessions; i++)
+		for (size_t j = 0; j < d->config->n_sessions; j++)
+			if (strcmp(config->sessions[i]->name, name) == 0 &&
+			    strcmp(d->config->sessions[j]->name, name) == 0) {
+				struct session_config *old = d->config->sessions[j];
+
+				d->config->sessions[j] = config->sessions[i];
+				config->sessions[i] = old;
+				return 0;
+			}
+	return fault_set(why, -ENOENT, "it is kept, but session %s is not configured any more",
+			 name);
+}
+
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	if (result < 0)
+		log_error_errno(result, "snapshot failed: %s", why->text);
+	else
+		log_notice("snapshot %s", path);
+}
+
+static void snapshot_all(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session_config *config =
+			config_find(d->config, session_name(d->sessions[i]));
+
+		if (config && config->snapshot.on_signal)
+			(void)session_trigger(d->sessions[i], "signal", on_snapshot, d);
 	}
-	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
-	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
-	d->phase = DAEMON_RELOADING;
-	if (load(d, &config, &bad) < 0 || bad) {
-		(void)log_full(LOG_ERR, NULL, MESSAGE_CONFIG, 0,
-			       "the configuration has errors: going on with the old one");
-	} else {
-		if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
-			log_warning(
-				"InstancePrefix= takes effect at the next start of each session");
-		config_free(d->config);
-		d->config = TAKE_PTR(config);
-		log_set_level(d->config->log_level);
-		apply_config(d);
-		log_info("configuration reloaded");
-	}
-	daemon_session_settled(d, NULL);
 }
 
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
@@ -238,7 +348,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGHUP)
 		reload(d);
 	else if (signal == SIGUSR1)
-		log_notice("SIGUSR1: snapshots are not supported by this build");
+		snapshot_all(d);
 	else if (signal == SIGUSR2)
 		for (size_t i = 0; i < d->n_sessions; i++)
 			session_rotate(d->sessions[i]);
@@ -264,77 +374,14 @@ static int watch_signals(struct daemon *d)
 	return 0;
 }
 
-/* Files belong to group flyrec where there is one */
-static void join_group(void)
-{
-	struct group *group = getgrnam("flyrec");
-
-	if (group && geteuid() == 0 && setegid(group->gr_gid) < 0)
-		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
-}
-
-static int open_state_dir(struct daemon *d)
-{
-	const char *dir = d->options.state_dir;
-	int fd;
-
-	(void)umask(0027);
-	join_group();
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		return log_error_errno(-errno, "cannot make state directory %s: %m", dir);
-	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->state_fd < 0)
-		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
-	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);
-	/* Held until the process ends, whatever way it does */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? log_error_errno(-EBUSY, "another flyrecd uses state directory %s",
-						 dir)
-			       : log_error_errno(-errno, "cannot lock state directory %s: %m", dir);
-	return 0;
-}
-
-/* More task names than the kernel keeps by itself; the old size is kept over a kill */
-static void raise_cmdlines(struct daemon *d)
-{
-	_cleanup_free_ char *text = NULL;
-	char line[64], boot_id[33];
-	struct fault why = {};
-	unsigned old = 0;
-
-	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
-		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
-	if (d->cmdlines_old == 0 && io_read_file_at(d->state_fd, CMDLINES_FILE, &text, NULL) >= 0 &&
-	    sscanf(text, "%32s %u", boot_id, &old) == 2 && strcmp(boot_id, d->boot_id_text) == 0)
-		d->cmdlines_old = old;
-	if (d->cmdlines_old == 0)
-		return;
-	(void)snprintf(line, sizeof(line), "%s %u\n", d->boot_id_text, d->cmdlines_old);
-	(void)io_write_file_at(d->state_fd, CMDLINES_FILE, line, strlen(line), 0640);
-}
-
-static void restore_cmdlines(struct daemon *d)
-{
-	struct fault why = {};
-
-	if (d->cmdlines_old == 0 || d->phase == DAEMON_HANDING_OVER)
-		return;
-	if (saved_cmdlines_restore(CMDLINES_SIZE, d->cmdlines_old, &why) < 0)
-		log_warning("%s, ignoring", why.text);
-	(void)unlinkat(d->state_fd, CMDLINES_FILE, 0);
-}
-
 static int set_up(struct daemon *d)
 {
 	struct fault why = {};
+	struct complaints complaints = {};
 	sd_id128_t boot_id;
-	bool bad;
 	int r;
 
-	r = load(d, &d->config, &bad);
+	r = load(d, &d->config, &complaints);
 	if (r < 0)
 		return log_error_errno(r, "cannot read the configuration in %s: %m",
 				       d->options.config_dir);
@@ -342,12 +389,14 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (kptr_restricted())
+	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
+	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)
 		return log_error_errno(-errno, "cannot open %s: %m", tracefs_tracing_dir());
-	r = open_state_dir(d);
+	r = daemon_open_state_dir(d);
 	if (r < 0)
 		return r;
 	r = sd_id128_get_boot(&boot_id);
@@ -363,6 +412,10 @@ static int set_up(struct daemon *d)
 		r = watch_signals(d);
 	if (r >= 0)
 		r = sd_event_set_watchdog(d->event, true);
+	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &d->started_usec);
+	/* Without it nobody can ask, but what is recorded is recorded */
+	if (r >= 0 && control_new(d, &d->control) < 0)
+		log_warning("going on without a control socket");
 	return r < 0 ? log_error_errno(r, "cannot start the event loop: %m") : 0;
 }
 
@@ -385,9 +438,12 @@ static void block_signals(void)
 
 static void tear_down(struct daemon *d)
 {
+	/* First the sessions: who waits for one is told */
 	for (size_t i = 0; i < d->n_sessions; i++)
 		session_free(d->sessions[i]);
 	free(d->sessions);
+	d->n_sessions = 0;
+	control_free(TAKE_PTR(d->control));
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);
 	config_free(d->config);
@@ -404,12 +460,12 @@ int daemon_run(const struct daemon_options *options)
 	block_signals();
 	r = set_up(&d);
 	if (r >= 0) {
-		raise_cmdlines(&d);
+		daemon_raise_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
 		apply_config(&d);
 		daemon_session_settled(&d, NULL);
 		r = sd_event_loop(d.event);
-		restore_cmdlines(&d);
+		daemon_restore_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STOPPED, 0,
 			       d.phase == DAEMON_HANDING_OVER ? "handed over" : "stopped");
 	}

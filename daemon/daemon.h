@@ -12,6 +12,7 @@
 #include "daemon/fdstore.h"
 #include "writer/metadata.h"
 
+struct control;
 struct session;
 
 /* Order in which the event loop serves what is ready at the same time: small numbers first */
@@ -20,6 +21,7 @@ enum daemon_priority {
 	PRIORITY_JOB = SD_EVENT_PRIORITY_NORMAL - 10,
 	PRIORITY_SIGNAL = SD_EVENT_PRIORITY_NORMAL,
 	PRIORITY_TIMER = SD_EVENT_PRIORITY_NORMAL + 10,
+	PRIORITY_CONTROL = SD_EVENT_PRIORITY_NORMAL + 20, /* who asks can wait */
 };
 
 struct daemon_options {
@@ -41,14 +43,17 @@ struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
 	enum daemon_phase phase;
-	int state_fd;	/* the state directory, locked */
-	int tracing_fd; /* the root of tracefs */
+	bool reload_wanted; /* once all sessions have got somewhere */
+	int state_fd;	    /* the state directory, locked */
+	int tracing_fd;	    /* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];
 	struct symbols *symbols;
 	struct fdstore *fdstore;
 	struct session **sessions;
 	size_t n_sessions;
+	struct control *control;	    /* NULL: nobody can ask anything */
+	uint64_t started_usec;		    /* monotonic */
 	unsigned cmdlines_old;		    /* saved_cmdlines_size as we found it; 0: not changed */
 	uint64_t status_bytes, status_usec; /* for the rate in STATUS= */
 };
@@ -63,6 +68,40 @@ int daemon_run(const struct daemon_options *options);
  * daemon_session_settled() - a session has reached recording, stopped or failed
  */
 void daemon_session_settled(struct daemon *daemon, struct session *session);
+
+/**
+ * daemon_session_changed() - something that clients may watch has changed
+ */
+void daemon_session_changed(struct daemon *daemon, struct session *session);
+
+/**
+ * daemon_segment_finished() - @path: of the file that has just been finished
+ */
+void daemon_segment_finished(struct daemon *daemon, struct session *session, const char *path);
+
+/* By name, or NULL */
+struct session *daemon_find_session(const struct daemon *daemon, const char *name);
+
+/**
+ * daemon_start_session() - start what is configured, enabled or not
+ * Return: 0 or negative errno with @why set. Whether it records in the end is told later.
+ */
+int daemon_start_session(struct daemon *daemon, const char *name, struct fault *why);
+
+/**
+ * daemon_reload() - read the configuration again, and do as it says
+ * @ret_complaints: what is wrong with it, a line each, "" if nothing is; malloc'ed
+ * Return: 0: it is being applied, control_reloaded() is called when that is done; -EINVAL: it has
+ * errors, the old one stays; -EBUSY: starting or stopping.
+ */
+int daemon_reload(struct daemon *daemon, char **ret_complaints);
+
+/**
+ * daemon_refresh_config() - one session's files have been written: only those are read again
+ * What it does now stays.
+ * Return: 0 or negative errno with @why.
+ */
+int daemon_refresh_config(struct daemon *daemon, const char *name, struct fault *why);
 
 /**
  * daemon_show_status() - STATUS= for the service manager: sessions and rate

@@ -195,6 +195,18 @@ bool drain_idle(const struct drain *d)
 	return true;
 }
 
+void drain_tell(struct drain *d)
+{
+	for (unsigned i = 0; i < d->n_workers; i++)
+		worker_tell(d->workers[i]);
+}
+
+void drain_hold(struct drain *d)
+{
+	for (unsigned i = 0; i < d->n_workers; i++)
+		worker_hold(d->workers[i]);
+}
+
 void drain_flush(struct drain *d)
 {
 	for (unsigned i = 0; i < d->n_workers; i++)

@@ -53,6 +53,10 @@ int drain_retarget(struct drain *drain, struct trace_file *file, uint64_t max_by
 int drain_post(struct drain *drain, enum worker_request request);
 bool drain_idle(const struct drain *drain);
 void drain_flush(struct drain *drain);
+/* Notify once when a ring buffer next passes its watermark */
+void drain_tell(struct drain *drain);
+/* Nothing is taken any more until drain_flush() or drain_retarget() */
+void drain_hold(struct drain *drain);
 
 /* Bytes moved so far, of all CPUs */
 uint64_t drain_total_bytes(const struct drain *drain);

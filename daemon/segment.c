@@ -5,28 +5,29 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <syslog.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
-#include "daemon/segment.h"
+#include "daemon/segment-internal.h"
+#include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
 
-static void note(struct segment *s, int error, const char *format, ...) _printf_(3, 4);
-
-static void note(struct segment *s, int error, const char *format, ...)
+void segment_note(struct segment *s, int level, int error, const char *format, ...)
 {
-	struct fault *fault;
+	struct segment_note *item;
 	va_list ap;
 
 	if (s->notes.n == SEGMENT_NOTES_MAX)
 		return;
-	fault = &s->notes.items[s->notes.n++];
+	item = &s->notes.items[s->notes.n++];
+	item->level = level;
+	item->fault.error = error;
 	va_start(ap, format);
-	(void)vsnprintf(fault->text, sizeof(fault->text), format, ap);
+	(void)vsnprintf(item->fault.text, sizeof(item->fault.text), format, ap);
 	va_end(ap);
-	fault->error = error;
 }
 
 void segment_done(struct segment *s)
@@ -41,6 +42,7 @@ void segment_done(struct segment *s)
 	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
+	free(s->evicted);
 	close_p(&s->dir_fd);
 	*s = (struct segment){.dir_fd = -EBADF};
 }
@@ -52,7 +54,7 @@ static int refresh_names(struct segment *s)
 	_cleanup_close_ int proc = -EBADF;
 	int r;
 
-	r = io_read_file_at(s->params.source.tracing_fd, "saved_cmdlines", &text, NULL);
+	r = saved_cmdlines_read(s->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(s->names, text);
 	if (r < 0 || !s->scan_tasks)
@@ -61,7 +63,7 @@ static int refresh_names(struct segment *s)
 	return proc < 0 ? -errno : task_names_scan_proc(s->names, proc);
 }
 
-static int write_names(struct segment *s, struct trace_file *file)
+int segment_write_names(struct segment *s, struct trace_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -96,8 +98,8 @@ static bool has_data(const struct trace_file *file)
 /* @beside: bytes on the disk that will count as a finished file in a moment */
 static void retain(struct segment *s, uint64_t beside)
 {
+	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
 	struct retention_limits limits = s->limits;
-	struct retention_report report;
 	struct fault why;
 	int r;
 
@@ -105,12 +107,13 @@ static void retain(struct segment *s, uint64_t beside)
 		limits.live_reserve += trace_file_header_size(s->file) + beside;
 	r = retention_apply(s->dir_fd, &limits, &report, &why);
 
-	s->evicted_bytes += report.bytes;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
-		note(s, 0, "retention removed %u old files, %llu bytes", report.files,
-		     (unsigned long long)report.bytes);
+		segment_note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes",
+			     report.files, (unsigned long long)report.bytes);
 	if (r < 0)
-		note(s, r, "%s", why.text);
+		segment_note(s, LOG_WARNING, r, "%s", why.text);
 }
 
 /* Make a complete file dense that is called @name now, where that goes; then give it the name @to
@@ -141,6 +144,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
 	int r;
 
+	s->archive[0] = '\0';
 	if (!has_data(file))
 		return unlinkat(s->dir_fd, name, 0) < 0
 			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
@@ -162,7 +166,10 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		name = finishing;
 		fault_point("finish-hidden");
 	}
-	return compact_and_rename(s, file, name, to);
+	r = compact_and_rename(s, file, name, to);
+	if (r >= 0)
+		(void)strcpy(s->archive, to);
+	return r;
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -176,7 +183,8 @@ static int set_aside(struct segment *s, const char *name)
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
-	note(s, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name, reason, to);
+	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s",
+		     name, reason, to);
 	return 0;
 }
 
@@ -223,10 +231,11 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, 0,
-		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
-		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
-		     report.kept_cut ? " (kept in *.damaged)" : "");
+		segment_note(
+			s, LOG_INFO, 0,
+			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+			report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
 	return 1;
 }
@@ -253,8 +262,9 @@ static int finish_leftovers(struct segment *s)
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, 0, "record/%s: finished what an earlier run had begun",
-				     *name);
+				segment_note(s, LOG_INFO, 0,
+					     "record/%s: finished what an earlier run had begun",
+					     *name);
 		}
 		free(*name);
 	}
@@ -280,7 +290,7 @@ static int create(struct segment *s, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	s->scan_tasks = true;
-	r = write_names(s, file);
+	r = segment_write_names(s, file);
 	/* Before it gets its name: a power cut must not leave a current.dat without a header */
 	if (r >= 0)
 		r = trace_file_sync(file);
@@ -292,20 +302,30 @@ static int create(struct segment *s, struct trace_file **ret)
 	return 0;
 }
 
+static void count_files(struct segment *s)
+{
+	struct retention_report report = {0};
+
+	if (retention_count(s->dir_fd, &report) < 0)
+		return;
+	s->kept_files = report.kept_files;
+	s->kept_bytes = report.kept_bytes;
+}
+
 int segment_open(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
-	store_remove_unfinished(s->dir_fd);
 	r = finish_leftovers(s);
 	if (r < 0)
 		return r;
+	count_files(s);
 	r = take_up(s, STORE_CURRENT, &file);
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
-		note(s, 0, "continuing record/" STORE_CURRENT);
+		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -313,7 +333,7 @@ int segment_open(struct segment *s)
 		r = archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
-		note(s, 0, "finished the segment of an earlier run");
+		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
 	retain(s, 0);
@@ -376,12 +396,13 @@ int segment_finish_old(struct segment *s)
 	int r;
 
 	s->scan_tasks = true;
-	r = write_names(s, s->old);
+	r = segment_write_names(s, s->old);
 	if (r >= 0)
 		r = write_stats(s, s->old);
 	if (r < 0)
-		note(s, r, "cannot write the last task names and statistics into record/%s: %s",
-		     s->old_name, strerror(-r));
+		segment_note(s, LOG_WARNING, r,
+			     "cannot write the last task names and statistics into record/%s: %s",
+			     s->old_name, strerror(-r));
 	s->last_bytes = MAX(trace_file_disk_bytes(s->old), s->last_bytes / 8 * 7);
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
@@ -430,7 +451,8 @@ static void compact_leftovers(struct segment *s)
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
 		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0)
-			note(s, -EIO, "record/%s stays sparse: %s", name, s->failure.text);
+			segment_note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
+				     s->failure.text);
 		free(entries[i]);
 	}
 	free(entries);
@@ -441,7 +463,7 @@ int segment_sync(struct segment *s)
 	int r, synced;
 
 	retain(s, 0);
-	r = write_names(s, s->file);
+	r = segment_write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)
 		r = write_stats(s, s->file);

@@ -5,15 +5,21 @@
  */
 #pragma once
 
+#include "writer/cut.h"
 #include "writer/retention.h"
 #include "writer/task-names.h"
 #include "writer/trace-file.h"
 
 #define SEGMENT_NOTES_MAX 16
 
-/* Lines for the log, in the order they happened; error 0: good news */
+/* Lines for the log, in the order they happened */
+struct segment_note {
+	int level; /* LOG_DEBUG … LOG_ERR */
+	struct fault fault;
+};
+
 struct segment_notes {
-	struct fault items[SEGMENT_NOTES_MAX];
+	struct segment_note items[SEGMENT_NOTES_MAX];
 	size_t n;
 };
 
@@ -24,9 +30,11 @@ struct segment {
 	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
 	struct retention_limits limits;
-	uint64_t evicted_bytes; /* by retention, since the session began */
-	uint64_t last_bytes;	/* on the disk, of complete segments lately */
-	bool sparse_left;	/* finished files may wait to be made dense */
+	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t kept_files; /* finished files, at the last look */
+	uint64_t kept_bytes; /* on the disk */
+	uint64_t last_bytes; /* on the disk, of complete segments lately */
+	bool sparse_left;    /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */
@@ -35,6 +43,7 @@ struct segment {
 	struct trace_file *file; /* current.dat; NULL: none open */
 	struct trace_file *old;	 /* the one before, on its way to the archive */
 	char old_name[64];	 /* its name now */
+	char archive[64];	 /* its name then; "" if it was removed, being empty */
 	struct segment_notes notes;
 	struct fault failure; /* why a step returned negative errno */
 };
@@ -64,6 +73,23 @@ int segment_finish_old(struct segment *segment);
  * segment_close_current() - between steps: current.dat is complete, make it the old one
  */
 void segment_close_current(struct segment *segment);
+
+/* A snapshot in the making: what is wanted, and what came of it */
+struct segment_cut {
+	int dir_fd;		     /* STATE/NAME/snapshot; borrowed */
+	uint64_t from_usec, to_usec; /* realtime */
+	const char *reason;
+	const char *session;   /* for the text in the file */
+	uint64_t trigger_usec; /* realtime */
+	struct retention_limits limits;
+	char name[64]; /* of the file, once it is there */
+	struct cut_report report;
+};
+
+/**
+ * segment_cut() - step: a snapshot of a time range, then the snapshots' own retention
+ */
+int segment_cut(struct segment *segment, struct segment_cut *cut);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "daemon/account.h"
 #include "daemon/drain.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
@@ -18,6 +19,9 @@ enum session_step {
 	STEP_RETARGETING, /* workers */
 	STEP_FINISHING,	  /* job: segment_finish_old, and recording goes on */
 	STEP_SYNCING,	  /* job: segment_sync */
+	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
+	STEP_CUTTING,	  /* job: segment_cut */
+	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
 	STEP_CLOSING,	  /* job: segment_finish_old, the last one */
@@ -33,6 +37,10 @@ struct session {
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
+	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
+	unsigned burst_count;		   /* triggers since then */
+	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
@@ -40,23 +48,32 @@ struct session {
 	struct segment segment;
 	struct drain drain;
 	int notify_fd; /* eventfd, written by workers */
-	sd_event_source *notify_source, *flush_source;
+	sd_event_source *notify_source, *flush_source, *look_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
 	uint64_t synced_usec;  /* monotonic: last sync */
 	uint64_t synced_bytes; /* drain_total_bytes() then */
 	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
-	uint64_t forks;	       /* of the machine, at the last look at task names */
-	uint64_t lost;	       /* events, as last reported */
-	uint64_t lost_usec;    /* monotonic: when that was */
-	int trouble;	       /* of the disk, as last reported */
-	int next_error;	       /* of a rotation, as last reported */
-	int sync_error;	       /* of a sync, as last reported */
-	bool mapped;	       /* as last reported */
-};
+	uint64_t forks;	       /* of the machine, at the last sync because of them */
+	uint64_t fetched_forks; /* when task names were last fetched because of them */
+	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
+	uint64_t lost;		/* events, as last reported */
+	uint64_t lost_usec;	/* monotonic: when that was */
+	int trouble;		/* of the disk, as last reported */
+	bool held;		/* nothing is drained until the next segment is there */
+	int next_error;		/* of a rotation, as last reported */
+	int sync_error;		/* of a sync, as last reported */
+	bool mapped;		/* as last reported */
 
-uint64_t session_now_usec(void);
+	/* session-runtime.c */
+	struct session_waiter *waiters;
+	struct session_config *change; /* its events shall be traced, as soon as they can be */
+	bool paused;
+	struct account account;		 /* over the life of this object */
+	uint64_t sampled_usec;		 /* monotonic */
+	uint64_t kept_files, kept_bytes; /* as the last job left them */
+};
 
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
@@ -64,20 +81,33 @@ void session_fail(struct session *session, const struct fault *why);
 /* begin a step that is a job */
 void session_start_job(struct session *session, enum session_step step);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+/* session-files.c: limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);
+uint64_t session_max_prealloc(const struct session *session);
+/* what the next file's header says of the instance as it is now */
+int session_prepare_segment(struct session *session, struct fault *why);
 
 /* session-start.c */
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
 int session_begin_recording(struct session *session, struct fault *why);
-/* what the next file's header says of the instance as it is now */
-int session_prepare_segment(struct session *session, struct fault *why);
-/* counters from which the segment's losses are counted; written to the state file */
-int session_note_base(struct session *session, bool boundary, struct fault *why);
+/* counters from which the segment's losses are counted, into session->kernel; see
+ * session_read_stats() */
+int session_note_base(struct session *session, bool boundary);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
 
+/* session-snapshot.c */
+bool session_begin_snapshot(struct session *session);
+int session_run_cut(void *userdata);
+void session_cut_done(struct session *session, int result);
+/* answer all that wait: the session has stopped or failed */
+void session_drop_snapshots(struct session *session);
+
 /* session-tick.c */
+/* Data comes: fetch task names if many tasks are new, or look again a little later */
+void session_look(struct session *session);
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
 /* @boundary: as the workers noted them when they left the last file, not as they are now */
 int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);

@@ -3,20 +3,19 @@
  * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
  * is touched by jobs, small state files aside.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-
-#include <tracefs/tracefs.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 #include "writer/store.h"
 
 #define NAMES_ROOM_MAX	(4 * MIB)
@@ -31,17 +30,26 @@ static int set_string(char **field, const char *value)
 	return *field ? 0 : -ENOMEM;
 }
 
-/* "flyrec_NAME", as the kernel allows names of systems: no "-" */
-static char *group_name(const char *session)
+/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
+static char *group_name(const char *instance)
 {
-	char *group;
+	char *group = strdup(instance);
 
-	if (asprintf(&group, "flyrec_%s", session) < 0)
-		return NULL;
-	for (char *c = group; *c; c++)
-		if (*c == '-')
+	for (char *c = group; c && *c; c++)
+		if (!isalnum((unsigned char)*c))
 			*c = '_';
 	return group;
+}
+
+/* Half-made files of an earlier process */
+static void tidy(struct session *s)
+{
+	_cleanup_close_ int fd = -EBADF;
+
+	store_remove_unfinished(s->segment.dir_fd);
+	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		store_remove_unfinished(fd);
 }
 
 static int open_dirs(struct session *s, struct fault *why)
@@ -170,7 +178,7 @@ static int create_instance(struct session *s, struct fault *why)
 	while (synthetic && synthetic[n])
 		n++;
 	k->synthetic = calloc(n + 1, sizeof(char *));
-	k->group = group_name(s->name);
+	k->group = group_name(name);
 	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
 	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
 	    set_string(&k->trace_text, s->config->trace_text) < 0)
@@ -216,7 +224,8 @@ static int prepare_files(struct session *s, struct fault *why)
 
 	g->names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
-	if (!g->names || !g->cpustat)
+	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
+	if (!g->names || !g->cpustat || !g->evicted)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	g->params.n_cpus = instance_n_cpus(s->instance);
 	g->params.subbuf_size = instance_subbuf_size(s->instance);
@@ -231,11 +240,14 @@ void session_start(struct session *s)
 	int r;
 
 	s->state = SESSION_STARTING;
+	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
-	s->mapped = false;
+	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
+	if (r >= 0)
+		tidy(s);
 	if (r >= 0)
 		r = read_leftover(s, &left, &why);
 	if (r >= 0 && left) {
@@ -265,124 +277,17 @@ void session_start(struct session *s)
 	session_start_job(s, STEP_OPENING);
 }
 
-static uint64_t max_use(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.max_use != STORAGE_DEFAULT)
-		return s->config->storage.max_use;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return GIB;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
-}
-
-uint64_t session_max_file_size(const struct session *s)
-{
-	uint64_t size = s->config->storage.max_file_size;
-
-	if (size == STORAGE_DEFAULT)
-		size = max_use(s) / 8;
-	/* At least two segments fit, else retention would leave nothing but the live one */
-	return MAX(MIN(size, max_use(s) / 2), MIB);
-}
-
-static uint64_t keep_free(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.keep_free != STORAGE_DEFAULT)
-		return s->config->storage.keep_free;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return 0;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
-}
-
-/* All CPUs' preallocation together */
-static uint64_t max_prealloc(const struct session *s)
-{
-	return max_use(s) / 16;
-}
-
-static void set_limits(struct session *s)
-{
-	s->segment.limits = (struct retention_limits){
-		.max_use = max_use(s),
-		.keep_free = keep_free(s),
-		.max_files = s->config->storage.max_files,
-		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s) + max_prealloc(s),
-	};
-}
-
-/* "local [mono] boot" -> "mono" */
-static char *clock_in_use(const char *text)
-{
-	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-
-	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
-}
-
-int session_prepare_segment(struct session *s, struct fault *why)
-{
-	struct segment *g = &s->segment;
-	struct trace_file_params *p = &g->params;
-	char **systems = NULL;
-	_cleanup_free_ char *clock = NULL;
-	int r;
-
-	set_limits(s);
-	r = instance_systems(s->instance, &systems, why);
-	if (r < 0)
-		return r;
-	for (char **i = g->systems; i && *i; i++)
-		free(*i);
-	free(g->systems);
-	g->systems = NULL;
-	for (size_t n = 0; systems && systems[n]; n++) {
-		char **more = reallocarray(g->systems, n + 2, sizeof(*more));
-
-		if (!more)
-			break;
-		g->systems = more;
-		more[n] = strdup(systems[n]);
-		more[n + 1] = NULL;
-	}
-	tracefs_list_free(systems);
-	free(TAKE_PTR(g->clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
-	if (r < 0)
-		return fault_errno(why, r, "cannot read trace_clock of instance %s",
-				   instance_name(s->instance));
-	clock = clock_in_use(g->clock_text);
-	p->source = (struct metadata_source){
-		.tracing_fd = s->daemon->tracing_fd,
-		.instance_fd = instance_dir_fd(s->instance),
-		.systems = g->systems,
-	};
-	p->symbols = s->daemon->symbols;
-	p->clock = g->clock_text;
-	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
-	p->max_file_size = session_max_file_size(s);
-	p->slack = MAX(s->config->trace.buffer_size, 4 * MIB) + 2 * MIB;
-	p->direct = s->config->storage.direct;
-	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
-	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
-		p->trace_id = session_now_usec();
-	return 0;
-}
-
-int session_note_base(struct session *s, bool boundary, struct fault *why)
+int session_note_base(struct session *s, bool boundary)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
 	struct state *k = s->kernel;
-	int r;
 
 	free(k->base);
 	k->n_cpus = 0;
 	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
-		return fault_errno(why, -ENOMEM, "cannot note counters");
+		return -ENOMEM;
 	k->n_cpus = n_cpus;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -392,8 +297,7 @@ int session_note_base(struct session *s, bool boundary, struct fault *why)
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
 						   stats.dropped_events, stats.read_events};
 	}
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write the state file") : 0;
+	return 0;
 }
 
 static unsigned workers_wanted(const struct session *s)
@@ -403,8 +307,11 @@ static unsigned workers_wanted(const struct session *s)
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
-/* What the pipes of a killed process held is gone with them, unless the FD store kept them */
-static void note_kill(struct session *s)
+/*
+ * Go on from where an earlier process was. What the pipes of a killed one held is gone with them,
+ * unless the FD store kept them.
+ */
+static void take_over(struct session *s)
 {
 	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
 
@@ -416,19 +323,35 @@ static void note_kill(struct session *s)
 			(unsigned long long)bytes);
 	}
 	s->kernel->handed_over = false;
+	/* What was lost before this segment has been reported */
+	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
+		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
+			   s->kernel->base[cpu].dropped_events;
 	(void)state_write(s->dir_fd, s->kernel);
+}
+
+static int note_first_base(struct session *s, struct fault *why)
+{
+	int r = session_note_base(s, false);
+
+	if (r >= 0)
+		r = state_write(s->dir_fd, s->kernel);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
 }
 
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_prealloc(s) / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, session_max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 
 	if (s->segment.adopt)
-		note_kill(s);
+		take_over(s);
 	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
-		r = session_note_base(s, false, why);
+		r = note_first_base(s, why);
+	session_begin_counting(s);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
@@ -450,6 +373,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
+	if (r >= 0)
+		session_look(s);
 	return r;
 }
 
@@ -459,6 +384,9 @@ void session_release(struct session *s, bool keep_instance)
 
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
+	if (s->state != SESSION_STARTING)
+		session_sample(s);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

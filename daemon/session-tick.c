@@ -10,8 +10,10 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "recorder/kernel-text.h"
+#include "recorder/saved-cmdlines.h"
 
 #define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
 
@@ -20,6 +22,8 @@
  * taken the places of old ones.
  */
 #define FORKS_BETWEEN_LOOKS 8192
+#define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
+#define LOOK_USEC	    (USEC_PER_SEC / 4)
 
 /* Tasks made since boot */
 static uint64_t count_forks(void)
@@ -133,20 +137,33 @@ static void report_losses(struct session *s, uint64_t now)
 	s->lost_usec = now;
 }
 
+/* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
+static uint64_t next_tick(uint64_t flush_usec, uint64_t forks)
+{
+	if (forks <= FORKS_BETWEEN_LOOKS)
+		return flush_usec;
+	return MIN(MAX(flush_usec * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), flush_usec);
+}
+
 /* Returns false when the session has ended over it */
 static bool check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
 	struct fault why = {};
-	int r = instance_check(s->instance, &why);
+	int r;
 
+	if (s->salvage) /* set up by a configuration that we no longer have */
+		return true;
+	/* Whatever comes after a repaired clock belongs into the next segment */
+	drain_hold(&s->drain);
+	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		(void)instance_refresh_pids(s->instance, &why);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
-	if (r == INSTANCE_REPAIRED)
-		s->rotate_wanted = true; /* timestamps of another clock must not follow ours */
+	if (r == INSTANCE_EMPTIED)
+		s->rotate_wanted = s->held = true;
 	if (r != INSTANCE_GONE)
 		return true;
 	(void)session_config_copy(s->config, &again);
@@ -157,26 +174,102 @@ static bool check_instance(struct session *s)
 	return false;
 }
 
-int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	const struct storage_config *storage;
-	struct session *s = userdata;
+	session_look(userdata);
+	return 0;
+}
+
+/* Takes the kernel's names into memory; needs nothing of the session, which may end meanwhile */
+struct fetch {
+	struct task_names *names;
+	int tracing_fd;
+};
+
+static int run_fetch(void *userdata)
+{
+	struct fetch *fetch = userdata;
+	_cleanup_free_ char *text = NULL;
+	int r = saved_cmdlines_read(fetch->tracing_fd, &text);
+
+	return r < 0 ? r : task_names_merge(fetch->names, text);
+}
+
+static void on_fetched(void *userdata, int result)
+{
+	struct fetch *fetch = userdata;
+
+	task_names_free(fetch->names);
+	close_p(&fetch->tracing_fd);
+	free(fetch);
+}
+
+/* Beside whatever else the session is doing: a slow disk must not cost names */
+static void fetch_names(struct session *s)
+{
+	struct fetch *fetch = calloc(1, sizeof(*fetch));
+
+	if (!fetch)
+		return;
+	fetch->names = task_names_ref(s->segment.names);
+	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
+	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
+		on_fetched(fetch, 0); /* the next sync gets those that are still there */
+}
+
+/* Not too often, but as soon as that is over */
+static void look_later(struct session *s, uint64_t usec)
+{
+	if (!s->look_source) {
+		(void)sd_event_add_time_relative(s->daemon->event, &s->look_source, CLOCK_MONOTONIC,
+						 usec, 0, on_look, s);
+	} else if (sd_event_source_get_enabled(s->look_source, NULL) == 0) {
+		(void)sd_event_source_set_time_relative(s->look_source, usec);
+		(void)sd_event_source_set_enabled(s->look_source, SD_EVENT_ONESHOT);
+	}
+}
+
+void session_look(struct session *s)
+{
 	uint64_t now = session_now_usec(), forks;
 
-	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
+	if (now < s->look_usec + LOOK_USEC) {
+		look_later(s, s->look_usec + LOOK_USEC - now);
+		return;
+	}
+	s->look_usec = now;
+	forks = count_forks();
+	if (s->fetched_forks == 0)
+		s->fetched_forks = forks;
+	if (forks - s->fetched_forks >= FORKS_BETWEEN_LOOKS) {
+		s->fetched_forks = forks;
+		fetch_names(s);
+	}
+	drain_tell(&s->drain);
+}
+
+int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+	const struct storage_config *storage = &s->config->storage;
+	uint64_t now = session_now_usec(), forks = count_forks();
+
+	if (s->forks == 0)
+		s->forks = forks;
+	forks -= s->forks;
+	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	storage = &s->config->storage;
-	drain_flush(&s->drain);
 	if (!check_instance(s))
 		return 0;
-	forks = count_forks();
+	if (!s->held)
+		drain_flush(&s->drain);
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
-	    (now - s->synced_usec >= storage->sync_interval_usec ||
-	     forks - s->forks >= FORKS_BETWEEN_LOOKS)) {
+	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);
-		s->forks = forks;
+		s->forks += forks;
 		s->sync_wanted = true;
 	}
+	session_look(s);
 	s->sync_wanted |= session_disk_full(s);
 	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include "basic/log.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 
 #define RETRY_USEC (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
 
@@ -40,7 +40,11 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
+	session_cancel_waits(s, "flyrecd ends");
+	session_check_waits(s);
+	session_drop_snapshots(s);
 	session_release(s, true);
+	account_done(&s->account);
 	session_config_free(s->config);
 	session_config_free(s->pending);
 	free(s->name);
@@ -71,6 +75,11 @@ bool session_settled(const struct session *s)
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
 }
 
+bool session_steady(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
 const char *session_failure(const struct session *s)
 {
 	return s->failure.text;
@@ -83,7 +92,10 @@ uint64_t session_total_bytes(const struct session *s)
 
 static void settled(struct session *s, enum session_state state)
 {
+	session_drop_snapshots(s);
 	s->state = state;
+	s->paused = false;
+	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -91,14 +103,20 @@ static void settled(struct session *s, enum session_state state)
 		session_start(s);
 	else
 		daemon_session_settled(s->daemon, s);
+	session_check_waits(s);
+	daemon_session_changed(s->daemon, s);
 }
 
 void session_fail(struct session *s, const struct fault *why)
 {
+	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
+	 */
+	bool keep = s->segment.adopt;
+
 	s->failure = *why;
-	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s",
-		       why->text);
-	session_release(s, false);
+	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s%s",
+		       why->text, keep ? "; its instance goes on tracing for the next try" : "");
+	session_release(s, keep);
 	settled(s, SESSION_FAILED);
 }
 
@@ -106,10 +124,13 @@ static void log_notes(struct session *s)
 {
 	struct segment_notes *notes = &s->segment.notes;
 
-	for (size_t i = 0; i < notes->n; i++)
-		(void)log_full(notes->items[i].error ? LOG_WARNING : LOG_INFO, s->name,
-			       MESSAGE_RECOVERED, notes->items[i].error, "%s",
-			       notes->items[i].text);
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct segment_note *note = &notes->items[i];
+
+		(void)log_full(note->level, s->name,
+			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
+			       note->fault.error, "%s", note->fault.text);
+	}
 	notes->n = 0;
 }
 
@@ -128,6 +149,8 @@ static void on_opened(struct session *s, int result)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
 			       trace_file_is_direct(s->segment.file) ? "O_DIRECT" : "page cache");
 	daemon_session_settled(s->daemon, s);
+	session_check_waits(s);
+	daemon_session_changed(s->daemon, s);
 }
 
 /*
@@ -154,11 +177,33 @@ static void on_next(struct session *s, int result)
 	s->next_error = result;
 	if (result < 0) {
 		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->held = false;
+		drain_flush(&s->drain);
+		session_rotation_done(s, result, s->segment.failure.text);
+		session_drop_change(s, result, s->segment.failure.text);
 		return;
 	}
 	s->segment_usec = session_now_usec();
 	s->step = STEP_RETARGETING;
 	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
+}
+
+static void on_finished(struct session *s, int result)
+{
+	const struct segment *g = &s->segment;
+	_cleanup_free_ char *path = NULL;
+
+	if (result < 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
+			       "%s; what is left to do is done at the next start", g->failure.text);
+	if (result >= 0 && g->archive[0] &&
+	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
+		    0)
+		path = NULL;
+	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
+	if (path)
+		daemon_segment_finished(s->daemon, s, path);
+	daemon_session_changed(s->daemon, s);
 }
 
 static void on_closed(struct session *s, int result)
@@ -167,6 +212,8 @@ static void on_closed(struct session *s, int result)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; the file stays as it is and is finished at the next start",
 			       s->segment.failure.text);
+	else if (s->segment.archive[0])
+		on_finished(s, 0);
 	session_release(s, false);
 	settled(s, SESSION_STOPPED);
 }
@@ -181,6 +228,19 @@ static void on_synced(struct session *s, int result)
 		drain_flush(&s->drain); /* there may be room again */
 }
 
+/* What a job has found out about files */
+static void take_usage(struct session *s)
+{
+	struct segment *g = &s->segment;
+
+	s->kept_files = g->kept_files;
+	s->kept_bytes = g->kept_bytes;
+	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
+		account_evict(&s->account, cpu, g->evicted[cpu]);
+		g->evicted[cpu] = 0;
+	}
+}
+
 static void on_job(void *userdata, int result)
 {
 	struct session *s = userdata;
@@ -188,6 +248,7 @@ static void on_job(void *userdata, int result)
 
 	s->step = STEP_NONE;
 	log_notes(s);
+	take_usage(s);
 	switch (step) {
 	case STEP_OPENING:
 		on_opened(s, result);
@@ -196,13 +257,18 @@ static void on_job(void *userdata, int result)
 		on_next(s, result);
 		break;
 	case STEP_FINISHING:
-		if (result < 0)
-			(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-				       "%s; it is finished at the next start",
-				       s->segment.failure.text);
+		on_finished(s, result);
 		break;
 	case STEP_SYNCING:
 		on_synced(s, result);
+		break;
+	case STEP_NOTING:
+		if (result < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, result,
+				       "cannot write the state file: %m, ignoring");
+		break;
+	case STEP_CUTTING:
+		session_cut_done(s, result);
 		break;
 	case STEP_CLOSING:
 		on_closed(s, result);
@@ -223,9 +289,28 @@ static int run_next(void *userdata)
 	return segment_begin_next(&((struct session *)userdata)->segment);
 }
 
-static int run_finish(void *userdata)
+static int run_close(void *userdata)
 {
 	return segment_finish_old(&((struct session *)userdata)->segment);
+}
+
+/* The new segment's counters into the state file as well, which may wait for the disk like the rest
+ */
+static int run_finish(void *userdata)
+{
+	struct session *s = userdata;
+	int state = state_write(s->dir_fd, s->kernel), r = run_close(s);
+
+	if (r >= 0 && state < 0)
+		r = fault_errno(&s->segment.failure, state, "cannot write the state file");
+	return r;
+}
+
+static int run_note(void *userdata)
+{
+	struct session *s = userdata;
+
+	return state_write(s->dir_fd, s->kernel);
 }
 
 static int run_sync(void *userdata)
@@ -239,7 +324,8 @@ void session_start_job(struct session *s, enum session_step step)
 	static int (*const work[])(void *) = {
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_finish,
+		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
+		[STEP_NOTING] = run_note,
 	};
 	int r;
 
@@ -271,16 +357,23 @@ static void on_drained(struct session *s)
 static void on_workers_done(struct session *s)
 {
 	enum session_step step = s->step;
-	struct fault why;
 
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
 		session_prepare_stats(s, true);
-		if (session_note_base(s, true, &why) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring",
-				       why.text);
+		if (session_note_base(s, true) < 0)
+			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+				       "cannot note the counters: %m, ignoring");
+		if (s->held) {
+			s->held = false;
+			drain_flush(&s->drain);
+		}
+		session_apply_change(s);
 		session_start_job(s, STEP_FINISHING);
+		break;
+	case STEP_FLUSHING:
+		session_start_job(s, STEP_CUTTING);
 		break;
 	case STEP_DRAINING:
 		on_drained(s);
@@ -305,12 +398,15 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 	(void)!read(fd, &n, sizeof(n));
 	session_report_trouble(s);
-	if ((s->step == STEP_RETARGETING || s->step == STEP_DRAINING || s->step == STEP_LEAVING) &&
+	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
+	     s->step == STEP_LEAVING) &&
 	    drain_idle(&s->drain))
 		on_workers_done(s);
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;
+	if (s->state == SESSION_RECORDING)
+		session_look(s);
 	session_advance(s);
 	return 0;
 }
@@ -321,6 +417,7 @@ static void begin_next(struct session *s)
 	int r = session_prepare_segment(s, &why);
 
 	s->rotate_wanted = false;
+	session_rotation_begins(s);
 	if (r < 0) {
 		s->segment.failure = why;
 		on_next(s, r);
@@ -334,7 +431,9 @@ static void begin_stop(struct session *s)
 	struct fault why;
 
 	s->state = SESSION_STOPPING;
+	daemon_session_changed(s->daemon, s);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
+	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);
@@ -346,13 +445,23 @@ static void begin_stop(struct session *s)
 	(void)drain_post(&s->drain, WORKER_FINISH);
 }
 
+/* A region without room comes first: draining waits for it. What is urgent for people comes next.
+ */
 void session_advance(struct session *s)
 {
 	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
+	bool may_rotate;
 
 	if (s->step != STEP_NONE || !running)
 		return;
-	if (s->rotate_wanted && session_now_usec() >= s->retry_usec) {
+	if (s->state == SESSION_RECORDING && session_begin_change(s))
+		return;
+	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
+	if (may_rotate && (s->held || drain_full(&s->drain))) {
+		begin_next(s);
+	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
+		return;
+	} else if (may_rotate) {
 		begin_next(s);
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
@@ -382,55 +491,4 @@ void session_stop(struct session *s, bool hand_over)
 	 * empty */
 	s->sync_wanted |= s->hand_over;
 	session_advance(s);
-}
-
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
-static int take_storage(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r = session_config_copy(config, &copy);
-
-	if (r < 0)
-		return r;
-	s->config->storage = copy->storage;
-	free(s->config->text);
-	s->config->text = TAKE_PTR(copy->text);
-	session_config_free(copy);
-	session_rotate(s);
-	return 0;
-}
-
-int session_configure(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r;
-
-	if (!config) {
-		if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
-			session_stop(s, false);
-		else
-			session_start(s);
-		return 0;
-	}
-	if (s->state == SESSION_RECORDING && !s->stop_wanted) {
-		if (strcmp(s->config->text, config->text) == 0)
-			return 0;
-		if (strcmp(s->config->trace_text, config->trace_text) == 0)
-			return take_storage(s, config);
-	}
-	r = session_config_copy(config, &copy);
-	if (r < 0)
-		return r;
-	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) {
-		session_config_free(s->config);
-		s->config = copy;
-		session_start(s);
-		return 0;
-	}
-	session_config_free(s->pending);
-	s->pending = copy;
-	s->stop_wanted = true;
-	s->hand_over = false;
-	session_advance(s);
-	return 0;
 }

@@ -19,6 +19,9 @@ enum session_state {
 
 struct session;
 
+/* Monotonic */
+uint64_t session_now_usec(void);
+
 /**
  * session_new() - an object for @name, stopped
  */
@@ -33,6 +36,9 @@ const char *session_state_name(enum session_state state);
 
 /* Stopped or failed, and nothing is under way */
 bool session_settled(const struct session *session);
+
+/* Recording, and not about to stop or restart */
+bool session_steady(const struct session *session);
 
 /* Why it failed; one line */
 const char *session_failure(const struct session *session);
@@ -54,6 +60,28 @@ int session_configure(struct session *session, const struct session_config *conf
  * daemon_session_settled() is called when it is done.
  */
 void session_stop(struct session *session, bool hand_over);
+
+/* @result 0 and @path of the file, or negative errno and @why. Main thread. */
+typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *path,
+					const struct fault *why);
+
+/**
+ * session_snapshot() - a trace.dat of a time range into STATE/NAME/snapshot
+ * @from_usec, @to_usec: realtime; 0 and UINT64_MAX: from the first, to the last there is
+ * @reason: a word of [a-z0-9-], part of the file's name
+ * @done: called once, maybe before this returns
+ * Return: 0, or negative errno (-ENOTCONN: not recording) and @done is not called.
+ */
+int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_usec,
+		     const char *reason, session_snapshot_done_t done, void *userdata);
+
+/**
+ * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
+ * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
+ * logged.
+ */
+int session_trigger(struct session *session, const char *reason, session_snapshot_done_t done,
+		    void *userdata);
 
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/parse.h"
 #include "daemon/state.h"
 
 #define STATE_FILE "state"
@@ -78,11 +79,11 @@ static int parse_line(struct state *state, const char *key, const char *value)
 	if (strcmp(key, "base") == 0)
 		return add_base(state, value);
 	if (strcmp(key, "inode") == 0)
-		state->inode = strtoull(value, NULL, 10);
+		return parse_u64(value, &state->inode) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "handed-over") == 0)
-		state->handed_over = strcmp(value, "yes") == 0;
+		return parse_bool(value, &state->handed_over) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "in-flight") == 0)
-		state->in_flight = strtoull(value, NULL, 10);
+		return parse_u64(value, &state->in_flight) < 0 ? -EBADMSG : 0;
 	return 0; /* of a later version */
 }
 

@@ -122,8 +122,7 @@ int subbuf_iter_init(const struct subbuf_layout *layout, const void *bytes, stru
 	return 0;
 }
 
-/* Time events: bytes used, or 0 after filling the fault. Both halves are there (8 bytes checked).
- */
+/* A time event; the caller has seen that all 8 bytes of it are there */
 static _always_inline_ int step_time(struct subbuf_iter *it, uint32_t type, uint32_t delta,
 				     uint32_t high, struct subbuf_fault *ret_fault)
 {

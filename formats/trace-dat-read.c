@@ -108,6 +108,10 @@ static int read_header_page(struct cursor *c)
 		return cursor_broken(
 			c, -EOPNOTSUPP, dat->header_page.offset,
 			"header_page is empty: written on a kernel before 2.6.31, not supported");
+	if (dat->header_page.size > MAX_HEADER_PAGE)
+		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
+				     "header_page is %" PRIu64 " bytes long, which cannot be",
+				     dat->header_page.size);
 	r = trace_dat_load(dat, &dat->header_page, MAX_HEADER_PAGE, &text, c->why);
 	if (r < 0)
 		return r;

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <tracefs.h>
+
 #include "recorder/events.h"
 #include "recorder/filters.h"
 #include "recorder/kernel-text.h"
@@ -184,16 +186,25 @@ static int check_triggers(const struct events *events, const struct tracedir *di
 
 /* --- enabling */
 
-static int write_enable(const struct tracedir *dir, const struct wanted *w, struct fault *why)
+static int write_to_event(const struct tracedir *dir, const char *system, const char *name,
+			  const char *file, const char *text, struct fault *why)
 {
 	_cleanup_free_ char *path = NULL;
 	int r;
 
-	r = tracedir_event_path(w->system, w->name, "enable", &path);
+	r = tracedir_event_path(system, name, file, &path);
 	if (r < 0)
 		return r;
-	return tracedir_write(dir, path, "1", 0, why, "cannot enable %s%s%s", w->system,
-			      w->name ? ":" : "", w->name ? w->name : "");
+	return tracedir_write(dir, path, text, 0, why, "cannot %s %s%s%s",
+			      strcmp(file, "enable") != 0 ? "take away the filter of"
+			      : text[0] == '1'		  ? "enable"
+							  : "disable",
+			      system, name ? ":" : "", name ? name : "");
+}
+
+static int write_enable(const struct tracedir *dir, const struct wanted *w, struct fault *why)
+{
+	return write_to_event(dir, w->system, w->name, "enable", "1", why);
 }
 
 /* May a configured trigger itself enable or disable it? */
@@ -258,23 +269,124 @@ static void look_for_events(struct events *events, const struct tracedir *dir)
 			kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
 }
 
-int events_setup(struct events *events, const struct tracedir *dir, struct fault *why)
+static int all_present(const struct events *events, const struct tracedir *dir, struct fault *why)
 {
-	int r;
-
-	look_for_events(events, dir);
 	for (size_t i = 0; i < events->n_wanted; i++) {
 		const struct wanted *w = &events->wanted[i];
 
 		if (!w->present && !w->optional)
 			return lacks(dir, "Event", w->system, w->name, why);
 	}
+	return 0;
+}
+
+int events_exist(const struct trace_config *config, const struct tracedir *dir, struct fault *why)
+{
+	for (size_t i = 0; i < config->n_events; i++) {
+		const struct trace_event *e = &config->events[i];
+
+		if (!e->optional && !kernel_has(dir, e->system, e->name))
+			return lacks(dir, "Event", e->system, e->name, why);
+	}
+	return 0;
+}
+
+int events_setup(struct events *events, const struct tracedir *dir, struct fault *why)
+{
+	int r;
+
+	look_for_events(events, dir);
+	r = all_present(events, dir, why);
+	if (r < 0)
+		return r;
 	r = filters_apply(events->wanted, events->n_wanted, dir, why);
 	if (r >= 0)
 		r = setup_triggers(events, dir, why);
 	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
 		if (events->wanted[i].present)
 			r = write_enable(dir, &events->wanted[i], why);
+	return r;
+}
+
+/* --- replacing */
+
+/* @name: NULL: the system as a whole */
+static const struct wanted *find_wanted(const struct events *events, const char *system,
+					const char *name, bool exactly)
+{
+	for (size_t i = 0; i < events->n_wanted; i++) {
+		const struct wanted *w = &events->wanted[i];
+
+		if (!w->present || strcmp(w->system, system) != 0)
+			continue;
+		if (w->name && name ? strcmp(w->name, name) == 0 : !w->name && (!name || !exactly))
+			return w;
+	}
+	return NULL;
+}
+
+/* A system goes event by event, so that those that stay are traced all the time */
+static int disable_system(const struct events *after, const char *system,
+			  const struct tracedir *dir, struct fault *why)
+{
+	char **names = tracefs_system_events(dir->path, system);
+	int r = 0;
+
+	for (char **n = names; r >= 0 && n && *n; n++)
+		if (!find_wanted(after, system, *n, false))
+			r = write_to_event(dir, system, *n, "enable", "0", why);
+	tracefs_list_free(names);
+	return r;
+}
+
+static int disable_rest(const struct events *before, const struct events *after,
+			const struct tracedir *dir, struct fault *why)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < before->n_wanted; i++) {
+		const struct wanted *w = &before->wanted[i], *still;
+
+		if (!w->present)
+			continue;
+		if (!w->name && !find_wanted(after, w->system, NULL, true))
+			r = disable_system(after, w->system, dir, why);
+		else if (w->name && !find_wanted(after, w->system, w->name, false))
+			r = write_to_event(dir, w->system, w->name, "enable", "0", why);
+		if (r < 0 || !w->name || !w->filter)
+			continue;
+		still = find_wanted(after, w->system, w->name, true);
+		if (!still || !still->filter)
+			r = write_to_event(dir, w->system, w->name, "filter", "0", why);
+	}
+	return r;
+}
+
+static int go_over(const struct events *before, struct events *after, const struct tracedir *dir,
+		   struct fault *why)
+{
+	int r = disable_rest(before, after, dir, why);
+
+	if (r >= 0)
+		r = filters_apply(after->wanted, after->n_wanted, dir, why);
+	for (size_t i = 0; r >= 0 && i < after->n_wanted; i++)
+		if (after->wanted[i].present)
+			r = write_enable(dir, &after->wanted[i], why);
+	return r;
+}
+
+int events_replace(struct events *before, struct events *after, const struct tracedir *dir,
+		   struct fault *why)
+{
+	int r;
+
+	look_for_events(after, dir);
+	r = all_present(after, dir, why);
+	if (r < 0)
+		return r;
+	r = go_over(before, after, dir, why);
+	if (r < 0)
+		(void)go_over(after, before, dir, NULL);
 	return r;
 }
 

@@ -27,6 +27,18 @@ void events_free(struct events *events);
 int events_setup(struct events *events, const struct tracedir *dir, struct fault *why);
 
 /**
+ * events_exist() - has the kernel what @config asks for, optional events aside?
+ */
+int events_exist(const struct trace_config *config, const struct tracedir *dir, struct fault *why);
+
+/**
+ * events_replace() - from what one object wants to what another one wants, in a tracing instance
+ * Events in both stay enabled throughout. On error everything is as @before has it.
+ */
+int events_replace(struct events *before, struct events *after, const struct tracedir *dir,
+		   struct fault *why);
+
+/**
  * events_adopt() - the instance was set up by an earlier process
  * An optional event that the kernel has by now counts as wanted.
  */

@@ -334,7 +334,7 @@ int instance_check(struct instance *instance, struct fault *why)
 	if (changes.n == 0)
 		return INSTANCE_OK;
 	(void)fault_set(why, 0, "%s: %s", instance->dir.path, changes.text);
-	return INSTANCE_REPAIRED;
+	return changes.emptied ? INSTANCE_EMPTIED : INSTANCE_REPAIRED;
 }
 
 int instance_trace(struct instance *instance, bool on, struct fault *why)
@@ -346,6 +346,29 @@ int instance_trace(struct instance *instance, bool on, struct fault *why)
 	if (r >= 0)
 		instance->tracing = on ? TRACING_ON : TRACING_OFF;
 	return r;
+}
+
+int instance_has_events(const struct instance *instance, const struct trace_config *config,
+			struct fault *why)
+{
+	return events_exist(config, &instance->dir, why);
+}
+
+int instance_update_events(struct instance *instance, struct fault *why)
+{
+	_cleanup_(events_freep) struct events *events = NULL;
+	struct events *before = instance->events;
+	int r;
+
+	r = events_new(instance->config, instance->dynamic, &events);
+	if (r < 0)
+		return fault_errno(why, r, "instance %s", instance->name);
+	r = events_replace(before, events, &instance->dir, why);
+	if (r < 0)
+		return r;
+	instance->events = TAKE_PTR(events);
+	events_free(before);
+	return 0;
 }
 
 int instance_refresh_pids(struct instance *instance, struct fault *why)

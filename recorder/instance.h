@@ -31,6 +31,7 @@ enum instance_health {
 	INSTANCE_OK,	   /* as configured */
 	INSTANCE_REPAIRED, /* someone had changed it; the fault's text says what; it is right again
 			    */
+	INSTANCE_EMPTIED,  /* the same, and the ring buffer was emptied over it: begin a new file */
 	INSTANCE_GONE,	   /* removed (or removed and made anew by someone else) */
 };
 
@@ -81,7 +82,7 @@ void instance_free(struct instance *instance);
  * buffer_percent, tracing_cpumask, tracer and its filters, options, dynamic events, set_event_pid,
  * filters, triggers and enabled events. 0.25 ms of CPU time for a handful of events.
  * A changed clock or sub-buffer size has emptied the ring buffer and made timestamps that don't fit
- * the others: begin a new segment after a repair.
+ * the others: INSTANCE_EMPTIED.
  * Return: an enum instance_health (@why has the text unless it is INSTANCE_OK), or negative errno
  * when repair failed.
  */
@@ -91,6 +92,21 @@ int instance_check(struct instance *instance, struct fault *why);
  * instance_trace() - tracing_on
  */
 int instance_trace(struct instance *instance, bool on, struct fault *why);
+
+/**
+ * instance_has_events() - does the kernel have all events of @config that are not optional?
+ * Return: 0, or -ENOENT with @why.
+ */
+int instance_has_events(const struct instance *instance, const struct trace_config *config,
+			struct fault *why);
+
+/**
+ * instance_update_events() - the events (and filters) in the configuration have been replaced
+ * Those that are no longer in it are disabled one by one, what stays is traced all the time.
+ * The strings of the list before must live until this returns. What the kernel refuses (@why) is
+ * undone: the caller puts the list back that was before.
+ */
+int instance_update_events(struct instance *instance, struct fault *why);
 
 /**
  * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to

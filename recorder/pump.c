@@ -173,7 +173,7 @@ static int preallocate(struct pump *p, uint64_t bytes)
 		}
 		if (errno == EINTR)
 			continue;
-		if (errno != ENOSPC || chunk <= bytes)
+		if ((errno != ENOSPC && errno != EDQUOT) || chunk <= bytes)
 			return -errno;
 		chunk = MAX(chunk / 4, bytes); /* what little is left */
 	}
@@ -246,8 +246,11 @@ static int push_slot(struct pump *p)
 		return r;
 	p->size += p->subbuf_size;
 	r = publish(p);
-	if (r < 0)
+	if (r < 0) {
+		p->size -=
+			p->subbuf_size; /* it stays in the slot, and goes to the same place again */
 		return r;
+	}
 	slot_clear(p);
 	return 0;
 }
@@ -259,15 +262,15 @@ static int push_pending(struct pump *p)
 	int r;
 
 	if (pending == 0)
-		return publish(p);
+		return 0;
 	if (p->size + pending > p->target.room)
 		return PUMP_E_FULL;
 	r = preallocate(p, pending);
 	if (r < 0)
 		return r;
 	r = push_pipe(p);
-	if (publish(p) < 0 || r < 0)
-		return r < 0 ? r : -EIO;
+	if (r < 0)
+		return r;
 	return slot_in_use(p) ? push_slot(p) : 0;
 }
 
@@ -327,7 +330,8 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 	return r;
 }
 
-int pump_run(struct pump *p, bool flush, unsigned budget)
+/* Until there is no more, or the budget is used up, or something is in the way */
+static int move(struct pump *p, bool flush, unsigned budget)
 {
 	bool partial = false;
 	unsigned copies = 0;
@@ -336,25 +340,36 @@ int pump_run(struct pump *p, bool flush, unsigned budget)
 	for (bool first = true;; first = false) {
 		r = push_pending(p);
 		if (r != 0)
-			break;
-		if (partial || budget-- == 0) {
-			r = partial ? PUMP_E_EMPTY : PUMP_E_MORE;
-			break;
-		}
-		if (p->size + p->pipe_capacity > p->target.room) {
-			r = PUMP_E_FULL;
-			break;
-		}
+			return r;
+		if (partial)
+			return PUMP_E_EMPTY;
+		if (budget-- == 0)
+			return PUMP_E_MORE;
+		if (p->size + p->pipe_capacity > p->target.room)
+			return PUMP_E_FULL;
 		r = preallocate(p, p->pipe_capacity);
 		if (r < 0)
-			break;
+			return r;
 		r = pull(p, flush || first, &copies);
 		if (r != 0)
-			break;
+			return r;
 		/* One that is far from full was the last there is: the next is the next flush's */
 		partial = slot_in_use(p) &&
 			  slot_commit(p) + SUBBUF_HEADER_SIZE <= p->subbuf_size / 4 * 3;
 	}
+}
+
+int pump_run(struct pump *p, bool flush, unsigned budget)
+{
+	int r = move(p, flush, budget), published;
+
+	/*
+	 * Once a run, not once a pipe-full: the small buffered write waits for the file's lock,
+	 * which the other CPUs' direct writes hold, and keeps them waiting in turn.
+	 */
+	published = publish(p);
+	if (r >= 0 && published < 0)
+		r = published;
 	atomic_store(&p->full, r == PUMP_E_FULL);
 	atomic_store(&p->trouble, r < 0 ? r : 0);
 	return r;
@@ -372,6 +387,7 @@ void pump_retarget(struct pump *p, const struct pump_target *target)
 	uint64_t torn;
 
 	(void)push_pending(p);
+	(void)publish(p);
 	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
 	torn = p->size % p->subbuf_size;

@@ -20,3 +20,10 @@ int saved_cmdlines_raise(unsigned entries, unsigned *ret_old, struct fault *why)
  *          counts as the kernel's rounding of it, any other as somebody else's
  */
 int saved_cmdlines_restore(unsigned raised, unsigned old, struct fault *why);
+
+/**
+ * saved_cmdlines_read() - the names the kernel knows now, "PID COMM" lines
+ * In pieces with pauses, so that it goes on taking names: some 20 ms when its table is full. Any
+ * thread that may sleep. Return: 0 or negative errno.
+ */
+int saved_cmdlines_read(int tracing_fd, char **ret);

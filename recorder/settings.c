@@ -45,8 +45,10 @@ static int check_subbuf_size(const struct target *t, struct changes *changes)
 	if (now == t->subbuf_size)
 		return 0;
 	r = apply_subbuf_size(t, t->subbuf_size);
-	if (r >= 0)
+	if (r >= 0) {
 		changes_add(changes, "the sub-buffer size had been set to %u bytes", now);
+		changes->emptied = true;
+	}
 	return r;
 }
 
@@ -135,8 +137,10 @@ static int check_clock(const struct target *t, struct changes *changes)
 	if (kernel_text_selected(text, &now) >= 0 && strcmp(now, t->config->clock) == 0)
 		return 0;
 	r = apply_clock(t);
-	if (r >= 0)
+	if (r >= 0) {
 		changes_add(changes, "the clock had been set to %s", now ? now : "?");
+		changes->emptied = true;
+	}
 	return r;
 }
 

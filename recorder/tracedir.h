@@ -20,6 +20,7 @@ struct tracedir {
 /* What a check found changed by somebody else, for one line */
 struct changes {
 	unsigned n;
+	bool emptied; /* one of them, or its repair, emptied the ring buffer */
 	char text[512];
 };
 

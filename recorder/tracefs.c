@@ -35,8 +35,11 @@ static bool lockdown_active(void)
 	       tracefs_locked_down(text);
 }
 
-static int refused(const char *path, int error, struct fault *why)
+static int refused(const char *dir, const char *file, int error, struct fault *why)
 {
+	char path[300];
+
+	(void)snprintf(path, sizeof(path), "%s%s", dir, file);
 	if (error != -ENOENT && error != -EPERM && error != -EACCES)
 		return fault_errno(why, error, "cannot use tracefs: %s", path);
 	if (lockdown_active())
@@ -80,8 +83,8 @@ int tracefs_usable(struct fault *why)
 		const char *file;
 		int mode;
 	} needed[] = {
-		{"instances", R_OK | W_OK | X_OK},
-		{"events", R_OK | X_OK},
+		{"/instances", R_OK | W_OK | X_OK},
+		{"/events", R_OK | X_OK},
 	};
 	_cleanup_free_ char *clock = NULL;
 	struct tracedir dir = {.fd = -EBADF};
@@ -93,15 +96,15 @@ int tracefs_usable(struct fault *why)
 		return r;
 	r = tracedir_open(&dir, path);
 	if (r < 0)
-		return refused(path, r, why);
+		return refused(path, "", r, why);
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(needed); i++)
-		if (faccessat(dir.fd, needed[i].file, needed[i].mode, AT_EACCESS) < 0)
-			r = refused(needed[i].file, -errno, why);
+		if (faccessat(dir.fd, needed[i].file + 1, needed[i].mode, AT_EACCESS) < 0)
+			r = refused(path, needed[i].file, -errno, why);
 	/* Under lockdown the files are there, but opening one is refused. */
 	if (r >= 0) {
 		r = io_read_file_at(dir.fd, "trace_clock", &clock, NULL);
 		if (r < 0)
-			r = refused("trace_clock", r, why);
+			r = refused(path, "/trace_clock", r, why);
 	}
 	tracedir_done(&dir);
 	return r;

@@ -21,9 +21,6 @@
 
 #define WAKE UINT64_MAX /* epoll user data of the eventfd; pumps have their index */
 
-/* Internal, beside enum worker_request */
-#define WORKER_ABORT 100
-
 struct worker {
 	pthread_t thread;
 	struct pump **pumps;
@@ -33,7 +30,10 @@ struct worker {
 	_Atomic int64_t *bytes_left;
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
-	bool parked; /* left the ring buffers to the next process */
+	_Atomic bool held; /* take nothing until it is flushed or has new targets */
+	_Atomic bool tell; /* notify when something comes by itself, without a flush */
+	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
+	bool parked;	   /* left the ring buffers to the next process */
 };
 
 static void notify(struct worker *w)
@@ -70,7 +70,7 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
 	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
-	    (r < 0 && trouble != r))
+	    (r < 0 && trouble != r) || (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
 		notify(w);
 	return r;
 }
@@ -81,7 +81,7 @@ static void on_readable(struct worker *w, size_t i)
 	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
 	int r;
 
-	if (w->parked)
+	if (w->parked || atomic_load(&w->held))
 		return;
 	r = run(w, p, false, BUDGET);
 	/*
@@ -109,7 +109,7 @@ static void drain_all(struct worker *w)
 	for (size_t i = 0; i < w->n_pumps; i++) {
 		struct pump *p = w->pumps[i];
 
-		for (unsigned n = 0; n < DRAIN_ROUNDS; n++) {
+		for (unsigned n = 0; n < DRAIN_ROUNDS && !atomic_load(&w->quit); n++) {
 			uint64_t before = atomic_load(&p->total_bytes);
 			int r = run(w, p, true, BUDGET);
 
@@ -122,19 +122,26 @@ static void drain_all(struct worker *w)
 	}
 }
 
-/* Returns true when the thread is to end */
-static bool serve(struct worker *w)
+static void serve(struct worker *w)
 {
 	int request = atomic_load(&w->request);
 
 	switch (request) {
 	case WORKER_RETARGET:
-		/* Partial sub-buffers too: what comes later begins later, on every CPU */
+		/*
+		 * Partial sub-buffers too: what comes later begins later, on every CPU. Not what is
+		 * held: that is the next file's.
+		 */
 		for (size_t i = 0; i < w->n_pumps; i++) {
-			(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
+			if (!atomic_load(&w->held))
+				(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);
 			pump_retarget(w->pumps[i], &w->next[i]);
 		}
+		atomic_store(&w->held, false);
 		atomic_store(&w->flush, true); /* what had found its region full goes on */
+		break;
+	case WORKER_FLUSH:
+		flush_all(w);
 		break;
 	case WORKER_FINISH:
 		drain_all(w);
@@ -149,7 +156,6 @@ static bool serve(struct worker *w)
 		atomic_store(&w->request, 0);
 		notify(w);
 	}
-	return request == WORKER_ABORT;
 }
 
 static void *worker_main(void *userdata)
@@ -168,7 +174,8 @@ static void *worker_main(void *userdata)
 				continue;
 			}
 			(void)!read(w->wake_fd, &drop, sizeof(drop));
-			if (serve(w))
+			serve(w);
+			if (atomic_load(&w->quit))
 				return NULL;
 			if (atomic_exchange(&w->flush, false) && !w->parked)
 				flush_all(w);
@@ -245,8 +252,19 @@ int worker_post(struct worker *w, enum worker_request request)
 	return 0;
 }
 
+void worker_tell(struct worker *w)
+{
+	atomic_store(&w->tell, true);
+}
+
+void worker_hold(struct worker *w)
+{
+	atomic_store(&w->held, true);
+}
+
 void worker_flush(struct worker *w)
 {
+	atomic_store(&w->held, false);
 	atomic_store(&w->flush, true);
 	wake(w);
 }
@@ -260,7 +278,7 @@ void worker_free(struct worker *w)
 {
 	if (!w)
 		return;
-	atomic_store(&w->request, WORKER_ABORT);
+	atomic_store(&w->quit, true);
 	wake(w);
 	(void)pthread_join(w->thread, NULL);
 	worker_release(w);

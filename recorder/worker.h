@@ -13,6 +13,7 @@
 
 enum worker_request {
 	WORKER_RETARGET = 1, /* every pump goes on in its next target */
+	WORKER_FLUSH,	     /* what there is now, partial sub-buffers too, into the file */
 	WORKER_FINISH,	     /* drain to the end (tracing is off); a pump may still end up full */
 	WORKER_LEAVE,	     /* empty pipes and slots, then take nothing more (hand-over) */
 };
@@ -25,7 +26,7 @@ struct worker;
  * now.
  * @next: one target for each pump, read at WORKER_RETARGET; borrowed
  * @notify_fd: eventfd, written when a request is done, a region fills up, the session's
- *             bytes pass their limit, or trouble begins or ends; borrowed
+ *             bytes pass their limit, trouble begins or ends, or as worker_tell() says; borrowed
  * @bytes_left: shared by the session's workers: bytes until the segment has its size; a worker that
  *              takes it below zero notifies once
  */
@@ -34,6 +35,15 @@ int worker_new(struct pump **pumps, const struct pump_target *next, size_t n_pum
 
 /* Post a request; -EBUSY while another one is not done. Never blocks. */
 int worker_post(struct worker *worker, enum worker_request request);
+
+/*
+ * Take nothing out of the ring buffers until the next worker_flush() or WORKER_RETARGET; what is
+ * being moved at this moment still goes. Requests are served as ever. Never blocks.
+ */
+void worker_hold(struct worker *worker);
+
+/* Notify once when a ring buffer next passes its watermark */
+void worker_tell(struct worker *worker);
 
 /* Also look at partial sub-buffers, once, soon. Never blocks. */
 void worker_flush(struct worker *worker);

@@ -67,7 +67,8 @@ static int symbols_refresh(struct symbols *s)
 	if (s->text && strcmp(modules, s->modules) == 0)
 		return 0;
 	r = io_read_file_at(AT_FDCWD, "/proc/kallsyms", &text, &size);
-	if (r == -ENOENT) {
+	if (r == -ENOENT || r == -EACCES ||
+	    r == -EPERM) { /* a trace without symbols is still one */
 		text = strdup("");
 		size = 0;
 		r = text ? 0 : -ENOMEM;
@@ -85,7 +86,10 @@ static int symbols_refresh(struct symbols *s)
 
 static int put(FILE *out, const void *data, size_t size)
 {
-	return fwrite(data, 1, size, out) == size ? 0 : -EIO;
+	errno = 0;
+	if (fwrite(data, 1, size, out) == size)
+		return 0;
+	return errno > 0 ? -errno : -EIO;
 }
 
 static int put_u32(FILE *out, size_t value)

@@ -26,7 +26,7 @@ void symbols_free(struct symbols *symbols);
  * metadata_write() - from the magic to the printk formats, in the order of trace-cmd.dat(5)
  * @page_size: sub-buffer size, bytes
  * @symbols: read again if /proc/modules has changed since; left out (empty section) where the
- *           kernel hides addresses (kptr_restrict)
+ *           kernel hides addresses (kptr_restrict) or /proc/kallsyms may not be read
  * An event that goes away while we look (module unload) is left out.
  * Return: 0 or negative errno.
  */

@@ -30,6 +30,8 @@ static int is_sane(struct scan *s, uint64_t at, uint64_t *ret_timestamp)
 		return r;
 	if (subbuf_check(&s->layout, s->bytes, NULL, &info, &fault) != 0)
 		return 0;
+	if (info.header.commit == 0) /* the kernel hands out none that is empty: one that was cut */
+		return 0;
 	*ret_timestamp = info.header.timestamp;
 	return 1;
 }
@@ -117,7 +119,7 @@ static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, in
 
 	recorded = MIN(s->region.size, s->region.room);
 	recorded -= recorded % subbuf;
-	synced = trace_file_was_cut(file) ? 0 : trace_file_live_block(file)->synced[cpu];
+	synced = trace_file_live_block(file)->synced[cpu]; /* 0 of a file that was cut */
 	synced = MIN(synced - synced % subbuf, recorded);
 	r = true_size(s, recorded, synced, &tail, &size);
 	if (r < 0)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "formats/trace-dat-read.h"
 #include "writer/retention.h"
 #include "writer/store.h"
 
@@ -35,7 +36,8 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 {
 	uint64_t used = limits->live_reserve, files = 1;
 
-	qsort(items, n, sizeof(*items), older_first);
+	if (n > 0) /* items may be NULL then */
+		qsort(items, n, sizeof(*items), older_first);
 	cap_damaged(items, n, limits->max_use / 4);
 	for (size_t i = 0; i < n; i++) {
 		if (items[i].evict) {
@@ -86,6 +88,7 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	if (!S_ISREG(st.st_mode))
 		return 0;
 	item.bytes = (uint64_t)st.st_blocks * 512;
+	item.pinned = store_is_pinned(dir_fd, name);
 	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
 	if (item.damaged)
@@ -115,6 +118,49 @@ static int list_read(struct list *list, int dir_fd)
 	return r;
 }
 
+/* How many sub-buffers of each CPU go with this file? */
+static void count_subbufs(int dir_fd, const char *name, struct retention_report *report)
+{
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = -EBADF;
+
+	if (!report->cpu_subbufs)
+		return;
+	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || trace_dat_open_fd(fd, name, &dat, NULL) < 0 || dat->n_buffers == 0 ||
+	    dat->page_size == 0)
+		return;
+	for (unsigned cpu = 0; cpu < MIN(dat->n_cpus, report->n_cpus); cpu++)
+		report->cpu_subbufs[cpu] += dat->buffers[0].regions[cpu].size / dat->page_size;
+}
+
+static int evict(int dir_fd, const struct retention_item *item, struct retention_report *report,
+		 struct fault *why)
+{
+	struct retention_report counted = *report;
+	_cleanup_free_ uint64_t *subbufs = NULL;
+
+	/* Only those of files that are really gone count */
+	if (report->cpu_subbufs && !item->damaged) {
+		subbufs = calloc(report->n_cpus, sizeof(*subbufs));
+		counted.cpu_subbufs = subbufs;
+		count_subbufs(dir_fd, item->name, &counted);
+	}
+	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT)
+		return fault_errno(why, -errno, "cannot remove old segment %s", item->name);
+	for (unsigned cpu = 0; subbufs && cpu < report->n_cpus; cpu++)
+		report->cpu_subbufs[cpu] += subbufs[cpu];
+	report->files++;
+	report->bytes += item->bytes;
+	return 0;
+}
+
+static void keep(const struct retention_item *item, struct retention_report *report)
+{
+	report->kept_files++;
+	report->kept_bytes += item->bytes;
+}
+
 int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,
 		    struct fault *why)
 {
@@ -122,7 +168,7 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 	struct statvfs vfs;
 	int r = list_read(&list, dir_fd);
 
-	*ret = (struct retention_report){};
+	*ret = (struct retention_report){.cpu_subbufs = ret->cpu_subbufs, .n_cpus = ret->n_cpus};
 	if (r >= 0 && fstatvfs(dir_fd, &vfs) < 0)
 		r = -errno;
 	if (r < 0)
@@ -130,15 +176,27 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 	retention_choose(list.items, list.n, limits, (uint64_t)vfs.f_bavail * vfs.f_frsize,
 			 store_now_usec());
 	for (size_t i = 0; i < list.n; i++) {
-		if (!list.items[i].evict)
-			continue;
-		if (unlinkat(dir_fd, list.items[i].name, 0) < 0 && errno != ENOENT) {
-			r = fault_errno(why, -errno, "cannot remove old segment %s",
-					list.items[i].name);
-			continue;
+		struct fault step;
+
+		if (!list.items[i].evict) {
+			keep(&list.items[i], ret);
+		} else if (evict(dir_fd, &list.items[i], ret, &step) < 0) {
+			keep(&list.items[i], ret);
+			r = fault_set(why, step.error, "%s", step.text);
 		}
-		ret->files++;
-		ret->bytes += list.items[i].bytes;
 	}
 	return r;
+}
+
+int retention_count(int dir_fd, struct retention_report *ret)
+{
+	_cleanup_(list_done) struct list list = {};
+	int r = list_read(&list, dir_fd);
+
+	if (r < 0)
+		return r;
+	*ret = (struct retention_report){};
+	for (size_t i = 0; i < list.n; i++)
+		keep(&list.items[i], ret);
+	return 0;
 }

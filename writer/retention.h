@@ -39,14 +39,25 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 		      uint64_t free_bytes, uint64_t now_usec);
 
 struct retention_report {
-	unsigned files;
+	unsigned files; /* deleted */
 	uint64_t bytes;
+	unsigned kept_files; /* that are left, and their bytes on the disk */
+	uint64_t kept_bytes;
+	uint64_t *cpu_subbufs; /* [n_cpus], the caller's: those of the deleted files are added; or
+				  NULL */
+	unsigned n_cpus;
 };
 
 /**
  * retention_apply() - delete what the limits ask for from a session's directory
  * Looks at finished segments, snapshots and *.damaged only; never at the live file or hidden ones.
+ * @ret: cpu_subbufs and n_cpus are set by the caller, the rest here
  * Return: 0 or negative errno with @why set; what was deleted by then is in @ret.
  */
 int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,
 		    struct fault *why);
+
+/**
+ * retention_count() - kept_files and kept_bytes as they are; deletes nothing
+ */
+int retention_count(int dir_fd, struct retention_report *ret);

@@ -5,11 +5,14 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <time.h>
 
+#include "basic/io.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
+#define PINNED	  "user.flyrec.pinned"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -52,6 +55,22 @@ static void time_name(uint64_t usec, char ret[STORE_NAME_SIZE])
 	(void)gmtime_r(&seconds, &tm);
 	n = strftime(ret, STORE_NAME_SIZE, "%Y%m%dT%H%M%S", &tm);
 	(void)snprintf(ret + n, STORE_NAME_SIZE - n, ".%06uZ", (unsigned)(usec % USEC_PER_SEC));
+}
+
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE])
+{
+	char time[STORE_NAME_SIZE], name[STORE_NAME_SIZE];
+
+	for (unsigned tries = 0; tries < 1000; tries++) {
+		time_name(realtime_usec + tries, time);
+		(void)snprintf(name, sizeof(name), "%.24s-%.28s.dat", time, reason);
+		if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+			(void)strcpy(ret_name, name);
+			return 0;
+		}
+	}
+	return -EEXIST;
 }
 
 static bool ends_with(const char *name, const char *suffix)
@@ -191,8 +210,8 @@ int store_list_finishing(int dir_fd, char ***ret)
 
 static int is_unfinished(const struct dirent *entry)
 {
-	return strcmp(entry->d_name, "." STORE_CURRENT ".new") == 0 ||
-	       (entry->d_name[0] == '.' && ends_with(entry->d_name, FINISHING ".dense"));
+	return entry->d_name[0] == '.' && (ends_with(entry->d_name, ".dat.new") ||
+					   ends_with(entry->d_name, FINISHING ".dense"));
 }
 
 void store_remove_unfinished(int dir_fd)
@@ -219,17 +238,32 @@ bool store_same_file(int dir_fd, const char *name, const char *other)
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
 {
 	char time[STORE_NAME_SIZE], to[STORE_NAME_SIZE];
+	int r;
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(store_now_usec() + tries, time);
 		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
 			       time);
-		if (renameat2(dir_fd, name, dir_fd, to, RENAME_NOREPLACE) >= 0) {
+		r = io_rename_new_at(dir_fd, name, to);
+		if (r >= 0)
 			(void)strcpy(ret_name, to);
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -errno;
+		if (r != -EEXIST)
+			return r;
 	}
 	return -EEXIST;
+}
+
+int store_pin(int fd, bool pin)
+{
+	if (pin)
+		return fsetxattr(fd, PINNED, "1", 1, 0) < 0 ? -errno : 0;
+	return fremovexattr(fd, PINNED) < 0 && errno != ENODATA ? -errno : 0;
+}
+
+bool store_is_pinned(int dir_fd, const char *name)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

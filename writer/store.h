@@ -34,6 +34,13 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 int store_archive_name(int dir_fd, uint64_t realtime_usec, char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_snapshot_name() - "YYYYMMDDThhmmss.uuuuuuZ-REASON.dat", not yet taken in @dir_fd
+ * @realtime_usec: of the trigger
+ */
+int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
+			char ret_name[STORE_NAME_SIZE]);
+
+/**
  * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
  */
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec);
@@ -59,7 +66,7 @@ int store_list_finishing(int dir_fd, char ***ret);
 
 /**
  * store_remove_unfinished() - files without anything of value that a killed process left:
- * ".current.dat.new" and ".….finishing.dense"
+ * ".….dat.new" and ".….finishing.dense"
  */
 void store_remove_unfinished(int dir_fd);
 
@@ -73,3 +80,13 @@ bool store_same_file(int dir_fd, const char *name, const char *other);
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
 
 uint64_t store_now_usec(void);
+
+/**
+ * store_pin() - keep a file from retention, or give it free again: extended attribute
+ * user.flyrec.pinned
+ * @fd: open for reading at least. Return: 0, -EOPNOTSUPP where the file system has none.
+ */
+int store_pin(int fd, bool pin);
+
+/* Is a file of @dir_fd pinned? */
+bool store_is_pinned(int dir_fd, const char *name);

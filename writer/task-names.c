@@ -3,6 +3,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "basic/io.h"
@@ -19,6 +22,8 @@ struct name {
 
 /* Sorted by pid, each pid once; what a merge appends is brought into order at its end */
 struct task_names {
+	atomic_uint refs;
+	pthread_mutex_t lock; /* for all below; what is added in one go stays together */
 	struct name *names;
 	size_t n, room;
 	size_t max;
@@ -29,15 +34,25 @@ struct task_names *task_names_new(size_t max)
 {
 	struct task_names *t = calloc(1, sizeof(*t));
 
-	if (t)
-		t->max = max;
+	if (!t)
+		return NULL;
+	atomic_init(&t->refs, 1);
+	(void)pthread_mutex_init(&t->lock, NULL);
+	t->max = max;
+	return t;
+}
+
+struct task_names *task_names_ref(struct task_names *t)
+{
+	atomic_fetch_add(&t->refs, 1);
 	return t;
 }
 
 void task_names_free(struct task_names *t)
 {
-	if (!t)
+	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
 		return;
+	(void)pthread_mutex_destroy(&t->lock);
 	free(t->names);
 	free(t);
 }
@@ -56,8 +71,19 @@ static void copy_comm(char *to, const char *from, size_t size)
 	memset(to + size, 0, COMM_SIZE - size);
 }
 
+/* Also where there is no name to speak of: readers of the section do not expect that */
+static bool is_blank(const char *comm, size_t size)
+{
+	for (size_t i = 0; i < MIN(size, (size_t)COMM_SIZE - 1); i++)
+		if (comm[i] != ' ')
+			return false;
+	return true;
+}
+
 static int add(struct task_names *t, uint32_t pid, const char *comm, size_t size)
 {
+	if (is_blank(comm, size))
+		return 0;
 	if (t->n == t->room) {
 		size_t room = MAX(t->room * 2, 512UL);
 		struct name *p = realloc(t->names, room * sizeof(*p));
@@ -84,34 +110,76 @@ static int compare(const void *a, const void *b)
 	return x->seen == y->seen ? 0 : x->seen > y->seen ? -1 : 1;
 }
 
-static int compare_u32(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+/* Which names stay when not all can: those seen after @seen, and the first @ties of those seen then
+ */
+struct cut {
+	uint32_t seen;
+	size_t ties;
+};
 
-	return x < y ? -1 : x > y;
+struct candidate {
+	uint32_t seen;
+	uint32_t index;
+};
+
+static int compare_candidates(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	if (x->seen != y->seen)
+		return x->seen > y->seen ? -1 : 1;
+	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* The generation that a name must be newer than, so that at most @max names are */
-static int oldest_kept(const struct task_names *t, size_t max, uint32_t *ret)
+static size_t print_line(const struct name *name, char line[LINE_MAX_SIZE + 1])
 {
-	_cleanup_free_ uint32_t *seen = malloc(t->n * sizeof(*seen));
+	return (size_t)snprintf(line, LINE_MAX_SIZE + 1, "%u %s\n", name->pid, name->comm);
+}
 
-	if (!seen)
+/* As many of the newest as @max names and @room bytes of lines allow */
+static int find_cut(const struct task_names *t, size_t max, size_t room, struct cut *ret)
+{
+	_cleanup_free_ struct candidate *all = malloc((t->n + 1) * sizeof(*all));
+	char line[LINE_MAX_SIZE + 1];
+	struct cut cut = {};
+	size_t size;
+
+	if (!all)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n; i++)
-		seen[i] = t->names[i].seen;
-	qsort(seen, t->n, sizeof(*seen), compare_u32);
-	*ret = seen[t->n - max - 1];
+		all[i] = (struct candidate){t->names[i].seen, (uint32_t)i};
+	qsort(all, t->n, sizeof(*all), compare_candidates);
+	for (size_t i = 0; i < t->n; i++) {
+		cut.ties = i > 0 && all[i].seen == cut.seen ? cut.ties : 0;
+		cut.seen = all[i].seen;
+		size = print_line(&t->names[all[i].index], line);
+		if (i >= max || size > room) {
+			*ret = cut;
+			return 0;
+		}
+		room -= size;
+		cut.ties++;
+	}
+	*ret = (struct cut){};
 	return 0;
+}
+
+static bool stays(const struct name *name, struct cut *cut)
+{
+	if (name->seen != cut->seen)
+		return name->seen > cut->seen;
+	return cut->ties > 0 && cut->ties-- > 0;
 }
 
 /* Sort, newest name of each pid, at most max of them */
 static int settle(struct task_names *t)
 {
-	uint32_t oldest = 0;
+	struct cut cut = {};
 	size_t n = 0;
 	int r;
 
+	if (t->n == 0)
+		return 0;
 	qsort(t->names, t->n, sizeof(*t->names), compare);
 	for (size_t i = 0; i < t->n; i++)
 		if (n == 0 || t->names[n - 1].pid != t->names[i].pid)
@@ -119,32 +187,53 @@ static int settle(struct task_names *t)
 	t->n = n;
 	if (t->n <= t->max)
 		return 0;
-	r = oldest_kept(t, t->max, &oldest);
+	r = find_cut(t, t->max, SIZE_MAX, &cut);
 	if (r < 0)
 		return r;
 	n = 0;
-	for (size_t i = 0; i < t->n && n < t->max; i++)
-		if (t->names[i].seen > oldest || oldest == t->generation)
+	for (size_t i = 0; i < t->n; i++)
+		if (stays(&t->names[i], &cut))
 			t->names[n++] = t->names[i];
 	t->n = n;
 	return 0;
 }
 
-int task_names_merge(struct task_names *t, const char *text)
+/* A line "PID COMM" of a name that is known; anything else is passed over */
+static int take_line(struct task_names *t, const char *line, const char *end)
+{
+	unsigned long pid;
+	char *comm;
+
+	if (!isdigit((unsigned char)*line)) /* strtoul() would look for one on later lines */
+		return 0;
+	pid = strtoul(line, &comm, 10);
+	if (*comm != ' ' || comm >= end || pid == 0 || pid > UINT32_MAX ||
+	    strncmp(comm + 1, "<...>", 5) == 0)
+		return 0;
+	return add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1));
+}
+
+static int merge(struct task_names *t, const char *text)
 {
 	t->generation++;
 	for (const char *line = text; *line;) {
 		const char *end = strchrnul(line, '\n');
-		char *comm;
-		unsigned long pid = strtoul(line, &comm, 10);
 
-		if (comm > line && *comm == ' ' && comm < end && pid > 0 && pid <= UINT32_MAX &&
-		    strncmp(comm + 1, "<...>", 5) != 0 &&
-		    add(t, (uint32_t)pid, comm + 1, (size_t)(end - comm - 1)) < 0)
+		if (take_line(t, line, end) < 0)
 			return -ENOMEM;
 		line = *end ? end + 1 : end;
 	}
 	return settle(t);
+}
+
+int task_names_merge(struct task_names *t, const char *text)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = merge(t, text);
+	pthread_mutex_unlock(&t->lock);
+	return r;
 }
 
 static int scan_threads(struct task_names *t, int proc_fd, const char *process)
@@ -183,7 +272,7 @@ static int scan_threads(struct task_names *t, int proc_fd, const char *process)
 	return r;
 }
 
-int task_names_scan_proc(struct task_names *t, int proc_fd)
+static int scan_proc(struct task_names *t, int proc_fd)
 {
 	struct dirent *entry;
 	DIR *dir;
@@ -205,26 +294,33 @@ int task_names_scan_proc(struct task_names *t, int proc_fd)
 	return r < 0 ? r : settle(t);
 }
 
-int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
+int task_names_scan_proc(struct task_names *t, int proc_fd)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = scan_proc(t, proc_fd);
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+static int render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
 {
 	_cleanup_free_ char *text = malloc(room + 1);
-	size_t fit = room / LINE_MAX_SIZE, at = 0;
-	uint32_t oldest = 0;
+	struct cut cut = {};
+	size_t at = 0;
 
 	if (!text)
 		return -ENOMEM;
-	if (t->n > fit && oldest_kept(t, fit, &oldest) < 0)
+	if (t->n > room / LINE_MAX_SIZE && find_cut(t, SIZE_MAX, room, &cut) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n; i++) {
 		char line[LINE_MAX_SIZE + 1];
 		size_t n;
 
-		if (t->names[i].seen <= oldest && t->n > fit && oldest < t->generation)
+		if (!stays(&t->names[i], &cut))
 			continue;
-		n = (size_t)snprintf(line, sizeof(line), "%u %s\n", t->names[i].pid,
-				     t->names[i].comm);
-		if (at + n > room)
-			break;
+		n = print_line(&t->names[i], line);
 		memcpy(text + at, line, n);
 		at += n;
 	}
@@ -233,4 +329,14 @@ int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t
 	if (ret_used)
 		*ret_used = at;
 	return 0;
+}
+
+int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = render(t, room, ret_text, ret_used);
+	pthread_mutex_unlock(&t->lock);
+	return r;
 }

@@ -2,7 +2,7 @@
 /*
  * The names of tasks, for the PROCESS INFORMATION section: collected from the kernel's
  * saved_cmdlines and from /proc, kept over the kernel's forgetting, the newest name of a pid wins.
- * One object a session; any thread, one at a time.
+ * One object a session, shared by its jobs; any thread.
  */
 #pragma once
 
@@ -15,6 +15,9 @@ struct task_names;
  * @max: names kept at most; beyond it those seen longest ago go first
  */
 struct task_names *task_names_new(size_t max);
+
+/* Hold it for a job that may outlive the session: one more task_names_free() is due. Returns it. */
+struct task_names *task_names_ref(struct task_names *names);
 void task_names_free(struct task_names *names);
 
 /**

@@ -4,89 +4,16 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 
 #include "basic/io.h"
-#include "formats/trace-dat.h"
+#include "writer/options.h"
 #include "writer/trace-file-internal.h"
 
 #define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
 
-/* The options as they will be in the file, and where the CPUSTAT texts are in them */
-struct options {
-	char *data;
-	size_t size;
-	size_t *cpustat_at; /* [n_cpus], from the start of data */
-};
-
-static void options_done(struct options *o)
-{
-	free(o->data);
-	free(o->cpustat_at);
-}
-
-static void put_option(FILE *out, uint16_t id, const void *data, size_t size)
-{
-	uint32_t n = (uint32_t)size;
-
-	(void)fwrite(&id, sizeof(id), 1, out);
-	(void)fwrite(&n, sizeof(n), 1, out);
-	(void)fwrite(data, 1, size, out);
-}
-
-static void put_text_option(FILE *out, uint16_t id, const char *text)
-{
-	put_option(out, id, text, strlen(text) + 1);
-}
-
-static void put_cpustats(FILE *out, struct options *o, unsigned n_cpus)
-{
-	char text[TRACE_FILE_CPUSTAT_ROOM];
-
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		(void)snprintf(text, sizeof(text), "CPU: %-*u\n", (int)sizeof(text) - 7, cpu);
-		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, sizeof(text));
-		o->cpustat_at[cpu] = (size_t)ftell(out) - sizeof(text);
-	}
-}
-
-static int make_options(const struct trace_file_params *params, struct options *o)
-{
-	uint32_t n_cpus = params->n_cpus;
-	uint16_t end = TRACE_DAT_OPTION_END;
-	struct utsname u;
-	char text[512];
-	FILE *out;
-
-	o->cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at));
-	out = open_memstream(&o->data, &o->size);
-	if (!out || !o->cpustat_at) {
-		if (out)
-			(void)fclose(out);
-		return -ENOMEM;
-	}
-	(void)fwrite(TRACE_DAT_OPTIONS, 1, TRACE_DAT_WORD_SIZE, out);
-	if (params->has_date) {
-		(void)snprintf(text, sizeof(text), "0x%" PRIx64, (uint64_t)params->date_usec);
-		put_text_option(out, TRACE_DAT_OPTION_DATE, text);
-	}
-	put_cpustats(out, o, n_cpus);
-	put_text_option(out, TRACE_DAT_OPTION_TRACECLOCK, params->clock);
-	if (uname(&u) >= 0) {
-		(void)snprintf(text, sizeof(text), "%s %s %s %s", u.sysname, u.nodename, u.release,
-			       u.machine);
-		put_text_option(out, TRACE_DAT_OPTION_UNAME, text);
-	}
-	put_text_option(out, TRACE_DAT_OPTION_VERSION, PACKAGE_STRING);
-	put_option(out, TRACE_DAT_OPTION_CPUCOUNT, &n_cpus, sizeof(n_cpus));
-	put_option(out, TRACE_DAT_OPTION_TRACEID, &params->trace_id, sizeof(params->trace_id));
-	(void)fwrite(&end, sizeof(end), 1, out);
-	(void)fwrite(TRACE_DAT_FLYRECORD, 1, TRACE_DAT_WORD_SIZE, out);
-	return fclose(out) == 0 ? 0 : -ENOMEM;
-}
+#define REGION_MIN (4 * MIB)
 
 /* Room for names, so that the table lands on its alignment; then the CPU count and the options */
 static int put_names_and_options(FILE *out, struct trace_file *file,
@@ -111,7 +38,9 @@ static int put_names_and_options(FILE *out, struct trace_file *file,
 		file->cpustat_room[cpu] = TRACE_FILE_CPUSTAT_ROOM;
 	}
 	file->table_at = options_at + o->size;
-	return ferror(out) ? -EIO : 0;
+	if (!ferror(out))
+		return 0;
+	return errno > 0 ? -errno : -EIO;
 }
 
 /* Where the regions go: as far apart as wanted, or as the file system's largest file allows */
@@ -120,12 +49,14 @@ static int place_regions(struct trace_file *file, const struct trace_file_params
 {
 	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
 	uint64_t first = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
-	uint64_t stride = round_up(params->max_file_size + params->slack, align);
+	uint64_t wanted = MIN(params->max_file_size, (uint64_t)INT64_MAX / 2) + params->slack;
+	uint64_t stride = round_up(MAX(wanted, REGION_MIN), align);
 
 	for (;;) {
 		uint64_t end;
 
-		if (stride < params->slack || stride < 4 * MIB)
+		errno = EFBIG; /* of numbers that are too large to ask for */
+		if (stride < params->slack || stride < REGION_MIN)
 			return fault_set(why, -EFBIG,
 					 "this file system's largest file is too small for %u CPUs",
 					 file->n_cpus);
@@ -162,11 +93,19 @@ static int write_table(struct trace_file *file, const char *clock)
 
 static int fill(struct trace_file *file, const struct trace_file_params *params, struct fault *why)
 {
-	_cleanup_(options_done) struct options options = {};
+	const struct options_params wanted = {
+		.n_cpus = params->n_cpus,
+		.cpustat_room = TRACE_FILE_CPUSTAT_ROOM,
+		.clock = params->clock,
+		.has_date = params->has_date,
+		.date_usec = params->date_usec,
+		.trace_id = params->trace_id,
+	};
+	_cleanup_(options_done) struct options options = {0};
 	_cleanup_fclose_ FILE *out = NULL;
 	int fd, r;
 
-	r = make_options(params, &options);
+	r = options_make(&wanted, &options);
 	if (r < 0)
 		return r;
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
@@ -231,9 +170,9 @@ int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault 
 
 	if (asprintf(&tmp, ".%s.new", name) < 0)
 		return -ENOMEM;
-	if (renameat2(dir_fd, tmp, dir_fd, name, replace ? 0 : RENAME_NOREPLACE) < 0)
+	if (!replace)
+		r = io_rename_new_at(dir_fd, tmp, name);
+	else if (renameat(dir_fd, tmp, dir_fd, name) < 0)
 		r = -errno;
-	if (r == -EINVAL || r == -ENOSYS) /* a file system without RENAME_NOREPLACE */
-		r = renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
 	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
 }

@@ -7,6 +7,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
+#include "writer/options.h"
 #include "writer/trace-file-internal.h"
 
 struct trace_file *trace_file_alloc(unsigned n_cpus)
@@ -75,11 +76,13 @@ static bool same_boot_order(const struct trace_dat *dat)
 }
 
 static int parse_date(const struct trace_dat *dat, const struct trace_dat_option_place *o,
-		      struct trace_file *file)
+		      struct trace_file *file, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL;
-	int r = trace_dat_load(dat, &o->data, 64, &text, NULL);
+	int r = trace_dat_load(dat, &o->data, 64, &text, why);
 
+	if (r == -EFBIG)
+		return fault_set(why, -EBADMSG, "%s: a DATE option that is none", dat->path);
 	if (r < 0)
 		return r;
 	file->has_date = true;
@@ -87,7 +90,7 @@ static int parse_date(const struct trace_dat *dat, const struct trace_dat_option
 	return 0;
 }
 
-static int take_options(const struct trace_dat *dat, struct trace_file *file)
+static int take_options(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
 {
 	unsigned cpu = 0;
 	int r = 0;
@@ -99,10 +102,35 @@ static int take_options(const struct trace_dat *dat, struct trace_file *file)
 			file->cpustat_at[cpu] = o->data.offset;
 			file->cpustat_room[cpu++] = o->data.size;
 		} else if (o->id == TRACE_DAT_OPTION_DATE) {
-			r = parse_date(dat, o, file);
+			r = parse_date(dat, o, file, why);
 		}
 	}
 	return r;
+}
+
+/*
+ * The table may be damaged like everything else: what does not look as trace_file_create() makes it
+ * must not be written to, or grow to where it says.
+ */
+static int check_regions(const struct trace_file *file, const char *name, struct fault *why)
+{
+	bool sparse = file->live->phase == LIVE_SPARSE;
+	const uint64_t *at = file->region_at;
+	uint64_t stride = file->n_cpus > 1 ? at[1] - at[0] : 0;
+
+	if (at[0] < file->live_at + 2 * live_block_size(file->n_cpus))
+		return fault_set(why, -EBADMSG, "%s: regions begin before the header ends", name);
+	if (at[0] % file->subbuf_size != 0 || at[0] > INT64_MAX / 2 ||
+	    (sparse && (stride > INT64_MAX / 2 / file->n_cpus || stride % file->subbuf_size != 0)))
+		return fault_set(why, -EBADMSG, "%s: regions are where none can be", name);
+	for (unsigned cpu = 1; cpu < file->n_cpus; cpu++) {
+		if (at[cpu] < at[cpu - 1] || (sparse && at[cpu] == at[cpu - 1]))
+			return fault_set(why, -EBADMSG, "%s: regions are not in order", name);
+		if (sparse && at[cpu] - at[cpu - 1] != stride)
+			return fault_set(why, -EBADMSG, "%s: regions are not equally far apart",
+					 name);
+	}
+	return 0;
 }
 
 static int take_layout(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
@@ -110,8 +138,9 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 	const struct trace_dat_buffer *buffer = &dat->buffers[0];
 	int r;
 
-	if (!same_boot_order(dat) || dat->clock.size == 0)
-		return fault_set(why, -EBADMSG, "not recorded by flyrec on this kind of machine");
+	if (!same_boot_order(dat) || dat->clock.size == 0 || dat->n_cpus == 0)
+		return fault_set(why, -EBADMSG,
+				 "%s: not recorded by flyrec on this kind of machine", dat->path);
 	file->subbuf_size = dat->page_size;
 	file->names_at = dat->cmdlines.offset;
 	file->names_room = dat->cmdlines.size;
@@ -122,37 +151,41 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 		file->region_at[cpu] = buffer->regions[cpu].offset;
 	r = live_block_read(file->fd, file->live_at, file->n_cpus, &file->live);
 	if (r == -ENODATA)
-		return fault_set(why, -EBADMSG, "not a live flyrec file");
+		return fault_set(why, -EBADMSG, "%s: not a live flyrec file", dat->path);
 	if (r < 0)
-		return fault_errno(why, r, "cannot read the live block");
-	if (file->region_at[0] < file->live_at + 2 * live_block_size(file->n_cpus))
-		return fault_set(why, -EBADMSG, "regions begin before the header ends");
-	for (unsigned cpu = 1; cpu < file->n_cpus; cpu++)
-		if (file->region_at[cpu] < file->region_at[cpu - 1] ||
-		    (file->live->phase == LIVE_SPARSE &&
-		     file->region_at[cpu] == file->region_at[cpu - 1]))
-			return fault_set(why, -EBADMSG, "regions are not in order");
+		return fault_errno(why, r, "%s: cannot read the live block", dat->path);
+	r = check_regions(file, dat->path, why);
+	if (r < 0)
+		return r;
 	/* Regions of a sparse file are equally far apart: so we know where the last one ends */
 	file->end = dat->file_size;
 	if (file->live->phase == LIVE_SPARSE && file->n_cpus > 1)
 		file->end =
 			2 * file->region_at[file->n_cpus - 1] - file->region_at[file->n_cpus - 2];
-	return take_options(dat, file);
+	return take_options(dat, file, why);
 }
 
-/* Cut short from outside: give it its size back, so that readers accept the table again */
-static int restore_size(struct trace_file *file, struct fault *why)
+/*
+ * Cut short from outside: give it its size back, so that readers accept the table again. What had
+ * been synced is gone: noted first, or else who is killed here would trust it next time.
+ */
+static int restore_size(struct trace_file *file, const char *name, struct fault *why)
 {
 	struct stat st;
+	int r;
 
 	if (fstat(file->fd, &st) < 0)
-		return fault_errno(why, -errno, "cannot stat");
+		return fault_errno(why, -errno, "%s: cannot stat", name);
 	if ((uint64_t)st.st_size <= file->region_at[0])
-		return fault_set(why, -ENODATA, "ends before its data");
+		return fault_set(why, -ENODATA, "%s: ends before its data", name);
 	file->was_cut = (uint64_t)st.st_size < file->end;
-	if (file->was_cut && ftruncate(file->fd, (off_t)file->end) < 0)
-		return fault_errno(why, -errno, "cannot set the file's size");
-	return 0;
+	if (!file->was_cut)
+		return 0;
+	memset(file->live->synced, 0, file->n_cpus * sizeof(file->live->synced[0]));
+	r = live_block_write(file->fd, file->live_at, file->live);
+	if (r >= 0 && ftruncate(file->fd, (off_t)file->end) < 0)
+		r = errno == EFBIG ? -EBADMSG : -errno; /* so it never had that size */
+	return r < 0 ? fault_errno(why, r, "%s: cannot set the file's size", name) : 0;
 }
 
 int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
@@ -166,19 +199,19 @@ int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
 
 	fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
-		return fault_errno(why, -errno, "cannot open");
+		return fault_errno(why, -errno, "%s: cannot open", name);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return fault_set(why, -EBADMSG, "not a regular file");
+		return fault_set(why, -EBADMSG, "%s: not a regular file", name);
 	r = trace_dat_open_fd(fd, name, &dat, why);
 	if (r < 0)
 		return r;
 	file = trace_file_alloc(dat->n_cpus);
 	if (!file)
-		return fault_errno(why, -ENOMEM, "cannot open");
+		return fault_errno(why, -ENOMEM, "%s: cannot open", name);
 	file->fd = TAKE_FD(fd);
 	r = take_layout(dat, file, why);
 	if (r >= 0)
-		r = restore_size(file, why);
+		r = restore_size(file, name, why);
 	if (r >= 0)
 		r = trace_file_open_direct(file, dir_fd, name, direct, why);
 	if (r < 0)
@@ -294,7 +327,8 @@ int trace_file_write_names(struct trace_file *file, const char *text)
 	while (used > 0 && text[used - 1] == '\n')
 		used--;
 	used = MIN(used + 1, file->names_room);
-	r = io_pwrite_all(file->fd, text, MAX(used, file->names_used), file->names_at);
+	file->names_used = MAX(used, file->names_used); /* also of a write that fails half way */
+	r = io_pwrite_all(file->fd, text, file->names_used, file->names_at);
 	if (r >= 0)
 		file->names_used = used;
 	return r;
@@ -302,21 +336,15 @@ int trace_file_write_names(struct trace_file *file, const char *text)
 
 int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *text)
 {
-	size_t room = file->cpustat_room[cpu], size = strlen(text);
+	size_t room = file->cpustat_room[cpu];
 	_cleanup_free_ char *padded = NULL;
 
-	if (room == 0)
+	if (room < 2)
 		return 0;
 	padded = malloc(room);
 	if (!padded)
 		return -ENOMEM;
-	size = MIN(size, room - 1);
-	memcpy(padded, text, size);
-	/* Readers print it as it is: one blank line at the end rather than hundreds */
-	memset(padded + size, ' ', room - size);
-	if (size < room - 2)
-		padded[room - 2] = '\n';
-	padded[room - 1] = '\0';
+	options_cpustat(padded, room, text);
 	return io_pwrite_all(file->fd, padded, room, file->cpustat_at[cpu]);
 }
 

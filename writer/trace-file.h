@@ -16,7 +16,7 @@
 #include "writer/metadata.h"
 #include "writer/storage-config.h"
 
-#define TRACE_FILE_CPUSTAT_ROOM 768 /* bytes reserved for each CPU's statistics */
+#define TRACE_FILE_CPUSTAT_ROOM 640 /* bytes reserved for each CPU's statistics */
 
 struct trace_file;
 

@@ -40,7 +40,10 @@ PREFIX=${FLYREC_TEST_PREFIX:-t-${T##*.}.}
 export FLYREC_TEST_DIR=$T FLYREC_TEST_PREFIX=$PREFIX
 CONFIG=$T/etc STATE=$T/state RUNTIME=$T/run
 FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notify.log
-CHILDREN=() MOUNTS=() LOOPS=()
+LOAD_NAME=ld-${T##*.}
+# shellcheck disable=SC2034 # for the tests
+LOAD_FILTER="comm == \"$LOAD_NAME\""
+CHILDREN=() MOUNTS=() LOOPS=() AT_END=() SYSCTLS=()
 
 fail() {
 	echo "FAIL: $*" >&2
@@ -138,8 +141,16 @@ flyrecd_command() {
 		"--runtime-dir=$RUNTIME" "$@")
 }
 
+# Process ids come again: what was said before this start does not count
+flyrecd_forget_ready() {
+	NOTIFIED=0
+	[ ! -e "$NOTIFY_LOG" ] || NOTIFIED=$(wc -l <"$NOTIFY_LOG")
+}
+NOTIFIED=0
+
 flyrecd_ready() {
-	grep -qs "^$FLYRECD_PID: READY=1" "$NOTIFY_LOG"
+	[ -e "$NOTIFY_LOG" ] || return 1
+	tail -n "+$((NOTIFIED + 1))" "$NOTIFY_LOG" | grep -q "^$FLYRECD_PID: READY=1"
 }
 
 flyrecd_ready_or_dead() {
@@ -159,6 +170,7 @@ flyrecd_start() {
 		background "$TOOLS/notify-listen" "$T/notify.socket" "$NOTIFY_LOG"
 		wait_for 5 test -S "$T/notify.socket" || fail "notify-listen does not start"
 	fi
+	flyrecd_forget_ready
 	NOTIFY_SOCKET=$T/notify.socket background "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
 	FLYRECD_PID=$! FLYRECD_MANAGER=
 	flyrecd_wait_ready
@@ -171,6 +183,7 @@ flyrecd_start_stored() {
 	mkdir -p "$T/manager"
 	NOTIFY_LOG=$T/manager/log
 	rm -f "$T/manager/pid"
+	NOTIFIED=0 # its log begins anew
 	background "$TOOLS/fdstore-run" "--dir=$T/manager" "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
 	FLYRECD_MANAGER=$!
 	wait_for 5 test -s "$T/manager/pid" || fail "fdstore-run does not start"
@@ -192,6 +205,7 @@ flyrecd_restarted() {
 
 # flyrecd_kill: SIGKILL. Under fdstore-run it comes back with its fds.
 flyrecd_kill() {
+	flyrecd_forget_ready
 	kill -KILL "$FLYRECD_PID"
 	if [ -n "$FLYRECD_MANAGER" ]; then
 		flyrecd_restarted
@@ -204,6 +218,7 @@ flyrecd_kill() {
 # flyrecd_hand_over: end it with the instances left tracing. Under fdstore-run the next one starts
 # by itself, else use flyrecd_start.
 flyrecd_hand_over() {
+	flyrecd_forget_ready
 	if [ -n "$FLYRECD_MANAGER" ]; then
 		echo restart >"$T/manager/control"
 		flyrecd_restarted
@@ -227,7 +242,102 @@ flyrecd_stop() {
 		fail "flyrecd ended with status $status: $(tail -n 5 "$FLYRECD_LOG")"
 }
 
+# --- load, markers, and what became of them
+
+# load_start [OPTION...]: `storm` on all CPUs until load_stop, under a name that "$LOAD_FILTER"
+# tells from the storms of others on the machine
+load_start() {
+	ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
+	background "$T/$LOAD_NAME" --duration=600 "$@" >"$T/load"
+	LOAD_PID=$!
+}
+
+# load_bursts SECONDS PAUSE: `storm` for so long, again and again, until load_stop
+load_bursts() {
+	ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
+	# shellcheck disable=SC2016 # for the inner shell
+	background bash -c 'trap "kill \$!; exit 0" TERM
+		while :; do "$0" --duration="$1" >/dev/null & wait $!; sleep "$2" & wait $!; done' \
+		"$T/$LOAD_NAME" "$1" "$2"
+	LOAD_PID=$!
+}
+
+load_stop() {
+	kill -TERM "$LOAD_PID"
+	wait "$LOAD_PID" || true
+}
+
+# markers_start SESSION [RATE [OPTION...]]: numbered markers on each CPU until markers_stop, which
+# leaves in $T/expect what was written
+markers_start() {
+	local session=$1 rate=${2:-5000}
+	shift $(($# < 2 ? $# : 2))
+	background "$TOOLS/markers" "--instance=$PREFIX$session" "--rate=$rate" "$@" >"$T/expect"
+	MARKERS_PID=$!
+}
+
+markers_stop() {
+	kill -TERM "$MARKERS_PID"
+	wait "$MARKERS_PID" || fail "markers: $(cat "$T/expect")"
+}
+
+# markers_check SESSION [OPTION...]: all of them in the session's segments, each once and in order
+markers_check() {
+	local session=$1
+	shift
+	"$TOOLS/check-markers" "--expect=$T/expect" "$@" "$STATE/$session"/record/2*.dat >"$T/markers" ||
+		fail "markers of $session: $(tail -n 5 "$T/markers")"
+}
+
+# verify FILE|DIR...: without a fault
+verify() {
+	"$FLYRECCTL" verify "$@" >"$T/verify" 2>&1 || fail "verify $*: $(grep -v ': ok' "$T/verify" | head -n 5)"
+}
+
+# logged TEXT: in flyrecd's log since the last log_mark, as a basic regular expression
+logged() {
+	tail -n "+$((${LOG_MARK:-0} + 1))" "$FLYRECD_LOG" | grep -q -e "$1"
+}
+
+# logged_once TEXT: in exactly one line
+logged_once() {
+	[ "$(tail -n "+$((${LOG_MARK:-0} + 1))" "$FLYRECD_LOG" | grep -c -e "$1")" = 1 ]
+}
+
+log_mark() {
+	LOG_MARK=0
+	[ ! -e "$FLYRECD_LOG" ] || LOG_MARK=$(wc -l <"$FLYRECD_LOG")
+}
+
+must_log() {
+	wait_for "${2:-10}" logged "$1" || fail "not in the log: $1: $(tail -n 5 "$FLYRECD_LOG")"
+}
+
+# no_damage: nothing was set aside as damaged
+no_damage() {
+	local damaged=("$STATE"/*/record/*damaged)
+	[ ${#damaged[@]} = 0 ] || fail "damaged files: ${damaged[*]}"
+}
+
 # --- file systems
+
+# image_dir: where images of file systems go: memory where there is enough, since a disk that others
+# use too may stall for longer than a ring buffer lasts
+image_dir() {
+	local free
+	free=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) || free=0
+	if [ "${free:-0}" -gt $((6 * 1024 * 1024)) ] && mkdir -p "/dev/shm/${T##*/}"; then
+		echo "/dev/shm/${T##*/}"
+	else
+		echo "$T"
+	fi
+}
+
+# state_on FILESYSTEM SIZE: flyrecd's state directory on a file system of its own
+state_on() {
+	mkfs_mount "$1" "$2" "$T/$1"
+	STATE=$T/$1/state
+}
 
 # mkfs_mount ext4|xfs|btrfs|tmpfs SIZE DIRECTORY [MKFS-OPTION...]: mounted there, taken away at the end
 mkfs_mount() {
@@ -241,7 +351,7 @@ mkfs_mount() {
 		return
 	fi
 	need_command "mkfs.$fs" losetup
-	image=$T/image.${#LOOPS[@]}
+	image=$(image_dir)/image.${#LOOPS[@]}
 	truncate -s "$size" "$image"
 	"mkfs.$fs" -q "$@" "$image" >/dev/null 2>"$T/mkfs.log" ||
 		fail "mkfs.$fs: $(cat "$T/mkfs.log")"
@@ -251,7 +361,23 @@ mkfs_mount() {
 	MOUNTS+=("$dir")
 }
 
+# set_sysctl FILE VALUE: until the end of the test; FILE below /proc/sys. Tests that do so wait for
+# each other, else the second would restore what the first had set.
+set_sysctl() {
+	if [ ${#SYSCTLS[@]} = 0 ]; then
+		exec {SYSCTL_LOCK}>/run/lock/flyrec-test.sysctl
+		flock --timeout 120 "$SYSCTL_LOCK" || skip "somebody else holds /run/lock/flyrec-test.sysctl"
+	fi
+	SYSCTLS+=("$1=$(cat "/proc/sys/$1")")
+	echo "$2" >"/proc/sys/$1" || skip "cannot set $1"
+}
+
 # --- the end
+
+# at_end COMMAND...: when the test is over and its children have ended; what came last goes first
+at_end() {
+	AT_END=("$*" "${AT_END[@]}")
+}
 
 stop_children() {
 	local pid
@@ -274,12 +400,20 @@ cleanup() {
 	trap '' INT TERM
 	set +e
 	stop_children
+	for path in "${AT_END[@]}"; do
+		$path
+	done
+	for path in "${SYSCTLS[@]}"; do
+		echo "${path#*=}" >"/proc/sys/${path%%=*}"
+	done
+	[ -z "${SYSCTL_LOCK:-}" ] || exec {SYSCTL_LOCK}>&-
 	for path in "${MOUNTS[@]}"; do
 		umount "$path"
 	done
 	for path in "${LOOPS[@]}"; do
 		losetup --detach "$path"
 	done
+	rm -rf "/dev/shm/${T##*/}"
 	if [ "$status" != 0 ] && [ "$status" != 77 ]; then
 		[ ! -s "$FLYRECD_LOG" ] || { echo "--- flyrecd's log:" && tail -n 50 "$FLYRECD_LOG"; }
 		# a test that failed may have left its instances; one that passed must not have

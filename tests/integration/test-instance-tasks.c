@@ -293,6 +293,9 @@ static void usable_in_child(int what, int error, const char *text)
 			_exit(2);
 		if (what != NO_PERMISSION && umount2(TRACING, MNT_DETACH) < 0)
 			_exit(3);
+		/* with debugfs there would be a second way to it */
+		if (what != NO_PERMISSION)
+			(void)umount2("/sys/kernel/debug", MNT_DETACH);
 		if (what == UNMOUNTED_CANNOT && syscall(SYS_capset, &header, none) < 0)
 			_exit(4);
 		if (what == NO_PERMISSION && setresuid(65534, 65534, 65534) < 0)

@@ -34,9 +34,9 @@ setsid sleep 300 &
 EOF
 add_test event <<'EOF'
 mkdir -p "$FLYREC_TEST_DIR/etc/sessions.d"
-s=${FLYREC_TEST_PREFIX%.}; s=x${s#t-}
-echo >"$FLYREC_TEST_DIR/etc/sessions.d/$s.conf"
-echo "p:flyrec_$s/e /bin/sh:0x1000" >>/sys/kernel/tracing/dynamic_events || exit 1
+echo >"$FLYREC_TEST_DIR/etc/sessions.d/s.conf"
+group=$(echo "${FLYREC_TEST_PREFIX}s" | tr -c 'A-Za-z0-9\n' _)
+echo "p:$group/e /bin/sh:0x1000" >>/sys/kernel/tracing/dynamic_events || exit 1
 EOF
 loops_before=$(losetup --list --noheadings | wc -l)
 add_test loop <<'EOF'
@@ -53,7 +53,7 @@ for what in 'PASS integration/test-good' 'SKIP integration/test-skipped.* no moo
 	'FAIL integration/test-instance.* left behind: instance' \
 	'FAIL integration/test-mount.* left behind: mount' \
 	'FAIL integration/test-process.* left behind: process' \
-	'FAIL integration/test-event.* left behind: dynamic event flyrec_' \
+	'FAIL integration/test-event.* left behind: dynamic event t_.*_s/e' \
 	'FAIL integration/test-loop.* left behind: loop device'; do
 	grep -q "^$what" "$T/out" || fail "not reported: $what"
 done

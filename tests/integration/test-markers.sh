@@ -8,6 +8,7 @@
 need_tracefs
 need_tool check-markers
 
+state_on ext4 12G
 RATE=20000
 
 load() {

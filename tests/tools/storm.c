@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * storm - call getppid() on each CPU as fast as possible: load for raw_syscalls events. Prints how
- * many calls each CPU made and how fast.
+ * storm - call getppid() on each CPU as fast as possible or at a steady rate: load for raw_syscalls
+ * events. Prints how many calls each CPU made and how fast.
  */
 #include <err.h>
 #include <errno.h>
@@ -10,14 +10,19 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "tests/tools/common.h"
+
+/* With --rate the calls of so long a time are made in one go; one more call, the sleep, follows */
+#define SLOT_NSEC (NSEC_PER_SEC / 1000)
 
 struct load {
 	pthread_t thread;
 	int cpu;
 	int error;
 	uint64_t count; /* wanted */
+	uint64_t rate;	/* calls a second, 0: as fast as possible */
 	uint64_t calls; /* made */
 	uint64_t nsec;
 	unsigned int *running;
@@ -26,9 +31,27 @@ struct load {
 static bool stop;
 
 static const char help[] =
-	"storm [--cpus=LIST] [--count=N] [--duration=SEC]\n"
-	"Calls getppid() on each CPU, N times or until SEC are over or SIGTERM;\n"
-	"prints calls and calls a second.\n";
+	"storm [--cpus=LIST] [--count=N] [--rate=N] [--duration=SEC]\n"
+	"Calls getppid() on each CPU, N times or until SEC are over or SIGTERM, as fast as\n"
+	"possible or N times a second; prints calls and calls a second.\n";
+
+/* How many calls are due? At a steady rate it waits for the next ones; late ones are made up for */
+static uint64_t next_batch(const struct load *load, uint64_t begin)
+{
+	uint64_t left = load->count - load->calls, slot, due;
+	struct timespec ts;
+
+	if (!load->rate)
+		return MIN(left, 1000);
+	slot = (now_nsec() - begin) / SLOT_NSEC + 1;
+	due = (uint64_t)((double)slot * SLOT_NSEC / NSEC_PER_SEC * (double)load->rate);
+	if (due > load->calls)
+		return MIN(left, MIN(due - load->calls, 1000));
+	ts.tv_sec = (time_t)((begin + slot * SLOT_NSEC) / NSEC_PER_SEC);
+	ts.tv_nsec = (long)((begin + slot * SLOT_NSEC) % NSEC_PER_SEC);
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
+	return 0;
+}
 
 static void *load_thread(void *data)
 {
@@ -38,7 +61,7 @@ static void *load_thread(void *data)
 	load->error = pin_to_cpu(load->cpu);
 	while (load->error == 0 && load->calls < load->count &&
 	       !__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
-		uint64_t batch = MIN(load->count - load->calls, 1000);
+		uint64_t batch = next_batch(load, begin);
 
 		for (uint64_t i = 0; i < batch; i++)
 			(void)syscall(SYS_getppid);
@@ -75,7 +98,7 @@ static int report(const struct load *loads, unsigned int n)
 	return 0;
 }
 
-static int storm(const int *cpus, unsigned int n, uint64_t count, uint64_t duration)
+static int storm(const int *cpus, unsigned int n, const struct load *how, uint64_t duration)
 {
 	_cleanup_free_ struct load *loads = calloc(n, sizeof(*loads));
 	unsigned int running = n;
@@ -84,7 +107,9 @@ static int storm(const int *cpus, unsigned int n, uint64_t count, uint64_t durat
 		err(2, "calloc");
 	stop_signals_block();
 	for (unsigned int i = 0; i < n; i++) {
-		loads[i] = (struct load){.cpu = cpus[i], .count = count, .running = &running};
+		loads[i] = *how;
+		loads[i].cpu = cpus[i];
+		loads[i].running = &running;
 		errno = pthread_create(&loads[i].thread, NULL, load_thread, &loads[i]);
 		if (errno)
 			err(2, "pthread_create");
@@ -98,14 +123,14 @@ static int storm(const int *cpus, unsigned int n, uint64_t count, uint64_t durat
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {{"cpus", required_argument, NULL, 'c'},
-						{"count", required_argument, NULL, 'n'},
-						{"duration", required_argument, NULL, 'd'},
-						{"help", no_argument, NULL, 'h'},
-						{}};
+	static const struct option options[] = {
+		{"cpus", required_argument, NULL, 'c'}, {"count", required_argument, NULL, 'n'},
+		{"rate", required_argument, NULL, 'r'}, {"duration", required_argument, NULL, 'd'},
+		{"help", no_argument, NULL, 'h'},	{}};
 	_cleanup_free_ int *cpus = NULL;
 	const char *list = NULL;
-	uint64_t count = UINT64_MAX, duration = 0;
+	struct load how = {.count = UINT64_MAX};
+	uint64_t duration = 0;
 	unsigned int n;
 	int c;
 
@@ -115,7 +140,10 @@ int main(int argc, char **argv)
 			list = optarg;
 			break;
 		case 'n':
-			count = number_parse("count", optarg);
+			how.count = number_parse("count", optarg);
+			break;
+		case 'r':
+			how.rate = number_parse("rate", optarg);
 			break;
 		case 'd':
 			duration = seconds_parse("duration", optarg);
@@ -130,5 +158,5 @@ int main(int argc, char **argv)
 	if (optind != argc)
 		errx(2, "usage: %s", help);
 	n = cpus_parse(list, &cpus);
-	return storm(cpus, n, count, duration);
+	return storm(cpus, n, &how, duration);
 }

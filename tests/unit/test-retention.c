@@ -398,7 +398,7 @@ static bool is_there(const struct dir *dir, const char *name)
 static void test_apply_all(void **state)
 {
 	struct retention_limits limits = {.max_use = 0};
-	struct retention_report report;
+	struct retention_report report = {0};
 	struct dir *dir = *state;
 	struct fault why;
 
@@ -415,7 +415,7 @@ static void test_apply_all(void **state)
 static void test_apply_some(void **state)
 {
 	struct retention_limits limits = {.max_use = GIB, .max_files = 4};
-	struct retention_report report;
+	struct retention_report report = {0};
 	struct dir *dir = *state;
 	struct fault why;
 	/* The damaged one is younger than the names of the segments say those are */
@@ -434,7 +434,7 @@ static void test_apply_age(void **state)
 {
 	struct retention_limits limits = {.max_use = GIB, .max_age_usec = 3600 * USEC_PER_SEC};
 	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {}};
-	struct retention_report report;
+	struct retention_report report = {0};
 	struct dir *dir = *state;
 	struct fault why;
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * floor INSTANCE-DIRECTORY - what any reader of a ring buffer by splice(2) must spend: moves each
+ * CPU's sub-buffers by reference into a pipe and from there to /dev/null, until SIGTERM or SIGINT,
+ * then what is left. One thread that sleeps in epoll. Prints "bytes=N".
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+
+#include "basic/macro.h"
+
+#define PIPE_SIZE MIB /* the default of pipe-max-size */
+#define BATCH	  8   /* pipe-fulls of one CPU before the others get their turn */
+#define MAX_CPUS  1024
+
+struct cpu {
+	int trace_fd;
+	int pipe[2];
+};
+
+struct floor {
+	struct cpu cpus[MAX_CPUS];
+	size_t n_cpus;
+	int epoll_fd, null_fd, signal_fd;
+	uint64_t bytes;
+};
+
+static bool cpu_open(struct cpu *cpu, const char *instance, size_t n)
+{
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/per_cpu/cpu%zu/trace_pipe_raw", instance, n);
+	cpu->trace_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (cpu->trace_fd < 0 && errno == ENOENT && n > 0)
+		return false;
+	if (cpu->trace_fd < 0)
+		err(2, "%s", path);
+	if (pipe2(cpu->pipe, O_CLOEXEC | O_NONBLOCK) < 0)
+		err(2, "pipe");
+	(void)fcntl(cpu->pipe[1], F_SETPIPE_SZ, (int)PIPE_SIZE);
+	return true;
+}
+
+/* Returns true if it stopped because of the limit, not for want of full sub-buffers */
+static bool move(struct floor *floor, struct cpu *cpu, unsigned limit)
+{
+	while (limit-- > 0) {
+		ssize_t n = splice(cpu->trace_fd, NULL, cpu->pipe[1], NULL, INT32_MAX,
+				   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+
+		if (n < 0 && errno != EAGAIN && errno != EINTR)
+			err(2, "splice from the ring buffer");
+		if (n <= 0)
+			return false;
+		floor->bytes += (uint64_t)n;
+		while (n > 0) {
+			ssize_t out = splice(cpu->pipe[0], NULL, floor->null_fd, NULL, (size_t)n,
+					     SPLICE_F_MOVE);
+
+			if (out <= 0)
+				err(2, "splice to /dev/null");
+			n -= out;
+		}
+	}
+	return true;
+}
+
+/* ONESHOT: a partial sub-buffer keeps the file readable, though splice gives nothing */
+static void arm(struct floor *floor, size_t n, int operation, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u64 = n};
+
+	if (epoll_ctl(floor->epoll_fd, operation, fd, &event) < 0)
+		err(2, "epoll_ctl");
+}
+
+static void run(struct floor *floor)
+{
+	struct epoll_event events[32];
+
+	for (;;) {
+		int n = epoll_wait(floor->epoll_fd, events, ARRAY_SIZE(events), -1);
+
+		for (int i = 0; i < n; i++) {
+			size_t cpu = events[i].data.u64;
+
+			if (cpu == MAX_CPUS)
+				return;
+			(void)move(floor, &floor->cpus[cpu], BATCH);
+			arm(floor, cpu, EPOLL_CTL_MOD, floor->cpus[cpu].trace_fd);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct floor floor;
+	sigset_t set;
+
+	if (argc != 2 || argv[1][0] == '-')
+		errx(2, "usage: floor INSTANCE-DIRECTORY");
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	floor.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	floor.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	floor.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (floor.signal_fd < 0 || floor.epoll_fd < 0 || floor.null_fd < 0)
+		err(2, "signalfd, epoll or /dev/null");
+	arm(&floor, MAX_CPUS, EPOLL_CTL_ADD, floor.signal_fd);
+	while (floor.n_cpus < MAX_CPUS &&
+	       cpu_open(&floor.cpus[floor.n_cpus], argv[1], floor.n_cpus)) {
+		arm(&floor, floor.n_cpus, EPOLL_CTL_ADD, floor.cpus[floor.n_cpus].trace_fd);
+		floor.n_cpus++;
+	}
+	run(&floor);
+	for (size_t i = 0; i < floor.n_cpus; i++)
+		(void)move(&floor, &floor.cpus[i], UINT32_MAX);
+	printf("bytes=%" PRIu64 "\n", floor.bytes);
+	return 0;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "ctl/bus.h"
+
+#define DEFAULT_RUNTIME_DIR "/run/flyrec"
+
+/* Values in addresses: everything but these as %XX */
+static void append_escaped(FILE *f, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-/.\\";
+
+	for (; *text; text++)
+		if (strchr(plain, *text))
+			(void)fputc(*text, f);
+		else
+			(void)fprintf(f, "%%%02x", (unsigned char)*text);
+}
+
+/* One word for the shell at the other end */
+static char *shell_quoted(const char *text)
+{
+	char *quoted = NULL;
+	size_t size;
+	FILE *f = open_memstream(&quoted, &size);
+
+	if (!f)
+		return NULL;
+	(void)fputc('\'', f);
+	for (; *text; text++)
+		(void)fputs(*text == '\'' ? "'\\''" : (const char[]){*text, '\0'}, f);
+	(void)fputc('\'', f);
+	return fclose(f) == 0 ? quoted : NULL;
+}
+
+char *bus_ssh_address(const char *host, const char *runtime_dir)
+{
+	_cleanup_free_ char *quoted = NULL;
+	char *address = NULL;
+	size_t size;
+	FILE *f = open_memstream(&address, &size);
+
+	if (!f)
+		return NULL;
+	(void)fputs("unixexec:path=ssh,argv1=-xT,argv2=--,argv3=", f);
+	append_escaped(f, host);
+	(void)fputs(",argv4=flyrecctl,argv5=stdio-bridge", f);
+	if (runtime_dir && strcmp(runtime_dir, DEFAULT_RUNTIME_DIR) != 0) {
+		quoted = shell_quoted(runtime_dir);
+		(void)fputs(",argv6=--runtime-dir,argv7=", f);
+		append_escaped(f, quoted ? quoted : runtime_dir);
+	}
+	return fclose(f) == 0 ? address : NULL;
+}
+
+static char *local_address(const char *runtime_dir)
+{
+	char *address = NULL;
+	size_t size;
+	FILE *f = open_memstream(&address, &size);
+
+	if (!f)
+		return NULL;
+	(void)fputs("unix:path=", f);
+	append_escaped(f, runtime_dir);
+	(void)fputs("/control", f);
+	return fclose(f) == 0 ? address : NULL;
+}
+
+static void explain_connect(const struct ctl *ctl, const char *verb, int error)
+{
+	if (ctl->host)
+		(void)fprintf(stderr, "flyrecctl: %s: cannot reach flyrecd on %s: %s\n", verb,
+			      ctl->host, strerror(-error));
+	else if (error == -ENOENT || error == -ECONNREFUSED)
+		(void)fprintf(stderr, "flyrecctl: %s: no flyrecd listens on %s/control: %s\n", verb,
+			      ctl->runtime_dir, strerror(-error));
+	else if (error == -EACCES || error == -EPERM)
+		(void)fprintf(stderr,
+			      "flyrecctl: %s: %s/control: %s: it is for root and group flyrec\n",
+			      verb, ctl->runtime_dir, strerror(-error));
+	else
+		(void)fprintf(stderr, "flyrecctl: %s: cannot connect to %s/control: %s\n", verb,
+			      ctl->runtime_dir, strerror(-error));
+}
+
+int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	_cleanup_free_ char *address = ctl->host ? bus_ssh_address(ctl->host, ctl->runtime_dir)
+						 : local_address(ctl->runtime_dir);
+	int r = address ? sd_bus_new(&bus) : -ENOMEM;
+
+	if (r >= 0)
+		r = sd_bus_set_address(bus, address);
+	if (r >= 0)
+		r = sd_bus_negotiate_fds(bus, !ctl->host); /* none go through ssh */
+	if (r >= 0)
+		r = sd_bus_start(bus);
+	if (r < 0) {
+		explain_connect(ctl, verb, r);
+		return r;
+	}
+	*ret = TAKE_PTR(bus);
+	return 0;
+}
+
+int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
+{
+	sd_bus_error error = SD_BUS_ERROR_NULL;
+	int r = sd_bus_call(bus, call, UINT64_MAX, &error, ret);
+
+	if (r < 0) {
+		/* One that was cut off while connecting says so only now */
+		const char *text = error.message ? error.message : strerror(-r);
+
+		if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+			text = "flyrecd has hung up: too many connections, or it ended";
+		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, text);
+	}
+	sd_bus_error_free(&error);
+	return r < 0 ? r : 0;
+}
+
+int bus_bad_answer(const char *verb, int error)
+{
+	(void)fprintf(stderr,
+		      "flyrecctl: %s: cannot make sense of flyrecd's answer (other version?): %s\n",
+		      verb, strerror(-error));
+	return error;
+}
+
+int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interface,
+	     const char *member, sd_bus_message **ret, const char *types, ...)
+{
+	_cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+	va_list ap;
+	int r;
+
+	r = sd_bus_message_new_method_call(bus, &call, NULL, path, interface, member);
+	if (r >= 0 && types) {
+		va_start(ap, types);
+		r = sd_bus_message_appendv(call, types, ap);
+		va_end(ap);
+	}
+	if (r < 0) {
+		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, strerror(-r));
+		return r;
+	}
+	r = bus_call_message(bus, verb, call, &reply);
+	if (r >= 0 && ret)
+		*ret = TAKE_PTR(reply);
+	return r;
+}
+
+char *bus_session_path(const char *name)
+{
+	char *path;
+
+	return sd_bus_path_encode(BUS_SESSION_PATH, name, &path) < 0 ? NULL : path;
+}

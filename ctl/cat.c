@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "ctl/bus.h"
+#include "ctl/cat.h"
+#include "ctl/copy.h"
+#include "ctl/output.h"
+
+#define BAR_WIDTH 40
+
+static uint64_t now_usec(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+static uint64_t begin_usec, shown_usec;
+
+/* On stderr, ten times a second, once it has taken one */
+static void show_progress(uint64_t done, uint64_t total)
+{
+	uint64_t now = now_usec();
+	int filled = total > 0 ? (int)(done * BAR_WIDTH / total) : 0;
+	_cleanup_free_ char *text = NULL;
+
+	if (now - begin_usec < USEC_PER_SEC || now - shown_usec < USEC_PER_SEC / 10)
+		return;
+	shown_usec = now;
+	text = format_bytes(done);
+	(void)fprintf(stderr, "\r[%-*.*s] %3d%% %s ", BAR_WIDTH, MIN(filled, BAR_WIDTH),
+		      "########################################",
+		      total > 0 ? (int)(done * 100 / total) : 0, text ? text : "");
+}
+
+static void end_progress(void)
+{
+	if (shown_usec > 0)
+		(void)fprintf(stderr, "\r%*s\r", BAR_WIDTH + 20, "");
+}
+
+/* Descriptors do not go through ssh, but a command's output does */
+static enum ctl_status cat_remote(const struct ctl *ctl, char **argv, int out_fd)
+{
+	_cleanup_free_ char *command = NULL;
+	size_t size;
+	FILE *f = open_memstream(&command, &size);
+	pid_t pid;
+	int status;
+
+	if (!f)
+		return CTL_FAILED;
+	(void)fprintf(f, "flyrecctl");
+	for (const char *const *word = (const char *const[]){"--runtime-dir", ctl->runtime_dir,
+							     "cat", argv[1], argv[2], NULL};
+	     *word; word++) {
+		(void)fputs(" '", f);
+		for (const char *p = *word; *p; p++)
+			(void)fputs(*p == '\'' ? "'\\''" : (const char[]){*p, '\0'}, f);
+		(void)fputc('\'', f);
+	}
+	if (fclose(f) != 0)
+		return CTL_FAILED;
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(out_fd, STDOUT_FILENO);
+		execlp("ssh", "ssh", "-xT", "--", ctl->host, command, NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) ||
+	    WEXITSTATUS(status) != 0) {
+		if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
+			(void)fprintf(stderr, "flyrecctl: cat: cannot run ssh or flyrecctl on %s\n",
+				      ctl->host);
+		return CTL_FAILED;
+	}
+	return CTL_DONE;
+}
+
+static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_bus_ sd_bus *bus = NULL;
+	struct fault why = {};
+	int fd, r;
+
+	if (bus_connect(ctl, "cat", &bus) < 0 ||
+	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "GetSession", NULL, "s", argv[1]) < 0 ||
+	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", argv[1],
+		     argv[2]) < 0)
+		return CTL_FAILED;
+	r = sd_bus_message_read(reply, "h", &fd); /* the message's */
+	if (r < 0)
+		return bus_bad_answer("cat", r) < 0 ? CTL_FAILED : CTL_DONE;
+	begin_usec = now_usec();
+	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
+	end_progress();
+	if (r < 0)
+		(void)fprintf(stderr, "flyrecctl: cat: %s\n", why.text);
+	return r < 0 ? CTL_FAILED : CTL_DONE;
+}
+
+enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_close_ int out_fd = -EBADF;
+	enum ctl_status result;
+
+	if (argc != 3) {
+		(void)fprintf(stderr, "flyrecctl: cat: SESSION and FILE are needed\n");
+		return CTL_USAGE;
+	}
+	if (ctl->json) {
+		(void)fprintf(stderr, "flyrecctl: cat: --json makes no sense here\n");
+		return CTL_USAGE;
+	}
+	if (!ctl->output && isatty(STDOUT_FILENO)) {
+		(void)fprintf(stderr, "flyrecctl: cat: a trace.dat is nothing for a terminal: "
+				      "redirect it, or use -o FILE\n");
+		return CTL_USAGE;
+	}
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
+	if (ctl->output)
+		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	else
+		out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (out_fd < 0) {
+		(void)fprintf(stderr, "flyrecctl: cat: cannot write to %s: %s\n",
+			      ctl->output ? ctl->output : "standard output", strerror(errno));
+		return CTL_FAILED;
+	}
+	result = ctl->host ? cat_remote(ctl, argv, out_fd) : cat_here(ctl, argv, out_fd);
+	if (ctl->output && result == CTL_DONE && close(TAKE_FD(out_fd)) < 0) {
+		(void)fprintf(stderr, "flyrecctl: cat: %s: %s\n", ctl->output, strerror(errno));
+		return CTL_FAILED;
+	}
+	return result;
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "ctl/metrics.h"
+
+struct metric {
+	const char *name; /* without _total */
+	const char *unit; /* or NULL; the name ends in it */
+	const char *help;
+	size_t offset; /* of a uint64_t */
+};
+
+#define C(member) offsetof(struct view_cpu, member)
+#define S(member) offsetof(struct view_session, member)
+
+/* clang-format off */
+static const struct metric counters[] = {
+	{ "flyrec_subbufs", NULL, "Sub-buffers recorded", C(subbufs) },
+	{ "flyrec_recorded_bytes", "bytes", "Bytes recorded", C(bytes) },
+	{ "flyrec_overrun_events", NULL, "Events overwritten before they could be taken", C(overrun) },
+	{ "flyrec_commit_overrun_events", NULL, "Events lost to unfinished writes", C(commit_overrun) },
+	{ "flyrec_dropped_events", NULL, "Events not taken, with overwriting off", C(dropped_events) },
+	{ "flyrec_lost_events", NULL, "Events that the data says are missing", C(lost_events) },
+	{ "flyrec_torn_subbufs", NULL, "Sub-buffers overwritten while a snapshot copied them", C(torn) },
+	{ "flyrec_evicted_subbufs", NULL, "Sub-buffers removed by retention", C(evicted) },
+	{ "flyrec_not_written_subbufs", NULL, "Sub-buffers that the disk did not take", C(not_written) },
+};
+
+static const struct metric gauges[] = {
+	{ "flyrec_segments", NULL, "Files of the session", S(segments) },
+	{ "flyrec_disk_bytes", "bytes", "Bytes on the disk", S(bytes_on_disk) },
+};
+/* clang-format on */
+
+static const char *const states[] = {"stopped", "starting", "recording",
+				     "paused",	"stopping", "failed"};
+
+/* Backslash, quote and newline in a label's value */
+static void put_label(FILE *f, const char *name, const char *value)
+{
+	(void)fprintf(f, "%s=\"", name);
+	for (; value && *value; value++)
+		if (*value == '\n')
+			(void)fputs("\\n", f);
+		else if (*value == '\\' || *value == '"')
+			(void)fprintf(f, "\\%c", *value);
+		else
+			(void)fputc(*value, f);
+	(void)fputc('"', f);
+}
+
+static void put_head(FILE *f, const struct metric *m, const char *type)
+{
+	(void)fprintf(f, "# TYPE %s %s\n", m->name, type);
+	if (m->unit)
+		(void)fprintf(f, "# UNIT %s %s\n", m->name, m->unit);
+	(void)fprintf(f, "# HELP %s %s.\n", m->name, m->help);
+}
+
+static uint64_t value_of(const struct metric *m, const void *object)
+{
+	uint64_t value;
+
+	memcpy(&value, (const char *)object + m->offset, sizeof(value));
+	return value;
+}
+
+static void put_counter(FILE *f, const struct metric *m, const struct view_stats_list *stats)
+{
+	put_head(f, m, "counter");
+	for (size_t i = 0; i < stats->n; i++) {
+		const struct view_stats *s = &stats->sessions[i];
+
+		for (size_t cpu = 0; cpu < s->n_cpus; cpu++) {
+			(void)fprintf(f, "%s_total{", m->name);
+			put_label(f, "session", s->name);
+			(void)fprintf(f, ",cpu=\"%" PRIu64 "\"} %" PRIu64 "\n", s->cpus[cpu].cpu,
+				      value_of(m, &s->cpus[cpu]));
+		}
+	}
+}
+
+static void put_gauge(FILE *f, const struct metric *m, const struct view_status *status)
+{
+	put_head(f, m, "gauge");
+	for (size_t i = 0; i < status->n_sessions; i++) {
+		(void)fprintf(f, "%s{", m->name);
+		put_label(f, "session", status->sessions[i].name);
+		(void)fprintf(f, "} %" PRIu64 "\n", value_of(m, &status->sessions[i]));
+	}
+}
+
+/* A gauge that is 1 for the state it is in: node_exporter knows no type stateset */
+static void put_states(FILE *f, const struct view_status *status)
+{
+	static const struct metric m = {"flyrec_session_state", NULL,
+					"1 for the state that the session is in", 0};
+
+	put_head(f, &m, "gauge");
+	for (size_t i = 0; i < status->n_sessions; i++)
+		for (size_t j = 0; j < ARRAY_SIZE(states); j++) {
+			const struct view_session *s = &status->sessions[i];
+
+			(void)fprintf(f, "%s{", m.name);
+			put_label(f, "session", s->name);
+			(void)fprintf(f, ",state=\"%s\"} %d\n", states[j],
+				      s->state && strcmp(s->state, states[j]) == 0);
+		}
+}
+
+void metrics_write(FILE *f, const struct view_status *status, const struct view_stats_list *stats)
+{
+	static const struct metric build = {"flyrec_build", NULL, "Version of flyrecd", 0};
+	static const struct metric uptime = {"flyrec_uptime_seconds", "seconds",
+					     "Time since flyrecd was started", 0};
+
+	put_head(f, &build, "gauge");
+	(void)fprintf(f, "%s{", build.name);
+	put_label(f, "version", status->version);
+	(void)fprintf(f, "} 1\n");
+	put_head(f, &uptime, "gauge");
+	(void)fprintf(f, "%s %" PRIu64 ".%06" PRIu64 "\n", uptime.name,
+		      status->uptime_usec / USEC_PER_SEC, status->uptime_usec % USEC_PER_SEC);
+	put_states(f, status);
+	for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
+		put_gauge(f, &gauges[i], status);
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
+		put_counter(f, &counters[i], stats);
+	(void)fprintf(f, "# EOF\n");
+}

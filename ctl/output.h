@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * How results are shown: tables, a pager, colours - on a terminal; plain lines with tabs elsewhere;
+ * or one JSON document. Main thread.
+ */
+#pragma once
+
+#include <json-c/json.h>
+
+#include "basic/macro.h"
+#include "ctl/ctl.h"
+
+#define TABLE_COLUMNS_MAX 12
+
+struct table {
+	const char *headings[TABLE_COLUMNS_MAX];
+	unsigned numbers; /* bit N: column N is one of numbers, to the right */
+	unsigned n_columns;
+	char **cells; /* n_columns a row */
+	size_t n_rows;
+	int error;
+};
+
+/* @cell: takes over a malloc'ed text, row by row, column by column; NULL: no memory */
+void table_add(struct table *table, char *cell);
+void table_add_text(struct table *table, const char *text);
+void table_add_number(struct table *table, uint64_t number);
+void table_add_bytes(struct table *table, uint64_t bytes); /* "12.3M" */
+void table_add_time(struct table *table, uint64_t usec);   /* local time; "-" for 0 */
+
+/**
+ * table_print() - print and free; Return: 0 or negative errno.
+ */
+int table_print(struct table *table);
+
+char *format_bytes(uint64_t bytes);   /* "12.3M", malloc'ed */
+char *format_time(uint64_t usec);     /* "2026-01-31 12:34:56.123", malloc'ed */
+char *format_timespan(uint64_t usec); /* "3h 12min", malloc'ed */
+
+/**
+ * output_begin() - a pager, if this is a terminal and it is wanted; output_end() waits for it
+ */
+void output_begin(const struct ctl *ctl);
+/* Return: CTL_DONE, or CTL_FAILED if not everything could be written */
+enum ctl_status output_end(void);
+
+/* "\033[1m" and the like, or "" where there are no colours */
+const char *style(const char *sequence);
+#define STYLE_BOLD   "\033[1m"
+#define STYLE_RED    "\033[31m"
+#define STYLE_YELLOW "\033[33m"
+#define STYLE_OFF    "\033[0m"
+
+/**
+ * print_json() - one document and a line end; consumes @object
+ * @object: NULL: no memory. Return: CTL_DONE or CTL_FAILED.
+ */
+enum ctl_status print_json(struct json_object *object);
+
+/* json-c's, that tolerate NULL from a failed allocation */
+void json_add(struct json_object *object, const char *key, struct json_object *value);
+struct json_object *json_text(const char *text);
+struct json_object *json_number(uint64_t number);
+struct json_object *json_list(char *const *list);

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic/strv.h"
+#include "ctl/metrics.h"
+#include "ctl/output.h"
+#include "ctl/show.h"
+#include "ctl/view.h"
+
+/* At most one argument, a session */
+static bool one_session(int argc, char **argv, const char **ret)
+{
+	*ret = argc > 1 ? argv[1] : NULL;
+	if (argc <= 2)
+		return true;
+	(void)fprintf(stderr, "flyrecctl: %s: one session or none, not %d\n", argv[0], argc - 1);
+	return false;
+}
+
+/* --- status */
+
+static struct json_object *session_json(const struct view_session *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add(o, "name", json_text(s->name));
+	json_add(o, "mode", json_text(s->mode));
+	json_add(o, "state", json_text(s->state));
+	json_add(o, "instance", json_text(s->instance));
+	json_add(o, "segments", json_number(s->segments));
+	json_add(o, "bytes_on_disk", json_number(s->bytes_on_disk));
+	json_add(o, "description", json_text(s->description));
+	json_add(o, "enabled", json_object_new_boolean(s->enabled));
+	json_add(o, "failure", json_text(s->failure));
+	json_add(o, "bytes_recorded", json_number(s->bytes_recorded));
+	json_add(o, "segment_start_usec", json_number(s->segment_usec));
+	json_add(o, "lost_events", json_number(s->lost_events));
+	json_add(o, "first_loss_usec", json_number(s->first_loss_usec));
+	json_add(o, "last_loss_usec", json_number(s->last_loss_usec));
+	json_add(o, "events", json_list(s->events));
+	json_add(o, "runtime_changes", json_list(s->changes));
+	return o;
+}
+
+static enum ctl_status status_json(const struct view_status *status)
+{
+	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
+
+	json_add(o, "version", json_text(status->version));
+	json_add(o, "pid", json_number(status->pid));
+	json_add(o, "uptime_usec", json_number(status->uptime_usec));
+	json_add(o, "state", json_text(status->state));
+	for (size_t i = 0; array && i < status->n_sessions; i++)
+		(void)json_object_array_add(array, session_json(&status->sessions[i]));
+	json_add(o, "sessions", array);
+	return print_json(o);
+}
+
+static const char *state_style(const struct view_session *s)
+{
+	if (strcmp(s->state, "failed") == 0)
+		return style(STYLE_RED STYLE_BOLD);
+	return strcmp(s->state, "recording") == 0 ? "" : style(STYLE_YELLOW);
+}
+
+static void print_lost(const struct view_session *s)
+{
+	_cleanup_free_ char *first = format_time(s->first_loss_usec);
+	_cleanup_free_ char *last = format_time(s->last_loss_usec);
+
+	if (s->first_loss_usec > 0 && first && last)
+		printf("%s%s: %" PRIu64 " events lost, first %s, last %s%s\n", style(STYLE_YELLOW),
+		       s->name, s->lost_events, first, last, style(STYLE_OFF));
+}
+
+/* What the table has no room for */
+static void print_remarks(const struct view_session *s)
+{
+	if (*s->failure)
+		printf("%s%s: failed: %s%s\n", style(STYLE_RED), s->name, s->failure,
+		       style(STYLE_OFF));
+	print_lost(s);
+	if (s->changes && s->changes[0])
+		printf("%s: not as configured:", s->name);
+	STRV_FOREACH (change, s->changes)
+		printf("%s %s", change == s->changes ? "" : ",", *change);
+	if (s->changes && s->changes[0])
+		printf("\n");
+}
+
+static int print_status(const struct view_status *status)
+{
+	struct table t = {
+		.headings = {"SESSION", "MODE", "STATE", "FILES", "ON DISK", "RECORDED", "LOST",
+			     "DESCRIPTION"},
+		.n_columns = 8,
+		.numbers = 1U << 3 | 1U << 4 | 1U << 5 | 1U << 6,
+	};
+	_cleanup_free_ char *uptime = format_timespan(status->uptime_usec);
+	int r;
+
+	printf("flyrecd %s, pid %" PRIu64 ", %s, up %s\n", status->version, status->pid,
+	       status->state, uptime ? uptime : "?");
+	for (size_t i = 0; i < status->n_sessions; i++) {
+		const struct view_session *s = &status->sessions[i];
+
+		table_add_text(&t, s->name);
+		table_add_text(&t, s->mode);
+		table_add_text(&t, s->state);
+		table_add_number(&t, s->segments);
+		table_add_bytes(&t, s->bytes_on_disk);
+		table_add_bytes(&t, s->bytes_recorded);
+		table_add_number(&t, s->lost_events);
+		table_add_text(&t, s->description);
+	}
+	r = table_print(&t);
+	for (size_t i = 0; i < status->n_sessions && r >= 0; i++)
+		print_remarks(&status->sessions[i]);
+	return r;
+}
+
+static void print_one(const struct view_session *s)
+{
+	_cleanup_free_ char *disk = format_bytes(s->bytes_on_disk);
+	_cleanup_free_ char *recorded = format_bytes(s->bytes_recorded);
+	_cleanup_free_ char *since = format_time(s->segment_usec);
+
+	printf("%s%s%s%s%s\n", style(STYLE_BOLD), s->name, style(STYLE_OFF),
+	       *s->description ? " - " : "", s->description);
+	printf("     State: %s%s%s (%s)\n", state_style(s), s->state, style(STYLE_OFF),
+	       s->enabled ? "enabled" : "not enabled");
+	printf("      Mode: %s\n", s->mode);
+	if (*s->instance)
+		printf("  Instance: %s\n", s->instance);
+	printf("     Files: %" PRIu64 ", %s on disk, %s recorded\n", s->segments, disk ? disk : "?",
+	       recorded ? recorded : "?");
+	if (s->segment_usec > 0)
+		printf("   Segment: since %s\n", since ? since : "?");
+	printf("      Lost: %" PRIu64 " events\n", s->lost_events);
+	STRV_FOREACH (event, s->events)
+		printf("%s%s\n", event == s->events ? "    Events: " : "            ", *event);
+	print_remarks(s);
+}
+
+enum ctl_status verb_status(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	struct view_status status;
+	enum ctl_status result;
+	const char *only;
+
+	if (!one_session(argc, argv, &only))
+		return CTL_USAGE;
+	if (bus_connect(ctl, argv[0], &bus) < 0 ||
+	    view_read_status(bus, argv[0], only, &status) < 0)
+		return CTL_FAILED;
+	if (ctl->json) {
+		result = status_json(&status);
+	} else {
+		int r = 0;
+
+		output_begin(ctl);
+		if (only)
+			print_one(&status.sessions[0]);
+		else
+			r = print_status(&status);
+		result = output_end();
+		if (r < 0)
+			result = CTL_FAILED;
+	}
+	view_status_done(&status);
+	return result;
+}
+
+/* --- list */
+
+static enum ctl_status list_json(const struct view_files *files)
+{
+	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
+
+	for (size_t i = 0; array && i < files->n; i++) {
+		const struct view_file *f = &files->files[i];
+		struct json_object *file = json_object_new_object();
+
+		json_add(file, "session", json_text(f->session));
+		json_add(file, "kind", json_text(f->kind));
+		json_add(file, "path", json_text(f->path));
+		json_add(file, "bytes", json_number(f->bytes));
+		json_add(file, "start_usec", json_number(f->start_usec));
+		json_add(file, "end_usec", json_number(f->end_usec));
+		json_add(file, "cpus", json_number(f->cpus));
+		json_add(file, "pinned", json_object_new_boolean(f->pinned));
+		(void)json_object_array_add(array, file);
+	}
+	json_add(o, "files", array);
+	return print_json(o);
+}
+
+static int print_files(const struct view_files *files)
+{
+	struct table t = {
+		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "PIN", "PATH"},
+		.n_columns = 7,
+		.numbers = 1U << 4,
+	};
+
+	for (size_t i = 0; i < files->n; i++) {
+		const struct view_file *f = &files->files[i];
+
+		table_add_text(&t, f->session);
+		table_add_text(&t, f->kind);
+		table_add_time(&t, f->start_usec);
+		table_add_time(&t, f->end_usec);
+		table_add_bytes(&t, f->bytes);
+		table_add_text(&t, f->pinned ? "yes" : "-");
+		table_add_text(&t, f->path);
+	}
+	return table_print(&t);
+}
+
+enum ctl_status verb_list(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	struct view_files files;
+	enum ctl_status result;
+	const char *only;
+
+	if (!one_session(argc, argv, &only))
+		return CTL_USAGE;
+	if (bus_connect(ctl, argv[0], &bus) < 0 || view_read_files(bus, argv[0], only, &files) < 0)
+		return CTL_FAILED;
+	if (ctl->json) {
+		result = list_json(&files);
+	} else {
+		int r;
+
+		output_begin(ctl);
+		r = print_files(&files);
+		result = output_end();
+		if (r < 0)
+			result = CTL_FAILED;
+	}
+	view_files_done(&files);
+	return result;
+}
+
+/* --- stats */
+
+static struct json_object *cpu_json(const struct view_cpu *c)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add(o, "cpu", json_number(c->cpu));
+	json_add(o, "subbufs", json_number(c->subbufs));
+	json_add(o, "bytes", json_number(c->bytes));
+	json_add(o, "overrun", json_number(c->overrun));
+	json_add(o, "commit_overrun", json_number(c->commit_overrun));
+	json_add(o, "dropped_events", json_number(c->dropped_events));
+	json_add(o, "lost_events", json_number(c->lost_events));
+	json_add(o, "torn", json_number(c->torn));
+	json_add(o, "evicted", json_number(c->evicted));
+	json_add(o, "not_written", json_number(c->not_written));
+	return o;
+}
+
+static enum ctl_status stats_json(const struct view_stats_list *stats)
+{
+	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
+
+	for (size_t i = 0; array && i < stats->n; i++) {
+		struct json_object *s = json_object_new_object(), *cpus = json_object_new_array();
+
+		json_add(s, "name", json_text(stats->sessions[i].name));
+		for (size_t cpu = 0; cpus && cpu < stats->sessions[i].n_cpus; cpu++)
+			(void)json_object_array_add(cpus, cpu_json(&stats->sessions[i].cpus[cpu]));
+		json_add(s, "cpus", cpus);
+		(void)json_object_array_add(array, s);
+	}
+	json_add(o, "sessions", array);
+	return print_json(o);
+}
+
+static int print_stats(const struct view_stats_list *stats)
+{
+	struct table t = {
+		.headings = {"SESSION", "CPU", "SUBBUFS", "BYTES", "OVERRUN", "COMMIT OVERRUN",
+			     "DROPPED", "LOST", "TORN", "EVICTED", "NOT WRITTEN"},
+		.n_columns = 11,
+		.numbers = ~1U,
+	};
+
+	for (size_t i = 0; i < stats->n; i++)
+		for (size_t cpu = 0; cpu < stats->sessions[i].n_cpus; cpu++) {
+			const struct view_cpu *c = &stats->sessions[i].cpus[cpu];
+
+			table_add_text(&t, stats->sessions[i].name);
+			table_add_number(&t, c->cpu);
+			table_add_number(&t, c->subbufs);
+			table_add_number(&t, c->bytes);
+			table_add_number(&t, c->overrun);
+			table_add_number(&t, c->commit_overrun);
+			table_add_number(&t, c->dropped_events);
+			table_add_number(&t, c->lost_events);
+			table_add_number(&t, c->torn);
+			table_add_number(&t, c->evicted);
+			table_add_number(&t, c->not_written);
+		}
+	return table_print(&t);
+}
+
+enum ctl_status verb_stats(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	struct view_stats_list stats;
+	enum ctl_status result;
+	const char *only;
+
+	if (!one_session(argc, argv, &only))
+		return CTL_USAGE;
+	if (bus_connect(ctl, argv[0], &bus) < 0 || view_read_stats(bus, argv[0], only, &stats) < 0)
+		return CTL_FAILED;
+	if (ctl->json) {
+		result = stats_json(&stats);
+	} else {
+		int r;
+
+		output_begin(ctl);
+		r = print_stats(&stats);
+		result = output_end();
+		if (r < 0)
+			result = CTL_FAILED;
+	}
+	view_stats_done(&stats);
+	return result;
+}
+
+/* --- metrics */
+
+enum ctl_status verb_metrics(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	struct view_status status = {};
+	struct view_stats_list stats = {};
+	enum ctl_status result = CTL_FAILED;
+
+	if (argc > 1) {
+		(void)fprintf(stderr, "flyrecctl: metrics: no arguments, please\n");
+		return CTL_USAGE;
+	}
+	if (ctl->json) {
+		(void)fprintf(stderr, "flyrecctl: metrics: OpenMetrics text only; the numbers as "
+				      "JSON are in status and stats\n");
+		return CTL_USAGE;
+	}
+	if (bus_connect(ctl, argv[0], &bus) >= 0 &&
+	    view_read_status(bus, argv[0], NULL, &status) >= 0 &&
+	    view_read_stats(bus, argv[0], NULL, &stats) >= 0) {
+		metrics_write(stdout, &status, &stats);
+		result = output_end();
+	}
+	view_stats_done(&stats);
+	view_status_done(&status);
+	return result;
+}
+
+/* --- complete: words for bash, one a line; what cannot be had is nothing */
+
+static enum ctl_status complete_files(sd_bus *bus, const char *session)
+{
+	struct view_files files;
+
+	if (view_read_files(bus, "complete", session, &files) < 0)
+		return CTL_FAILED;
+	for (size_t i = 0; i < files.n; i++)
+		printf("%s\n",
+		       session ? strrchr(files.files[i].path, '/') + 1 : files.files[i].path);
+	view_files_done(&files);
+	return CTL_DONE;
+}
+
+static enum ctl_status complete_sessions(sd_bus *bus, const char *events_of)
+{
+	struct view_status status;
+
+	if (view_read_status(bus, "complete", events_of, &status) < 0)
+		return CTL_FAILED;
+	for (size_t i = 0; i < status.n_sessions; i++) {
+		if (!events_of)
+			printf("%s\n", status.sessions[i].name);
+		STRV_FOREACH (event, events_of ? status.sessions[i].events : NULL)
+			printf("%.*s\n", (int)strcspn(*event, " "), *event + (**event == '-'));
+	}
+	view_status_done(&status);
+	return CTL_DONE;
+}
+
+static enum ctl_status complete_events(sd_bus *bus)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_(strv_freep) char **events = NULL;
+
+	if (bus_call(bus, "complete", BUS_PATH, BUS_MANAGER, "ListEvents", &reply, NULL) < 0 ||
+	    sd_bus_message_read_strv(reply, &events) < 0)
+		return CTL_FAILED;
+	STRV_FOREACH (event, events)
+		printf("%s\n", *event);
+	return CTL_DONE;
+}
+
+enum ctl_status verb_complete(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_bus_ sd_bus *bus = NULL;
+	const char *what = argc > 1 ? argv[1] : "", *session = argc > 2 ? argv[2] : NULL;
+
+	if (bus_connect(ctl, argv[0], &bus) < 0)
+		return CTL_FAILED;
+	if (strcmp(what, "sessions") == 0)
+		return complete_sessions(bus, NULL);
+	if (strcmp(what, "files") == 0)
+		return complete_files(bus, session);
+	if (strcmp(what, "events") == 0)
+		return session ? complete_sessions(bus, session) : complete_events(bus);
+	return CTL_USAGE;
+}

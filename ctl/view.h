@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What flyrecd says of itself, as plain values: sessions, statistics, files. Main thread.
+ */
+#pragma once
+
+#include "ctl/bus.h"
+
+struct view_session {
+	char *name, *description, *mode, *state, *failure, *instance;
+	bool enabled;
+	uint64_t segments, bytes_on_disk, bytes_recorded;
+	uint64_t segment_usec; /* realtime, microseconds; 0: none */
+	uint64_t lost_events, first_loss_usec, last_loss_usec;
+	char **events, **changes; /* NULL-terminated */
+};
+
+struct view_status {
+	char *version, *state, *state_dir;
+	uint64_t pid, uptime_usec;
+	struct view_session *sessions; /* sorted by name */
+	size_t n_sessions;
+};
+
+/* See daemon/account.h for what each counts */
+struct view_cpu {
+	uint64_t cpu, subbufs, bytes, overrun, commit_overrun, dropped_events, lost_events, torn,
+		evicted, not_written;
+};
+
+struct view_stats {
+	char *name;
+	struct view_cpu *cpus;
+	size_t n_cpus;
+};
+
+struct view_stats_list {
+	struct view_stats *sessions;
+	size_t n;
+};
+
+struct view_file {
+	char *session, *kind, *path;
+	uint64_t bytes, start_usec, end_usec, cpus;
+	bool pinned;
+};
+
+struct view_files {
+	struct view_file *files;
+	size_t n;
+};
+
+/**
+ * view_read_status() - all sessions
+ * @only: or this one alone, NULL: all; that there is none is an error
+ * Return: 0, or negative errno after a line on stderr; so do the others.
+ */
+int view_read_status(sd_bus *bus, const char *verb, const char *only, struct view_status *ret);
+void view_status_done(struct view_status *status);
+
+int view_read_stats(sd_bus *bus, const char *verb, const char *only, struct view_stats_list *ret);
+void view_stats_done(struct view_stats_list *stats);
+
+int view_read_files(sd_bus *bus, const char *verb, const char *only, struct view_files *ret);
+void view_files_done(struct view_files *files);

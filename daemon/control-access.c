@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <grp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/control-access.h"
+
+#define NO_GROUP ((gid_t)-1)
+
+/* clang-format off */
+static const struct {
+	const char *interface;
+	const char *member; /* NULL: all */
+	enum access_right right;
+} table[] = {
+	{ "org.freedesktop.DBus", NULL, ACCESS_NONE },
+	{ "org.freedesktop.DBus.Peer", NULL, ACCESS_NONE },
+	{ "org.freedesktop.DBus.Introspectable", NULL, ACCESS_QUERY },
+	{ "org.freedesktop.DBus.Properties", NULL, ACCESS_QUERY },
+	{ "org.freedesktop.DBus.ObjectManager", NULL, ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "ListSessions", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "GetSession", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "ListEvents", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "ListFiles", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "GetStatistics", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "OpenFile", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Session", "Snapshot", ACCESS_QUERY },
+};
+/* clang-format on */
+
+int access_read_peer(int fd, struct access_peer *ret)
+{
+	struct access_peer peer = {};
+	struct ucred cred;
+	socklen_t size = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+		return -errno;
+	if (size != sizeof(cred) || cred.pid <= 0)
+		return -ENODATA;
+	peer.uid = cred.uid;
+	peer.pid = cred.pid;
+	size = sizeof(peer.groups) - sizeof(gid_t);
+	/* Beyond our limit (ERANGE), or an old kernel: the primary group alone */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, peer.groups, &size) >= 0)
+		peer.n_groups = size / sizeof(gid_t);
+	peer.groups[peer.n_groups++] = cred.gid;
+	*ret = peer;
+	return 0;
+}
+
+static gid_t find_group(const char *name)
+{
+	const struct group *group = name && *name ? getgrnam(name) : NULL;
+
+	return group ? group->gr_gid : NO_GROUP;
+}
+
+void access_find_groups(const char *admin_group, struct access_groups *ret)
+{
+	ret->flyrec = find_group("flyrec");
+	ret->admin = find_group(admin_group);
+}
+
+enum access_right access_needed(const char *interface, const char *member)
+{
+	for (size_t i = 0; interface && member && i < ARRAY_SIZE(table); i++)
+		if (strcmp(table[i].interface, interface) == 0 &&
+		    (!table[i].member || strcmp(table[i].member, member) == 0))
+			return table[i].right;
+	return ACCESS_CHANGE;
+}
+
+static bool is_member(const struct access_peer *peer, gid_t group)
+{
+	for (size_t i = 0; group != NO_GROUP && i < peer->n_groups; i++)
+		if (peer->groups[i] == group)
+			return true;
+	return false;
+}
+
+bool access_allowed(const struct access_peer *peer, const struct access_groups *groups,
+		    enum access_right right)
+{
+	if (right == ACCESS_NONE || peer->uid == 0 || is_member(peer, groups->admin))
+		return true;
+	return right == ACCESS_QUERY && is_member(peer, groups->flyrec);
+}
+
+const char *access_who(enum access_right right)
+{
+	return right == ACCESS_CHANGE ? "root or AdminGroup= of flyrecd.conf"
+				      : "root, group flyrec or AdminGroup= of flyrecd.conf";
+}

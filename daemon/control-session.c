@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * org.flyrec.Recorder1.Session: one object for each session that runs, has run, or is configured.
+ * Main thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "basic/strv.h"
+#include "daemon/control-internal.h"
+#include "daemon/runtime-changes.h"
+
+/* Whom a path is about */
+struct target {
+	char *name;
+	struct session *session;		 /* NULL: it never ran */
+	const struct session_config *configured; /* NULL: only left over */
+};
+
+static int look(struct control *c, const char *path, struct target *ret)
+{
+	int r = sd_bus_path_decode(path, CONTROL_SESSION_PATH, &ret->name);
+
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	ret->session = daemon_find_session(c->daemon, ret->name);
+	ret->configured = config_find(c->daemon->config, ret->name);
+	return ret->session || ret->configured ? 0 : -ENOENT;
+}
+
+static void target_done(struct target *target)
+{
+	free(target->name);
+}
+
+int control_find_session(sd_bus *bus, const char *path, const char *interface, void *userdata,
+			 void **ret, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+
+	if (look(userdata, path, &t) < 0)
+		return 0;
+	*ret = userdata;
+	return 1;
+}
+
+/* What it is now, else what it would be */
+static const struct session_config *config_of(const struct target *t)
+{
+	const struct session_config *c = t->session ? session_config_in_force(t->session) : NULL;
+
+	return c ? c : t->configured;
+}
+
+/* --- properties: all of them by this one function, by the name that is asked for */
+
+static int append_state(sd_bus_message *reply, const struct target *t)
+{
+	if (t->session && session_paused(t->session))
+		return sd_bus_message_append(reply, "s", "paused");
+	return sd_bus_message_append(
+		reply, "s",
+		session_state_name(t->session ? session_state(t->session) : SESSION_STOPPED));
+}
+
+static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct session_config *config;
+	const char *text = "";
+	int r = look(userdata, path, &t);
+
+	if (r < 0)
+		return r;
+	config = config_of(&t);
+	if (strcmp(property, "State") == 0)
+		return append_state(reply, &t);
+	if (strcmp(property, "Name") == 0)
+		text = t.name;
+	else if (strcmp(property, "Description") == 0)
+		text = config && config->description ? config->description : "";
+	else if (strcmp(property, "Mode") == 0)
+		text = config && config->mode == SESSION_FLIGHT ? "flight" : "record";
+	else if (strcmp(property, "Failure") == 0 && t.session &&
+		 session_state(t.session) == SESSION_FAILED)
+		text = session_failure(t.session);
+	else if (strcmp(property, "Instance") == 0 && t.session)
+		text = session_instance_name(t.session);
+	return sd_bus_message_append(reply, "s", text);
+}
+
+static int get_enabled(sd_bus *bus, const char *path, const char *interface, const char *property,
+		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	int r = look(userdata, path, &t);
+
+	return r < 0 ? r : sd_bus_message_append(reply, "b", t.configured && t.configured->enabled);
+}
+
+static int get_events(sd_bus *bus, const char *path, const char *interface, const char *property,
+		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct session_config *config;
+	int r = look(userdata, path, &t);
+
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "s");
+	config = r >= 0 ? config_of(&t) : NULL;
+	for (size_t i = 0; config && r >= 0 && i < config->trace.n_events; i++) {
+		_cleanup_free_ char *text = runtime_event_text(&config->trace.events[i]);
+
+		r = text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
+	}
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_changes(sd_bus *bus, const char *path, const char *interface, const char *property,
+		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	_cleanup_(strv_freep) char **changes = NULL;
+	struct runtime_state now = {};
+	int r = look(userdata, path, &t);
+
+	if (r < 0)
+		return r;
+	if (t.session) {
+		now.in_force = session_config_in_force(t.session);
+		now.running = session_state(t.session) != SESSION_STOPPED;
+		now.paused = session_paused(t.session);
+	}
+	r = runtime_changes(t.configured, &now, &changes);
+	return r < 0 ? r : sd_bus_message_append_strv(reply, changes);
+}
+
+static uint64_t recorded(const struct account *a)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned cpu = 0; cpu < a->n_cpus; cpu++)
+		bytes += a->cpus[cpu].bytes;
+	return bytes;
+}
+
+static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
+		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct account *account;
+	struct session_usage usage;
+	uint64_t n = 0;
+	int r = look(userdata, path, &t);
+
+	if (r < 0)
+		return r;
+	if (!t.session)
+		return sd_bus_message_append(reply, "t", n);
+	account = session_count(t.session);
+	session_usage(t.session, &usage);
+	if (strcmp(property, "Segments") == 0)
+		n = usage.files;
+	else if (strcmp(property, "BytesOnDisk") == 0)
+		n = usage.bytes;
+	else if (strcmp(property, "SegmentUSec") == 0)
+		n = usage.segment_usec;
+	else if (strcmp(property, "BytesRecorded") == 0)
+		n = recorded(account);
+	else if (strcmp(property, "LostEvents") == 0)
+		n = account_lost(account);
+	else if (strcmp(property, "FirstLossUSec") == 0)
+		n = account->first_loss_usec;
+	else if (strcmp(property, "LastLossUSec") == 0)
+		n = account->last_loss_usec;
+	return sd_bus_message_append(reply, "t", n);
+}
+
+/* --- methods */
+
+/* The session that a call is for; it must exist, not only be configured */
+static struct session *session_of(sd_bus_message *m, struct control *c, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+
+	if (look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
+		return t.session;
+	(void)sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
+				"session %s does not record, it is stopped", t.name ? t.name : "?");
+	return NULL;
+}
+
+static int pause_or_resume(sd_bus_message *m, struct control *c, bool pause, sd_bus_error *error)
+{
+	struct session *s = session_of(m, c, error);
+	struct fault why;
+	int r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = session_pause(s, pause, &why);
+	if (r < 0)
+		return sd_bus_error_setf(error,
+					 r == -ENOTCONN ? CONTROL_ERROR("NotRecording")
+							: CONTROL_ERROR_REFUSED,
+					 "%s", why.text);
+	return sd_bus_reply_method_return(m, NULL);
+}
+
+static int pause_session(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, true, error);
+}
+
+static int resume_session(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return pause_or_resume(m, userdata, false, error);
+}
+
+/* A path as the only answer */
+static void answer_path(struct control_request *request, int result, const char *path,
+			const char *why)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+	if (result >= 0)
+		result = sd_bus_message_new_method_return(request->call, &reply);
+	if (result >= 0)
+		result = sd_bus_message_append(reply, "s", path);
+	if (result >= 0)
+		control_request_reply(request, reply);
+	else
+		control_request_done(request, result, why);
+}
+
+static void on_rotated(void *userdata, int result, const char *text)
+{
+	answer_path(userdata, result, text, text);
+}
+
+static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct session *s = session_of(m, userdata, error);
+	struct control_request *request;
+	int r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = control_request_new(userdata, m, error, &request);
+	if (r < 0)
+		return r;
+	r = session_wait(s, WAIT_ROTATED, on_rotated, request);
+	if (r < 0)
+		control_request_done(request, r, NULL);
+	return 1;
+}
+
+struct snapshot_call {
+	struct control_request *request;
+	char *session;
+	bool pin;
+};
+
+static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+{
+	struct snapshot_call *call = userdata;
+	struct control *c = call->request->control;
+	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
+
+	if (result >= 0) {
+		control_snapshot_finished(c, call->session, path);
+		if (call->pin)
+			result = control_pin_path(c, call->session, path);
+	}
+	if (result < 0 && !text &&
+	    asprintf(&text, "%s is there, but cannot be pinned: %s", path, strerror(-result)) < 0)
+		text = NULL;
+	answer_path(call->request, result, path, text);
+	free(call->session);
+	free(call);
+}
+
+static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct session *s = session_of(m, userdata, error);
+	struct snapshot_call *call;
+	const char *reason;
+	uint64_t from, to;
+	int pin, r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = sd_bus_message_read(m, "ttsb", &from, &to, &reason, &pin);
+	if (r < 0)
+		return r;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	call->pin = pin;
+	call->session = strdup(session_name(s));
+	r = call->session ? control_request_new(userdata, m, error, &call->request) : -ENOMEM;
+	if (r >= 0) {
+		r = session_snapshot(s, from, to, *reason ? reason : "control", on_snapshot, call);
+		if (r >= 0)
+			return 1;
+		control_request_done(call->request, r,
+				     r == -ENOTCONN ? "the session does not record"
+				     : r == -EINVAL
+					     ? "a reason is a word of a-z, 0-9 and -, at most "
+					       "28 long; a range begins before it ends"
+					     : NULL);
+		r = 1;
+	}
+	free(call->session);
+	free(call);
+	return r;
+}
+
+/* clang-format off */
+#define TEXT(name, flags) SD_BUS_PROPERTY(name, "s", get_text, 0, flags)
+#define NUMBER(name) SD_BUS_PROPERTY(name, "t", get_number, 0, 0)
+#define OPEN SD_BUS_VTABLE_UNPRIVILEGED /* to the bus; control-access.c decides */
+
+const sd_bus_vtable control_session_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	TEXT("Name", SD_BUS_VTABLE_PROPERTY_CONST),
+	TEXT("Description", 0),
+	TEXT("Mode", 0),
+	TEXT("State", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	TEXT("Failure", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	TEXT("Instance", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Enabled", "b", get_enabled, 0, 0),
+	SD_BUS_PROPERTY("Events", "as", get_events, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("RuntimeChanges", "as", get_changes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	NUMBER("Segments"),
+	NUMBER("BytesOnDisk"),
+	NUMBER("BytesRecorded"),
+	NUMBER("SegmentUSec"),
+	NUMBER("LostEvents"),
+	NUMBER("FirstLossUSec"),
+	NUMBER("LastLossUSec"),
+	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
+		SD_BUS_NO_RESULT, control_start, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_ARGS("b", persist),
+		SD_BUS_NO_RESULT, control_stop, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Pause", SD_BUS_NO_ARGS,
+		SD_BUS_NO_RESULT, pause_session, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Resume", SD_BUS_NO_ARGS,
+		SD_BUS_NO_RESULT, resume_session, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Rotate", SD_BUS_NO_ARGS,
+		SD_BUS_RESULT("s", path), rotate, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Snapshot",
+		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
+		SD_BUS_RESULT("s", path), snapshot, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),
+		SD_BUS_NO_RESULT, control_enable_events, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("DisableEvents", SD_BUS_ARGS("as", events, "b", persist),
+		SD_BUS_NO_RESULT, control_disable_events, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("SetFilter", SD_BUS_ARGS("s", event, "s", filter, "b", persist),
+		SD_BUS_NO_RESULT, control_set_filter, OPEN),
+	SD_BUS_VTABLE_END,
+};
+/* clang-format on */

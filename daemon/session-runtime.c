@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Requests to a running session, and who waits for what of it. Main thread.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "basic/log.h"
+#include "basic/strv.h"
+#include "daemon/config-session.h"
+#include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
+#include "writer/store.h"
+
+#define SAMPLE_USEC (20 * 1000) /* many clients may ask for counters: not each reads them anew */
+
+struct session_waiter {
+	struct session_waiter *next;
+	enum session_wait what;
+	bool begun; /* the rotation it waits for is under way */
+	session_done_t done;
+	void *userdata;
+};
+
+/* --- waiting */
+
+static void tell(struct session *s, enum session_wait what, bool begun_only, int result,
+		 const char *text)
+{
+	struct session_waiter **p = &s->waiters, *told = NULL;
+
+	while (*p) {
+		struct session_waiter *w = *p;
+
+		if (w->what == what && (w->begun || !begun_only)) {
+			*p = w->next;
+			w->next = told;
+			told = w;
+		} else {
+			p = &w->next;
+		}
+	}
+	while (told) {
+		struct session_waiter *w = told;
+
+		told = w->next;
+		w->done(w->userdata, result, text);
+		free(w);
+	}
+}
+
+void session_check_waits(struct session *s)
+{
+	bool settled = s->state == SESSION_STOPPED || s->state == SESSION_FAILED;
+
+	if (s->state == SESSION_RECORDING && !s->salvage && !s->stop_wanted)
+		tell(s, WAIT_STARTED, false, 0, "");
+	if (!settled || s->pending)
+		return;
+	tell(s, WAIT_STARTED, false, -ECANCELED,
+	     s->state == SESSION_FAILED ? s->failure.text : "it was stopped");
+	tell(s, WAIT_STOPPED, false, 0, "");
+}
+
+void session_cancel_waits(struct session *s, const char *why)
+{
+	tell(s, WAIT_ROTATED, false, -ECANCELED, why);
+	session_drop_change(s, -ECANCELED, why);
+}
+
+int session_wait(struct session *s, enum session_wait what, session_done_t done, void *userdata)
+{
+	struct session_waiter *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct session_waiter){
+		.next = s->waiters, .what = what, .done = done, .userdata = userdata};
+	s->waiters = w;
+	if (what == WAIT_ROTATED && s->state != SESSION_RECORDING)
+		tell(s, what, false, -ENOTCONN, "it does not record");
+	else if (what == WAIT_ROTATED)
+		session_rotate(s);
+	else
+		session_check_waits(s);
+	return 0;
+}
+
+void session_rotation_begins(struct session *s)
+{
+	for (struct session_waiter *w = s->waiters; w; w = w->next)
+		w->begun |= w->what == WAIT_ROTATED;
+}
+
+void session_rotation_done(struct session *s, int result, const char *text)
+{
+	tell(s, WAIT_ROTATED, true, result, text);
+}
+
+/* --- pausing */
+
+static bool records(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->salvage && !s->stop_wanted;
+}
+
+int session_pause(struct session *s, bool pause, struct fault *why)
+{
+	int r;
+
+	if (!records(s))
+		return fault_set(why, -ENOTCONN, "session %s does not record, it is %s", s->name,
+				 session_state_name(s->state));
+	if (s->paused == pause)
+		return 0;
+	r = instance_trace(s->instance, !pause, why);
+	if (r < 0)
+		return r;
+	s->paused = pause;
+	(void)log_full(LOG_NOTICE, s->name, NULL, 0, pause ? "paused" : "resumed");
+	daemon_session_changed(s->daemon, s);
+	return 0;
+}
+
+bool session_paused(const struct session *s)
+{
+	return s->paused && s->state == SESSION_RECORDING;
+}
+
+/* --- other events */
+
+/* Has the header of the file in use the formats of all these events? */
+static bool has_formats(const struct session *s, const struct trace_config *trace)
+{
+	for (size_t i = 0; i < trace->n_events; i++)
+		if (!strv_contains(s->segment.systems, trace->events[i].system))
+			return false;
+	return true;
+}
+
+static void swap_events(struct session *s)
+{
+	struct trace_config *now = &s->config->trace, *next = &s->change->trace;
+	struct trace_event *events = now->events;
+	size_t n = now->n_events;
+
+	now->events = next->events;
+	now->n_events = next->n_events;
+	next->events = events;
+	next->n_events = n;
+}
+
+/* The next process must see that the instance is no longer as NAME.conf has it */
+static void note_change(struct session *s)
+{
+	char *text = strdup(s->change->trace_text);
+
+	if (text) {
+		free(s->kernel->trace_text);
+		s->kernel->trace_text = text;
+	}
+	free(s->config->text);
+	free(s->config->trace_text);
+	s->config->text = TAKE_PTR(s->change->text);
+	s->config->trace_text = TAKE_PTR(s->change->trace_text);
+}
+
+void session_drop_change(struct session *s, int result, const char *why)
+{
+	if (!s->change)
+		return;
+	session_config_free(TAKE_PTR(s->change));
+	tell(s, WAIT_CHANGED, false, result, why);
+}
+
+bool session_apply_change(struct session *s)
+{
+	struct fault why = {};
+	int r;
+
+	if (!s->change)
+		return false;
+	if (!records(s)) {
+		session_drop_change(s, -ECANCELED, "the session was stopped");
+		return false;
+	}
+	if (!has_formats(s, &s->change->trace)) {
+		s->rotate_wanted = true;
+		return false;
+	}
+	swap_events(s);
+	r = instance_update_events(s->instance, &why);
+	if (r < 0)
+		swap_events(s);
+	else
+		note_change(s);
+	(void)log_full(r < 0 ? LOG_WARNING : LOG_NOTICE, s->name, NULL, 0, "%s",
+		       r < 0 ? why.text : "traces other events now");
+	session_drop_change(s, r, why.text);
+	if (r >= 0)
+		daemon_session_changed(s->daemon, s);
+	return r >= 0;
+}
+
+bool session_begin_change(struct session *s)
+{
+	if (!session_apply_change(s))
+		return false;
+	session_start_job(s, STEP_NOTING);
+	return true;
+}
+
+int session_change_events(struct session *s, const struct session_config *config,
+			  session_done_t done, void *userdata, struct fault *why)
+{
+	int r;
+
+	if (!records(s))
+		return fault_set(why, -ENOTCONN, "session %s does not record, it is %s", s->name,
+				 session_state_name(s->state));
+	if (s->change)
+		return fault_set(why, -EBUSY,
+				 "another change of the events of session %s is under way",
+				 s->name);
+	r = instance_has_events(s->instance, &config->trace, why);
+	if (r < 0)
+		return r;
+	r = session_config_copy(config, &s->change);
+	if (r >= 0 && done)
+		r = session_wait(s, WAIT_CHANGED, done, userdata);
+	if (r < 0) {
+		session_config_free(TAKE_PTR(s->change));
+		return fault_errno(why, r, "session %s", s->name);
+	}
+	session_advance(s); /* now, or when what is under way is done */
+	return 0;
+}
+
+/* --- looking */
+
+const struct session_config *session_config_in_force(const struct session *s)
+{
+	return s->state == SESSION_STOPPED || s->salvage ? NULL : s->config;
+}
+
+const char *session_instance_name(const struct session *s)
+{
+	return s->instance ? instance_name(s->instance) : "";
+}
+
+void session_usage(const struct session *s, struct session_usage *ret)
+{
+	*ret = (struct session_usage){.files = s->kept_files, .bytes = s->kept_bytes};
+	if (s->state != SESSION_RECORDING && s->state != SESSION_STOPPING)
+		return;
+	ret->files++;
+	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++)
+		ret->bytes += atomic_load(&s->drain.pumps[cpu].published);
+	ret->segment_usec = store_now_usec() - (session_now_usec() - s->segment_usec);
+}
+
+/* --- counting */
+
+static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
+{
+	const struct pump *pump = &s->drain.pumps[cpu];
+	struct cpu_stats stats;
+
+	ret->subbufs = atomic_load(&pump->subbufs);
+	ret->bytes = atomic_load(&pump->total_bytes);
+	ret->not_written = atomic_load(&pump->dropped_bytes) / s->drain.subbuf_size;
+	if (instance_read_stats(s->instance, cpu, &stats) < 0)
+		return;
+	ret->overrun = stats.overrun;
+	ret->commit_overrun = stats.commit_overrun;
+	ret->dropped_events = stats.dropped_events;
+}
+
+void session_begin_counting(struct session *s)
+{
+	if (account_prepare(&s->account, s->drain.n_cpus) < 0)
+		return;
+	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+		struct account_raw raw = {};
+
+		/* What the earlier process lost in the segment that goes on is this segment's */
+		if (cpu < s->kernel->n_cpus) {
+			raw.overrun = s->kernel->base[cpu].overrun;
+			raw.commit_overrun = s->kernel->base[cpu].commit_overrun;
+			raw.dropped_events = s->kernel->base[cpu].dropped_events;
+		}
+		account_begin(&s->account, cpu, &raw);
+	}
+}
+
+void session_sample(struct session *s)
+{
+	if (!s->instance || s->salvage || s->account.n_cpus < s->drain.n_cpus)
+		return;
+	s->sampled_usec = session_now_usec();
+	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+		struct account_raw raw = s->account.last[cpu];
+
+		read_raw(s, cpu, &raw);
+		account_add(&s->account, cpu, &raw, store_now_usec());
+	}
+}
+
+const struct account *session_count(struct session *s)
+{
+	if (s->state == SESSION_RECORDING && session_now_usec() - s->sampled_usec >= SAMPLE_USEC)
+		session_sample(s);
+	return &s->account;
+}
+
+void session_count_evicted(struct session *s, const uint64_t *subbufs, unsigned n_cpus)
+{
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
+		account_evict(&s->account, cpu, subbufs[cpu]);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Snapshots of a session: requests wait in a queue, each is a flush by the workers and then a job.
+ * Main thread; session_run_cut() runs as the job.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/xattr.h>
+
+#include "basic/log.h"
+#include "daemon/session-internal.h"
+#include "writer/store.h"
+
+struct snapshot_request {
+	struct snapshot_request *next;
+	struct segment_cut cut;
+	char *reason;
+	sd_event_source *post; /* PostSec= runs: not yet */
+	session_snapshot_done_t done;
+	void *userdata;
+};
+
+static void answer(struct session *s, int result, const char *path, const struct fault *why)
+{
+	struct snapshot_request *request = s->requests;
+
+	s->requests = request->next;
+	request->done(request->userdata, result, path, why);
+	close_p(&request->cut.dir_fd);
+	(void)sd_event_source_disable_unref(request->post);
+	free(request->reason);
+	free(request);
+}
+
+void session_drop_snapshots(struct session *s)
+{
+	struct fault why;
+
+	while (s->requests) {
+		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
+		answer(s, why.error, NULL, &why);
+	}
+}
+
+static bool is_word(const char *reason)
+{
+	return *reason && strlen(reason) <= 28 &&
+	       strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(reason);
+}
+
+static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+
+	for (struct snapshot_request *r = s->requests; r; r = r->next)
+		if (r->post == source)
+			r->post = sd_event_source_disable_unref(r->post);
+	session_advance(s);
+	return 0;
+}
+
+static int enqueue(struct session *s, const struct segment_cut *cut, const char *reason,
+		   uint64_t post_usec, session_snapshot_done_t done, void *userdata)
+{
+	struct snapshot_request *request, **end = &s->requests;
+	int r = 0;
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return -ENOTCONN;
+	if (!is_word(reason) || cut->from_usec > cut->to_usec)
+		return -EINVAL;
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return -ENOMEM;
+	request->reason = strdup(reason);
+	if (!request->reason)
+		r = -ENOMEM;
+	else if (post_usec > 0)
+		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
+					       post_usec, 0, on_post, s);
+	if (r < 0) {
+		free(request->reason);
+		free(request);
+		return r;
+	}
+	request->done = done;
+	request->userdata = userdata;
+	request->cut = *cut;
+	request->cut.dir_fd = -EBADF;
+	request->cut.reason = request->reason;
+	request->cut.session = s->name;
+	while (*end)
+		end = &(*end)->next;
+	*end = request;
+	session_advance(s);
+	return 0;
+}
+
+int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		     session_snapshot_done_t done, void *userdata)
+{
+	const struct segment_cut cut = {
+		.from_usec = from_usec,
+		.to_usec = to_usec,
+		.trigger_usec = store_now_usec(),
+	};
+
+	return enqueue(s, &cut, reason, 0, done, userdata);
+}
+
+/* Burst= triggers in each IntervalSec= */
+static bool too_many(struct session *s, const struct snapshot_config *config)
+{
+	uint64_t now = session_now_usec();
+
+	if (s->burst_count == 0 || now - s->burst_usec >= config->interval_usec) {
+		s->burst_usec = now;
+		s->burst_count = 0;
+	}
+	if (config->burst > 0 && s->burst_count >= config->burst)
+		return true;
+	s->burst_count++;
+	return false;
+}
+
+int session_trigger(struct session *s, const char *reason, session_snapshot_done_t done,
+		    void *userdata)
+{
+	const struct snapshot_config *config;
+	struct segment_cut cut = {.to_usec = UINT64_MAX, .trigger_usec = store_now_usec()};
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return -ENOTCONN;
+	config = &s->config->snapshot;
+	if (too_many(s, config)) {
+		s->suppressed++;
+		if (s->burst_count == config->burst)
+			(void)log_full(
+				LOG_WARNING, s->name, NULL, 0,
+				"snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
+				reason, config->burst);
+		s->burst_count = config->burst + 1; /* said once an interval */
+		return -EBUSY;
+	}
+	if (config->last_usec > 0)
+		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
+	return enqueue(s, &cut, reason, config->post_usec, done, userdata);
+}
+
+/* The first that need not wait becomes the first of all; false: there is none */
+static bool find_ready(struct session *s)
+{
+	for (struct snapshot_request **at = &s->requests, *r; (r = *at); at = &r->next) {
+		if (r->post)
+			continue;
+		*at = r->next;
+		r->next = s->requests;
+		s->requests = r;
+		return true;
+	}
+	return false;
+}
+
+/* Begin with the first that waits, if any */
+bool session_begin_snapshot(struct session *s)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	if (!find_ready(s))
+		return false;
+	s->requests->cut.limits = (struct retention_limits){
+		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use
+							      : config->max_use,
+		.max_files = config->max_files,
+		.max_age_usec = config->max_retention_usec,
+	};
+	s->step = STEP_FLUSHING;
+	(void)drain_post(&s->drain, WORKER_FLUSH);
+	return true;
+}
+
+/* For those who list files without opening them; not every file system takes it */
+static void label(const struct session *s, const struct snapshot_request *request)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char time[32];
+
+	fd = openat(request->cut.dir_fd, request->cut.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	(void)snprintf(time, sizeof(time), "%llu", (unsigned long long)request->cut.trigger_usec);
+	(void)fsetxattr(fd, "user.flyrec.session", s->name, strlen(s->name), 0);
+	(void)fsetxattr(fd, "user.flyrec.reason", request->reason, strlen(request->reason), 0);
+	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
+	(void)fsetxattr(fd, "user.flyrec.boot_id", s->daemon->boot_id_text,
+			strlen(s->daemon->boot_id_text), 0);
+}
+
+int session_run_cut(void *userdata)
+{
+	struct session *s = userdata;
+	struct snapshot_request *request = s->requests;
+	int r;
+
+	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	if (r >= 0)
+		r = segment_cut(&s->segment, &request->cut);
+	if (r >= 0)
+		label(s, request);
+	return r;
+}
+
+void session_cut_done(struct session *s, int result)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (result >= 0 && asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir,
+				    s->name, s->requests->cut.name) < 0)
+		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
+	answer(s, result, path, &s->segment.failure);
+}

@@ -1,0 +1,144 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A container with a systemd of its own on this machine's kernel, for tests that have read lib.sh:
+#
+#	container_start flyrecd   # installs flyrec there, boots with that unit enabled
+#	guest systemctl status flyrecd
+#	container_stop
+#
+# It shares the kernel's tracefs, mounted in it by its own systemd; $CONFIG is its /etc/flyrec and
+# $STATE its /var/lib/flyrec. /proc/sys and the rest of /sys are read-only there. It needs neither
+# systemd nor a container manager on the machine itself; on a machine with the old cgroup hierarchies
+# it sees the unified one alone.
+#
+# The tree below it is made once of Debian packages and kept in $FLYREC_TEST_CACHE
+# (/var/cache/flyrec-test), under a name made of what it is made of.
+
+CACHE=${FLYREC_TEST_CACHE:-/var/cache/flyrec-test}
+GUEST_PID='' NSPAWN='' CGROUP=''
+
+# what flyrecd and flyrecctl are linked with, beside systemd itself
+CONTAINER_PACKAGES=systemd,systemd-sysv,libtracefs1,libtraceevent1,libjson-c5
+
+# Would change the machine, or waits for what a container does not have
+CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-binfmt.service
+	systemd-random-seed.service systemd-remount-fs.service systemd-update-utmp.service
+	systemd-logind.service systemd-networkd.service systemd-resolved.service getty.target
+	apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer'
+
+container_mirror() {
+	# shellcheck disable=SC2016 # apt's, not the shell's
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
+		sed -n 's,/debian/$,/debian,p' | head -n 1
+}
+
+make_tree() { # DIRECTORY
+	local mirror log=$T/mmdebstrap.log unit
+	local keys=/usr/share/keyrings/debian-archive-keyring.gpg
+	mirror=$(container_mirror)
+	mmdebstrap --mode=root --variant=minbase --format=dir --include="$CONTAINER_PACKAGES" \
+		--aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
+		--aptopt='Acquire::Retries "2"' --dpkgopt=force-unsafe-io \
+		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+		--dpkgopt='path-exclude=/usr/share/locale/*' "$VERSION_CODENAME" "$1" \
+		"deb [signed-by=$keys] ${mirror:-http://deb.debian.org/debian} $VERSION_CODENAME main" \
+		>"$log" 2>&1 || {
+		cat "$log" >&2
+		rm -rf --one-file-system "$1"
+		! grep -qE 'resolv|connect|fetch|timed out' "$log" || skip "cannot get Debian packages"
+		fail "mmdebstrap"
+	}
+	for unit in $CONTAINER_MASKED; do
+		ln -sf /dev/null "$1/etc/systemd/system/$unit"
+	done
+	: >"$1/etc/machine-id"
+}
+
+# container_tree: makes it if need be; its path is in TREE
+container_tree() {
+	local key
+	need_command mmdebstrap systemd-nspawn nsenter unshare
+	[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || skip "needs debian-archive-keyring"
+	# shellcheck source=/dev/null
+	. /etc/os-release
+	[ "${ID:-}" = debian ] || skip "makes its container of Debian's packages"
+	key=$({ echo "$CONTAINER_PACKAGES $CONTAINER_MASKED" && declare -f make_tree; } | sha256sum |
+		cut -c 1-12)
+	TREE=$CACHE/$VERSION_CODENAME-$key
+	mkdir -p "$CACHE"
+	exec 9>"$CACHE/lock"
+	flock 9
+	if [ ! -d "$TREE" ]; then
+		rm -rf --one-file-system "$CACHE/$VERSION_CODENAME"-*
+		make_tree "$TREE.new"
+		mv "$TREE.new" "$TREE"
+	fi
+	exec 9>&-
+}
+
+# A cgroup of its own, as nspawn puts its container below the one it is in
+container_cgroup() {
+	local root
+	root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	[ -n "$root" ] || skip "no cgroup2 is mounted"
+	CGROUP=$root/flyrec-${PREFIX%.}
+	mkdir "$CGROUP" 2>/dev/null || skip "cannot make cgroups here"
+	at_end remove_cgroup
+}
+
+remove_cgroup() {
+	[ ! -d "$CGROUP" ] || find "$CGROUP" -depth -type d -exec rmdir {} +
+}
+
+nspawn() {
+	echo "$BASHPID" >"$CGROUP/cgroup.procs"
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	exec unshare --mount --propagation private bash -c '
+		mount -t tmpfs tmpfs /run || exit
+		if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
+			umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit
+		fi
+		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$T/root" --register=no --keep-unit \
+		--console=pipe --private-network --capability=all \
+		--bind="$CONFIG:/etc/flyrec" --bind="$STATE:/var/lib/flyrec"
+}
+
+guest() {
+	nsenter --target "$GUEST_PID" --mount --uts --ipc --net --pid env -i \
+		PATH=/usr/sbin:/usr/bin:/sbin:/bin SYSTEMD_COLORS=0 SYSTEMD_PAGER=cat "$@"
+}
+
+# nspawn has another child before the one that becomes the container's first process
+guest_is_up() {
+	GUEST_PID=$(ps -o pid= --ppid "$NSPAWN" | head -n 1 | tr -d ' ')
+	ended "$NSPAWN" || { [ -n "$GUEST_PID" ] && guest systemctl is-system-running 2>/dev/null |
+		grep -qE 'running|degraded'; }
+}
+
+# container_start [UNIT...]: with flyrec installed, these units enabled; waits until all is up
+container_start() {
+	container_tree
+	container_cgroup
+	mkdir -p "$T"/{upper,work,root} "$STATE" "$CONFIG/sessions.d"
+	daemon_config </dev/null
+	mount -t overlay -o "lowerdir=$TREE,upperdir=$T/upper,workdir=$T/work" overlay "$T/root" ||
+		skip "cannot mount an overlay"
+	MOUNTS+=("$T/root")
+	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
+		fail "make install: $(tail -n 5 "$T/install.log")"
+	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
+	background nspawn >"$T/console" 2>&1 </dev/null
+	NSPAWN=$!
+	wait_for 30 guest_is_up || fail "systemd does not come up: $(tail -n 5 "$T/console")"
+	! ended "$NSPAWN" || fail "systemd-nspawn: $(tail -n 5 "$T/console")"
+	# some versions of nspawn hide it, a machine does not
+	! guest mountpoint -q /proc/kallsyms ||
+		guest sh -c 'umount /proc/kallsyms && systemctl try-restart flyrecd'
+}
+
+container_stop() {
+	kill -TERM "$NSPAWN"
+	wait_for 30 ended "$NSPAWN" || fail "the container does not stop"
+	wait "$NSPAWN" || fail "systemd-nspawn ended with status $?"
+}

@@ -1,0 +1,164 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 120
+#
+# Who may do what: a stranger, a member of group flyrec, one of AdminGroup= and root, as real users;
+# over the control socket, and over a system bus with the policy file that is shipped.
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_command setpriv unshare busctl
+need_event sched:sched_switch
+
+# no user or group of the machine: a private /etc/group names them for flyrecd alone
+STRANGER=65534 FLYREC_GID=54321 ADMIN_GID=54322
+chmod 755 "$T"
+cp "$FLYRECCTL" "$T/flyrecctl" # where other users can reach it
+
+# as GROUP COMMAND...: as a user with this group besides; none: ''
+as() {
+	local groups=--clear-groups
+	[ -z "$1" ] || groups=--groups=$1
+	shift
+	setpriv "--reuid=$STRANGER" "--regid=$STRANGER" "$groups" "$@"
+}
+
+stranger() {
+	as '' "$T/flyrecctl" "--runtime-dir=$RUNTIME" "$@"
+}
+
+member() {
+	as $FLYREC_GID "$T/flyrecctl" "--runtime-dir=$RUNTIME" "$@"
+}
+
+admin() {
+	as $ADMIN_GID "$T/flyrecctl" "--runtime-dir=$RUNTIME" "$@"
+}
+
+# refused PATTERN COMMAND...: status 1 and one line that matches
+refused() {
+	local pattern=$1 status=0
+	shift
+	"$@" >"$T/out" 2>"$T/err" || status=$?
+	[ "$status" = 1 ] || fail "status $status, not 1: $*: $(cat "$T/err")"
+	grep -qE -- "$pattern" "$T/err" || fail "\"$(cat "$T/err")\" does not say $pattern: $*"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "more than a line: $*: $(cat "$T/err")"
+}
+
+state() {
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status sched |
+		sed 's/.*"state":"\([a-z]*\)","instance".*/\1/'
+}
+
+cat >"$T/flyrecd-here" <<-EOF
+	#!/bin/sh
+	mount --bind "$T/group" /etc/group && exec "$FLYRECD" "\$@"
+EOF
+cat >"$T/flyrecd-private" <<-EOF
+	#!/bin/sh
+	exec unshare --mount --propagation=slave "$T/flyrecd-here" "\$@"
+EOF
+chmod +x "$T/flyrecd-here" "$T/flyrecd-private"
+grep -v '^flyrec' /etc/group >"$T/group"
+printf 'flyrec:x:%s:\nflyrecadm:x:%s:\n' $FLYREC_GID $ADMIN_GID >>"$T/group"
+FLYRECD=$T/flyrecd-private
+
+session sched <<-EOF
+	[Trace]
+	Event=sched:sched_switch
+	[Storage]
+	FlushSec=200ms
+EOF
+session off <<-EOF
+	[Session]
+	Enabled=no
+	[Trace]
+	Event=irq
+EOF
+export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
+flyrecd_start
+SOCKET=$RUNTIME/control
+chmod 755 "$RUNTIME"
+[ "$(stat -c '%a %u %g' "$SOCKET")" = "660 0 $FLYREC_GID" ] ||
+	fail "rights of the socket: $(stat -c '%a %u %g' "$SOCKET")"
+
+# --- a stranger does not even get in
+refused 'Permission denied: it is for root and group flyrec' stranger status
+
+# --- a member looks, and takes copies out
+member --json status >/dev/null
+member --json stats >/dev/null
+member list >/dev/null
+member metrics >/dev/null
+member cat sched current.dat >"$T/member.dat"
+"$FLYRECCTL" verify "$T/member.dat" >/dev/null || fail "a member's copy"
+snap=$(member snapshot sched --last=5s)
+[ -e "$snap" ] || fail "a member's snapshot"
+for call in 'rotate sched' 'stop sched' 'start off' 'pause sched' 'resume sched' reload \
+	'vacuum --max-use=1K' 'event-enable sched irq' 'event-disable sched sched' \
+	'filter sched sched:sched_switch 0' "pin $snap" "unpin $snap"; do
+	# shellcheck disable=SC2086 # words
+	refused 'is for root or AdminGroup= of flyrecd.conf, not for user 65534' member $call
+done
+[ "$(state)" = recording ] || fail "a member has changed something"
+
+# --- with AdminGroup= everybody may connect, and each call is looked at
+echo AdminGroup=flyrecadm | daemon_config
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+[ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup="
+for call in status stats list metrics 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
+	# shellcheck disable=SC2086 # words
+	refused 'is for root.*not for user 65534' stranger $call
+done
+refused 'is for root or AdminGroup=' member rotate sched
+admin rotate sched >/dev/null || fail "AdminGroup= may not rotate"
+admin pause sched || fail "AdminGroup= may not pause"
+[ "$(state)" = paused ] || fail "pause by AdminGroup="
+admin resume sched || fail "AdminGroup= may not resume"
+admin --json status >/dev/null || fail "AdminGroup= may not look"
+flyrecd_stop
+
+# --- with a system bus: the policy file, and rights by what the bus says
+command -v dbus-daemon >/dev/null || exit 0
+cat >"$T/bus.conf" <<-EOF
+	<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+	 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+	<busconfig>
+	<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
+	<policy context="default">
+	<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
+	<allow send_requested_reply="true" send_type="method_return"/>
+	<allow send_requested_reply="true" send_type="error"/>
+	<allow receive_type="method_call"/><allow receive_type="method_return"/>
+	<allow receive_type="error"/><allow receive_type="signal"/>
+	<allow send_destination="org.freedesktop.DBus"/>
+	</policy>
+	<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
+	</busconfig>
+EOF
+background dbus-daemon --nofork "--config-file=$T/bus.conf"
+wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
+export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+flyrecd_start
+
+# over_bus GROUP OBJECT INTERFACE METHOD [ARGUMENT...]
+over_bus() {
+	local group=$1 object=$2 interface=$3
+	shift 3
+	as "$group" busctl --system call org.flyrec.Recorder1 "$object" \
+		"org.flyrec.Recorder1.$interface" "$@"
+}
+
+has_name() {
+	busctl --system status org.flyrec.Recorder1 >/dev/null 2>&1
+}
+
+wait_for 10 has_name || fail "flyrecd has not taken its name: $(tail -n 3 "$FLYRECD_LOG")"
+sched=/org/flyrec/Recorder1/session/sched
+over_bus $FLYREC_GID /org/flyrec/Recorder1 Manager ListSessions | grep -q sched ||
+	fail "a member over the system bus"
+# busctl has its own words for it
+refused 'Access denied' over_bus '' /org/flyrec/Recorder1 Manager ListSessions
+refused 'Access denied' over_bus $FLYREC_GID $sched Session Pause
+over_bus $ADMIN_GID $sched Session Pause || fail "an administrator over the system bus"
+[ "$(cat "$(instance sched)/tracing_on")" = 0 ] || fail "Pause over the system bus"
+flyrecd_stop

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# An idle session: no wake-ups beyond what the flush timer explains, and little memory.
+# time-limit: 60
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+FLUSH=5 WATCHED=15
+
+session idle <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if id == 99999
+	BufferSize=4M
+	[Storage]
+	FlushSec=${FLUSH}s
+EOF
+
+# voluntary context switches of each of its threads, "NAME N" a line
+switches() {
+	local task
+	for task in "/proc/$FLYRECD_PID/task"/*; do
+		echo "$(cat "$task/comm").${task##*/}" \
+			"$(sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "$task/status")"
+	done
+}
+
+memory() { # FIELD
+	sed -n "s/^$1:[[:space:]]*\([0-9]*\) kB/\1/p" "/proc/$FLYRECD_PID/status"
+}
+
+flyrecd_start
+sleep 1
+switches >"$T/before"
+sleep "$WATCHED"
+switches >"$T/after"
+paste -d' ' "$T/before" "$T/after" |
+	awk '$1 != $3 { exit 1 } { print $1, $4 - $2 }' >"$T/wakeups" ||
+	fail "threads came and went: $(cat "$T/before" "$T/after")"
+threads=$(wc -l <"$T/wakeups")
+total=$(awk '{ n += $2 } END { print n }' "$T/wakeups")
+# The timer wakes the main thread, and that wakes each worker: once each, in each interval begun
+allowed=$((threads * (WATCHED / FLUSH + 1)))
+echo "threads=$threads wakeups=$total allowed=$allowed in $WATCHED s"
+cat "$T/wakeups"
+[ "$total" -gt 0 ] || fail "no flush at all"
+[ "$total" -le "$allowed" ] || fail "$total wake-ups in $WATCHED s, not $allowed"
+
+# Beside the symbols, whose text is kept once for all sessions
+kallsyms=$(($(wc -c </proc/kallsyms) / 1024))
+other=$(($(memory VmRSS) - kallsyms))
+echo "VmRSS=$(memory VmRSS) RssAnon=$(memory RssAnon) symbols=$kallsyms KiB: $other KiB beside them"
+[ "$other" -lt 8192 ] || fail "$other KiB of memory, not 8192"
+flyrecd_stop

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# Task names: of a fork storm of 100,000 short tasks, each with a pid and a name of its own, at most
+# 0.1 % of the events show as <...>, or under the name of an earlier task with the same pid, in
+# trace-cmd report. The kernel itself remembers 32768 pids.
+# time-limit: 300
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_command trace-cmd
+
+session names <<-END
+	[Trace]
+	Event=sched:sched_switch
+	Event=sched:sched_process_fork
+	Event=sched:sched_process_exit
+	BufferSize=8M
+	[Storage]
+	MaxUse=8G
+	MaxFileSize=4G
+END
+# as systemd sets it on most machines; else pids are used again, and a file knows one name for each
+set_sysctl kernel/pid_max 4194304
+
+# once: false if too many names are missing
+once() {
+	local segments
+	rm -rf "$STATE"
+	flyrecd_start
+	"$TOOLS/forkstorm" --count=100000 --jobs=8 --list="$T/tasks"
+	flyrecd_stop
+	segments=("$STATE"/names/record/2*.dat)
+	[ "${#segments[@]}" = 1 ] || fail "not one segment: ${segments[*]}"
+	verify "${segments[@]}"
+	trace-cmd report --nodate "${segments[@]}" >"$T/report" 2>/dev/null
+	# Right is what the task called itself, or was called before it did
+	awk 'NR == FNR { if ($1 in name) again = 1; name[$1] = $2; next }
+		match($0, /-[0-9]+ +\[[0-9]+\]/) {
+			n++
+			comm = substr($0, 1, RSTART - 1); sub(/^ +/, "", comm)
+			pid = substr($0, RSTART + 1); sub(/ .*/, "", pid)
+			if (comm == "<...>")
+				unknown++
+			else if (!again && pid in name && comm != name[pid] && comm != "forkstorm")
+				stale++ }
+		END { bad = unknown + stale
+		      printf "events=%d unknown=%d stale=%d share=%.4f%%%s\n", n, unknown, stale,
+			     n ? 100 * bad / n : 100, again ? " (somebody has set pid_max)" : ""
+		      exit n < 200000 || bad * 1000 > n }' "$T/tasks" "$T/report"
+}
+
+# Whoever else reads the table or changes its size makes the kernel miss names
+once || {
+	echo "once more, the machine may be busy: $(cat /proc/loadavg)"
+	once || fail "too many events without a task name: $(grep -m 3 '<\.\.\.>' "$T/report")"
+}

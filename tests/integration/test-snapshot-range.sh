@@ -1,0 +1,133 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 90
+#
+# Snapshots of a record session by time range, cut out of several segments and the live file: without
+# a gap from their first marker to their last, opened by others' programs, explaining themselves;
+# what goes wrong leaves no half file.
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_tool check-markers
+
+state_on ext4 4G
+session load <<-EOF
+	[Trace]
+	Event=sched:sched_process_exit
+	BufferSize=32M
+	[Storage]
+	MaxFileSize=1M
+	FlushSec=100ms
+	KeepFree=0
+	MaxFiles=0
+	MaxUse=3G
+	[Snapshot]
+	Last=2s
+EOF
+
+snapshots() {
+	SNAPSHOTS=("$STATE"/load/snapshot/*-signal.dat)
+}
+
+one_more_than() {
+	snapshots
+	[ ${#SNAPSHOTS[@]} -gt "$1" ]
+}
+
+take() {
+	snapshots
+	local n=${#SNAPSHOTS[@]}
+	kill -USR1 "$FLYRECD_PID"
+	wait_for 20 one_more_than "$n" || fail "no snapshot"
+}
+
+flyrecd_start
+"$TOOLS/markers" "--instance=${PREFIX}load" --rate=30000 >"$T/expect" &
+MARKERS=$!
+CHILDREN+=("$MARKERS")
+sleep 3
+take
+sleep 0.3
+take
+kill -TERM "$MARKERS"
+wait "$MARKERS"
+
+snapshots
+for f in "${SNAPSHOTS[@]}"; do
+	"$FLYRECCTL" verify "$f" >"$T/verify" || fail "verify: $(cat "$T/verify")"
+	"$TOOLS/check-markers" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$f" ||
+		fail "gaps in $f"
+	trace-cmd report --stat "$f" >"$T/stat" 2>"$T/stderr" || fail "trace-cmd: $(cat "$T/stderr")"
+	[ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"
+	grep -q "^flyrec snapshot of session load" "$T/stat" || fail "$f does not explain itself"
+	grep -q "^reason: signal" "$T/stat" || fail "$f does not tell its trigger"
+done
+
+# at least the two seconds asked for, and not much more
+trace-cmd report --nodate "${SNAPSHOTS[0]}" 2>/dev/null |
+	awk '$3 ~ /^[0-9.]+:$/ { t = $3 + 0; if (!first) first = t; last = t }
+		END { d = last - first; print "seconds:", d; exit !(d > 1.8 && d < 4) }' ||
+	fail "not the last two seconds"
+
+# a range over several segments has their data once
+segments=("$STATE"/load/record/2*.dat)
+[ ${#segments[@]} -ge 2 ] || fail "only ${#segments[@]} segments"
+flyrecd_stop
+
+# killed in the middle: no half file, and the next start is clean
+FLYREC_FAULT_POINT=cut-rename flyrecd_start
+kill -USR1 "$FLYRECD_PID"
+stopped() { [ "$(process_state "$FLYRECD_PID")" = T ]; }
+wait_for 20 stopped || fail "did not come to the fault point"
+snapshots
+[ ${#SNAPSHOTS[@]} = 2 ] || fail "a half file has its final name"
+flyrecd_kill
+flyrecd_start
+take
+flyrecd_stop
+hidden=("$STATE"/load/snapshot/.*.new)
+[ ${#hidden[@]} = 0 ] || fail "left behind: ${hidden[*]}"
+
+# no room: said so, nothing left
+flyrecd_start
+sleep 0.2
+fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
+dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
+kill -USR1 "$FLYRECD_PID"
+wait_for 10 grep -q "snapshot failed: .*No space left" "$FLYRECD_LOG" || fail "ENOSPC is not said"
+hidden=("$STATE"/load/snapshot/.*.new)
+[ ${#hidden[@]} = 0 ] || fail "left behind on a full disk: ${hidden[*]}"
+rm -f "$T"/ext4/filler*
+take
+flyrecd_stop
+
+# an event storm cannot fill the disk: Burst=; PostSec= goes on a while after the trigger
+session load <<-EOF
+	[Trace]
+	Event=sched:sched_process_exit
+	[Snapshot]
+	Last=1s
+	Burst=2
+	PostSec=500ms
+EOF
+rm -rf "$STATE"
+flyrecd_start
+background "$TOOLS/markers" "--instance=${PREFIX}load" --rate=100 --duration=8 >/dev/null
+sleep 1.5
+begin=${EPOCHREALTIME/./}
+for i in 1 2 3 4 5 6; do
+	kill -USR1 "$FLYRECD_PID"
+	sleep 0.05
+done
+wait_for 10 one_more_than 1 || fail "no snapshots after PostSec="
+[ $((${EPOCHREALTIME/./} - begin)) -ge 500000 ] || fail "PostSec= was not waited for"
+sleep 0.5
+snapshots
+[ ${#SNAPSHOTS[@]} = 2 ] || fail "Burst=2, but ${#SNAPSHOTS[@]} snapshots"
+[ "$(grep -c "snapshot trigger signal suppressed" "$FLYRECD_LOG")" = 1 ] ||
+	fail "suppressed triggers are not said, or more than once"
+# from a second before the trigger to half a second after it
+trace-cmd report --nodate "${SNAPSHOTS[0]}" 2>/dev/null |
+	awk '$3 ~ /^[0-9.]+:$/ { t = $3 + 0; if (!first) first = t; last = t }
+		END { d = last - first; print "seconds:", d; exit !(d > 1.2 && d < 4) }' ||
+	fail "not from Last= before to PostSec= after"
+flyrecd_stop

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Access rules, the frame of the relay, runtime changes, loss accounting, near names, timestamps.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "basic/near.h"
+#include "basic/strv.h"
+#include "ctl/bus.h"
+#include "ctl/timestamp.h"
+#include "daemon/account.h"
+#include "daemon/config-session.h"
+#include "daemon/control-access.h"
+#include "daemon/control-relay.h"
+#include "daemon/runtime-changes.h"
+
+/* --- access */
+
+#define MANAGER "org.flyrec.Recorder1.Manager"
+#define SESSION "org.flyrec.Recorder1.Session"
+
+static void test_access_needed(void **state)
+{
+	static const char *const changes[] = {"Start",	       "Stop",	   "Pause",
+					      "Resume",	       "Rotate",   "EnableEvents",
+					      "DisableEvents", "SetFilter"};
+
+	assert_int_equal(access_needed("org.freedesktop.DBus", "Hello"), ACCESS_NONE);
+	assert_int_equal(access_needed("org.freedesktop.DBus.Peer", "Ping"), ACCESS_NONE);
+	assert_int_equal(access_needed("org.freedesktop.DBus.Properties", "Get"), ACCESS_QUERY);
+	assert_int_equal(access_needed(MANAGER, "ListFiles"), ACCESS_QUERY);
+	assert_int_equal(access_needed(MANAGER, "OpenFile"), ACCESS_QUERY);
+	assert_int_equal(access_needed(SESSION, "Snapshot"), ACCESS_QUERY);
+	assert_int_equal(access_needed(MANAGER, "Vacuum"), ACCESS_CHANGE);
+	assert_int_equal(access_needed(MANAGER, "PinFile"), ACCESS_CHANGE);
+	assert_int_equal(access_needed(MANAGER, "Reload"), ACCESS_CHANGE);
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
+		assert_int_equal(access_needed(SESSION, changes[i]), ACCESS_CHANGE);
+	/* what nobody knows needs the most */
+	assert_int_equal(access_needed(MANAGER, "ListFile"), ACCESS_CHANGE);
+	assert_int_equal(access_needed("org.freedesktop.DBusx", "Hello"), ACCESS_CHANGE);
+	assert_int_equal(access_needed(NULL, "ListFiles"), ACCESS_CHANGE);
+	assert_int_equal(access_needed(MANAGER, NULL), ACCESS_CHANGE);
+}
+
+static bool may(uid_t uid, gid_t group, const struct access_groups *groups, enum access_right right)
+{
+	struct access_peer peer = {.uid = uid, .groups = {99, group}, .n_groups = 2};
+
+	return access_allowed(&peer, groups, right);
+}
+
+static void test_access_allowed(void **state)
+{
+	const struct access_groups both = {.flyrec = 10, .admin = 20};
+	const struct access_groups none = {.flyrec = (gid_t)-1, .admin = (gid_t)-1};
+
+	assert_true(may(0, 1, &none, ACCESS_CHANGE));
+	assert_true(may(1000, 10, &both, ACCESS_QUERY));
+	assert_false(may(1000, 10, &both, ACCESS_CHANGE));
+	assert_true(may(1000, 20, &both, ACCESS_QUERY));
+	assert_true(may(1000, 20, &both, ACCESS_CHANGE));
+	assert_false(may(1000, 30, &both, ACCESS_QUERY));
+	assert_true(may(1000, 30, &both, ACCESS_NONE));
+	/* a group that is not there has no members, not even of number -1 */
+	assert_false(may(1000, (gid_t)-1, &none, ACCESS_QUERY));
+	assert_false(may((uid_t)-1, 30, &both, ACCESS_QUERY));
+}
+
+/* --- relay */
+
+static int feed(struct relay_frame *frame, const void *bytes, size_t size, size_t step)
+{
+	int r = 0;
+
+	for (size_t at = 0; at < size && r >= 0; at += step)
+		r = relay_frame_check(frame, (const uint8_t *)bytes + at, MIN(step, size - at));
+	return r;
+}
+
+static void put_header(uint8_t *at, char order, uint32_t body, uint32_t fields)
+{
+	const bool little = order == 'l';
+
+	memset(at, 0, 16);
+	at[0] = (uint8_t)order;
+	at[1] = at[3] = 1;
+	for (unsigned i = 0; i < 4; i++) {
+		at[4 + i] = (uint8_t)(body >> (little ? 8 * i : 24 - 8 * i));
+		at[12 + i] = (uint8_t)(fields >> (little ? 8 * i : 24 - 8 * i));
+	}
+}
+
+static void test_relay_frame(void **state)
+{
+	static const char hello[] = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+	uint8_t bytes[512] = {};
+	size_t n = sizeof(hello) - 1;
+
+	memcpy(bytes, hello, n);
+	put_header(bytes + n, 'l', 5, 3); /* 8 of fields, 5 of body */
+	put_header(bytes + n + 29, 'B', 0, 16);
+	put_header(bytes + n + 61, 'l', RELAY_MESSAGE_MAX, 0);
+	put_header(bytes + n + 61 + 16, 'x', 0, 0); /* inside of the long one */
+	for (size_t step = 1; step < 40; step++) {
+		struct relay_frame frame = {};
+
+		assert_int_equal(feed(&frame, bytes, n + 77, step), 0);
+		assert_int_equal(frame.left, RELAY_MESSAGE_MAX);
+	}
+	for (size_t step = 1; step < 40; step++) {
+		struct relay_frame frame = {};
+
+		put_header(bytes + n + 61, 'l', RELAY_MESSAGE_MAX, 1);
+		assert_int_equal(feed(&frame, bytes, n + 77, step), -EMSGSIZE);
+		frame = (struct relay_frame){};
+		put_header(bytes + n + 61, 'l', UINT32_MAX, UINT32_MAX);
+		assert_int_equal(feed(&frame, bytes, n + 77, step), -EMSGSIZE);
+		frame = (struct relay_frame){};
+		put_header(bytes + n + 61, 'q', 0, 0);
+		assert_int_equal(feed(&frame, bytes, n + 77, step), -EBADMSG);
+	}
+}
+
+static void test_relay_greeting(void **state)
+{
+	_cleanup_free_ char *noise = malloc(RELAY_AUTH_MAX + 1);
+	struct relay_frame frame = {};
+
+	memset(noise, 'B', RELAY_AUTH_MAX + 1);
+	assert_int_equal(feed(&frame, noise, RELAY_AUTH_MAX, 100), 0);
+	assert_int_equal(feed(&frame, noise, 1, 1), -EMSGSIZE);
+}
+
+/* --- runtime changes */
+
+static struct session_config *make_config(const char *text)
+{
+	struct session_config *config = NULL;
+	struct config_reader reader = {};
+
+	assert_int_equal(session_config_new("demo", NULL, &config), 0);
+	assert_int_equal(session_config_read(&reader, "x", text, strlen(text), NULL, config), 0);
+	assert_int_equal(session_config_finish(&reader, "x", config), 0);
+	assert_int_equal(reader.n_errors, 0);
+	return config;
+}
+
+/* "a, b, c" of what is different */
+static void assert_changes(const struct session_config *configured, const struct runtime_state *now,
+			   const char *expected)
+{
+	_cleanup_(strv_freep) char **changes = NULL;
+	char text[512] = "";
+
+	assert_int_equal(runtime_changes(configured, now, &changes), 0);
+	STRV_FOREACH (change, changes) {
+		strcat(text, *text ? ", " : "");
+		strcat(text, *change);
+	}
+	assert_string_equal(text, expected);
+}
+
+static int expand_irq(void *userdata, const char *system, char ***ret)
+{
+	assert_string_equal(system, "irq");
+	assert_int_equal(strv_append(ret, "one"), 0);
+	assert_int_equal(strv_append(ret, "two"), 0);
+	return strv_append(ret, "three");
+}
+
+static void test_runtime_events(void **state)
+{
+	_cleanup_(session_config_freep) struct session_config *before =
+		make_config("[Trace]\nEvent=irq\nEvent=sched:sched_switch if prev_pid == 1\n");
+	_cleanup_(session_config_freep) struct session_config *c = NULL;
+	struct runtime_state now = {.running = true};
+	struct fault why = {};
+
+	assert_int_equal(session_config_copy(before, &c), 0);
+	now.in_force = c;
+	assert_changes(before, &now, "");
+	assert_int_equal(runtime_enable_event(c, "net", &why), 0);
+	assert_int_equal(runtime_enable_event(c, "sched:sched_switch", &why), 0);
+	assert_changes(before, &now,
+		       "-Event=sched:sched_switch if prev_pid == 1, +Event=sched:sched_switch, "
+		       "+Event=net");
+	assert_int_equal(runtime_filter_event(c, "sched:sched_switch", "prev_pid == 1", &why), 0);
+	assert_int_equal(runtime_disable_event(c, "net", expand_irq, NULL, &why), 0);
+	assert_changes(before, &now, "");
+	assert_int_equal(runtime_disable_event(c, "irq:two", expand_irq, NULL, &why), 0);
+	assert_changes(before, &now, "-Event=irq, +Event=-irq:one, +Event=-irq:three");
+	assert_int_equal(runtime_disable_event(c, "irq", expand_irq, NULL, &why), 0);
+	assert_changes(before, &now, "-Event=irq");
+	/* a filter of one event of a system that is traced as a whole */
+	assert_int_equal(runtime_filter_event(before, "irq:one", "irq == 1", &why), 0);
+	assert_int_equal(before->trace.n_events, 3);
+}
+
+static void test_runtime_refused(void **state)
+{
+	_cleanup_(session_config_freep) struct session_config *c =
+		make_config("[Trace]\nEvent=irq\n");
+	struct fault why = {};
+
+	assert_int_equal(runtime_enable_event(c, "sched:*", &why), -EINVAL);
+	assert_int_equal(runtime_enable_event(c, "", &why), -EINVAL);
+	assert_int_equal(runtime_disable_event(c, "sched", expand_irq, NULL, &why), -ENOENT);
+	assert_int_equal(runtime_disable_event(c, "irq:four", expand_irq, NULL, &why), -ENOENT);
+	assert_int_equal(runtime_disable_event(c, "irq:one if x", expand_irq, NULL, &why), -EINVAL);
+	assert_int_equal(runtime_filter_event(c, "sched:sched_switch", "a", &why), -ENOENT);
+	assert_int_equal(runtime_filter_event(c, "irq", "a", &why), -EINVAL);
+	assert_int_equal(c->trace.n_events, 1);
+}
+
+static void test_runtime_states(void **state)
+{
+	_cleanup_(session_config_freep) struct session_config *on =
+		make_config("[Trace]\nEvent=irq\n");
+	_cleanup_(session_config_freep) struct session_config *off =
+		make_config("[Session]\nEnabled=no\n[Trace]\nEvent=irq\n");
+
+	assert_changes(on, &(struct runtime_state){}, "stopped");
+	assert_changes(off, &(struct runtime_state){}, "");
+	assert_changes(off, &(struct runtime_state){.running = true}, "started");
+	assert_changes(on, &(struct runtime_state){.running = true, .paused = true}, "paused");
+}
+
+/* --- accounting */
+
+static void test_account(void **state)
+{
+	struct account a = {};
+	struct account_raw raw = {.overrun = 100};
+
+	assert_int_equal(account_prepare(&a, 2), 0);
+	account_begin(&a, 1, &raw); /* what was before is not ours */
+	raw = (struct account_raw){.overrun = 130, .subbufs = 5, .bytes = 20480};
+	account_add(&a, 1, &raw, 1000);
+	assert_int_equal(a.cpus[1].overrun, 30);
+	assert_int_equal(a.cpus[1].subbufs, 5);
+	assert_int_equal(account_lost(&a), 30);
+	assert_int_equal(a.first_loss_usec, 1000);
+	/* nothing new */
+	account_add(&a, 1, &raw, 2000);
+	assert_int_equal(account_lost(&a), 30);
+	assert_int_equal(a.last_loss_usec, 1000);
+	/* another instance: its counters begin anew, ours go on */
+	raw = (struct account_raw){.overrun = 3, .subbufs = 1, .bytes = 4096};
+	account_add(&a, 1, &raw, 3000);
+	assert_int_equal(a.cpus[1].overrun, 33);
+	assert_int_equal(a.cpus[1].bytes, 24576);
+	assert_int_equal(a.first_loss_usec, 1000);
+	assert_int_equal(a.last_loss_usec, 3000);
+	/* a CPU more keeps what there is; one that is not there is ignored */
+	assert_int_equal(account_prepare(&a, 4), 0);
+	account_evict(&a, 3, 7);
+	account_evict(&a, 4, 7);
+	account_add(&a, 9, &raw, 4000);
+	assert_int_equal(a.cpus[1].overrun, 33);
+	assert_int_equal(a.cpus[3].evicted, 7);
+	account_done(&a);
+}
+
+/* --- client */
+
+static void test_near(void **state)
+{
+	size_t best = SIZE_MAX;
+
+	assert_true(near_better("sched:sched_swich", "sched:sched_switch", &best));
+	assert_int_equal(best, 1);
+	assert_false(near_better("sched:sched_swich", "sched:sched_wakeup", &best));
+	best = SIZE_MAX;
+	assert_false(near_better("net", "irq", &best));
+	assert_true(near_better("", "a", &best));
+}
+
+static uint64_t at(int year, int month, int day, int hour, int minute)
+{
+	struct tm tm = {.tm_year = year - 1900,
+			.tm_mon = month - 1,
+			.tm_mday = day,
+			.tm_hour = hour,
+			.tm_min = minute,
+			.tm_isdst = -1};
+
+	return (uint64_t)mktime(&tm) * USEC_PER_SEC;
+}
+
+static void test_timestamps(void **state)
+{
+	const uint64_t now = at(2026, 5, 17, 12, 30) + 250000;
+	const struct {
+		const char *text;
+		uint64_t usec;
+	} good[] = {
+		{"now", now},
+		{"today", at(2026, 5, 17, 0, 0)},
+		{"yesterday", at(2026, 5, 16, 0, 0)},
+		{"tomorrow", at(2026, 5, 18, 0, 0)},
+		{"2026-01-31", at(2026, 1, 31, 0, 0)},
+		{"2026-01-31 12:03", at(2026, 1, 31, 12, 3)},
+		{"2026-01-31T12:03:01.5", at(2026, 1, 31, 12, 3) + 1500000},
+		{"12:03", at(2026, 5, 17, 12, 3)},
+		{"12:03:02", at(2026, 5, 17, 12, 3) + 2000000},
+		{"@17", 17000000},
+		{"-5min", now - 300 * USEC_PER_SEC},
+		{"5min ago", now - 300 * USEC_PER_SEC},
+		{"+1h", now + 3600 * USEC_PER_SEC},
+	};
+	static const char *const bad[] = {
+		"",	    "noon", "2026-13-01", "12",		  "12:03x", "-",
+		"@",	    " ago", "-5parsecs",  "2026-01-31 x", "-100y",  "@99999999999999999999",
+		"12:03:04."};
+	uint64_t usec;
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		if (parse_timestamp(good[i].text, now, &usec) < 0 || usec != good[i].usec)
+			fail_msg("\"%s\" is not read right", good[i].text);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (parse_timestamp(bad[i], now, &usec) >= 0)
+			fail_msg("\"%s\" was taken", bad[i]);
+}
+
+static void test_ssh_address(void **state)
+{
+	_cleanup_free_ char *plain = bus_ssh_address("root@box", NULL);
+	_cleanup_free_ char *other = bus_ssh_address("a,b", "/run/x y");
+
+	assert_string_equal(plain, "unixexec:path=ssh,argv1=-xT,argv2=--,argv3=root%40box,"
+				   "argv4=flyrecctl,argv5=stdio-bridge");
+	assert_string_equal(other, "unixexec:path=ssh,argv1=-xT,argv2=--,argv3=a%2cb,"
+				   "argv4=flyrecctl,argv5=stdio-bridge,argv6=--runtime-dir,"
+				   "argv7=%27/run/x%20y%27");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_access_needed),  cmocka_unit_test(test_access_allowed),
+		cmocka_unit_test(test_relay_frame),    cmocka_unit_test(test_relay_greeting),
+		cmocka_unit_test(test_runtime_events), cmocka_unit_test(test_runtime_refused),
+		cmocka_unit_test(test_runtime_states), cmocka_unit_test(test_account),
+		cmocka_unit_test(test_near),	       cmocka_unit_test(test_timestamps),
+		cmocka_unit_test(test_ssh_address),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat.h"
+#include "writer/cut-internal.h"
+#include "writer/task-names.h"
+
+#define TEXT_MAX (64 * MIB) /* no section of ours is longer */
+
+static int put(FILE *out, const void *data, size_t size)
+{
+	errno = 0;
+	return fwrite(data, 1, size, out) == size ? 0 : errno > 0 ? -errno : -EIO;
+}
+
+/* Bytes of the newest source as they are */
+static int put_range(const struct cut *cut, FILE *out, uint64_t from, uint64_t to,
+		     struct fault *why)
+{
+	const struct trace_dat_extent extent = {from, to - from};
+	_cleanup_free_ char *bytes = NULL;
+	int r = trace_dat_load(cut_newest(cut)->dat, &extent, TEXT_MAX, &bytes, why);
+
+	return r < 0 ? r : put(out, bytes, to - from);
+}
+
+/* Where the event formats begin (the count of ftrace's), and where they end */
+static uint64_t formats_begin(const struct trace_dat *dat)
+{
+	return dat->header_event.offset + dat->header_event.size;
+}
+
+static uint64_t formats_end(const struct trace_dat *dat)
+{
+	return dat->kallsyms.offset - sizeof(uint32_t);
+}
+
+static int same_formats(const struct trace_dat *a, const struct trace_dat *b, struct fault *why)
+{
+	const struct trace_dat_extent x = {formats_begin(a), formats_end(a) - formats_begin(a)};
+	const struct trace_dat_extent y = {formats_begin(b), formats_end(b) - formats_begin(b)};
+	_cleanup_free_ char *text_x = NULL, *text_y = NULL;
+	int r;
+
+	if (x.size != y.size)
+		return 0;
+	r = trace_dat_load(a, &x, TEXT_MAX, &text_x, why);
+	if (r >= 0)
+		r = trace_dat_load(b, &y, TEXT_MAX, &text_y, why);
+	return r < 0 ? r : memcmp(text_x, text_y, x.size) == 0;
+}
+
+/* --- the union of all sources' formats */
+
+struct format {
+	const char *system; /* in a source's trace_dat */
+	unsigned id;
+	char *text;
+	size_t size;
+};
+
+struct formats {
+	struct format *list;
+	size_t n;
+};
+
+static void formats_done(struct formats *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		free(f->list[i].text);
+	free(f->list);
+}
+
+static unsigned format_id(const char *text)
+{
+	const char *id = strstr(text, "\nID:");
+
+	return id ? (unsigned)strtoul(id + 4, NULL, 10) : 0;
+}
+
+static bool formats_have(const struct formats *f, const char *system, unsigned id)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->list[i].id == id && strcmp(f->list[i].system, system) == 0)
+			return true;
+	return false;
+}
+
+static int formats_add_source(struct formats *f, const struct trace_dat *dat, struct fault *why)
+{
+	for (size_t i = 0; i < dat->n_formats; i++) {
+		const char *system = dat->systems[dat->formats[i].system];
+		_cleanup_free_ char *text = NULL;
+		struct format *more;
+		unsigned id;
+		int r;
+
+		r = trace_dat_load(dat, &dat->formats[i].text, TEXT_MAX, &text, why);
+		if (r < 0)
+			return r;
+		id = format_id(text);
+		if (formats_have(f, system, id))
+			continue;
+		more = reallocarray(f->list, f->n + 1, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		f->list = more;
+		more[f->n++] =
+			(struct format){system, id, TAKE_PTR(text), dat->formats[i].text.size};
+	}
+	return 0;
+}
+
+static int put_system(const struct formats *f, FILE *out, const char *system, bool with_name)
+{
+	uint32_t n = 0;
+	int r;
+
+	for (size_t i = 0; i < f->n; i++)
+		n += strcmp(f->list[i].system, system) == 0;
+	r = with_name ? put(out, system, strlen(system) + 1) : 0;
+	if (r >= 0)
+		r = put(out, &n, sizeof(n));
+	for (size_t i = 0; i < f->n && r >= 0; i++) {
+		uint64_t size = f->list[i].size;
+
+		if (strcmp(f->list[i].system, system) != 0)
+			continue;
+		r = put(out, &size, sizeof(size));
+		if (r >= 0)
+			r = put(out, f->list[i].text, size);
+	}
+	return r;
+}
+
+/* Is this the first format of its system? ftrace's have a section of their own. */
+static bool begins_system(const struct formats *f, size_t i)
+{
+	if (strcmp(f->list[i].system, "ftrace") == 0)
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(f->list[k].system, f->list[i].system) == 0)
+			return false;
+	return true;
+}
+
+static int put_union(const struct cut *cut, FILE *out, struct fault *why)
+{
+	_cleanup_(formats_done) struct formats f = {0};
+	uint32_t systems = 0;
+	int r = 0;
+
+	for (size_t i = cut->n; i-- > 0 && r >= 0;)
+		r = formats_add_source(&f, cut->sources[i].dat, why);
+	if (r >= 0)
+		r = put_system(&f, out, "ftrace", false);
+	for (size_t i = 0; i < f.n; i++)
+		systems += begins_system(&f, i);
+	if (r >= 0)
+		r = put(out, &systems, sizeof(systems));
+	for (size_t i = 0; i < f.n && r >= 0; i++)
+		if (begins_system(&f, i))
+			r = put_system(&f, out, f.list[i].system, true);
+	return r;
+}
+
+int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
+{
+	const struct trace_dat *newest = cut_newest(cut)->dat;
+	uint64_t end = newest->printk_formats.offset + newest->printk_formats.size;
+	int r, same = 1;
+
+	for (size_t i = 0; i + 1 < cut->n && same > 0; i++)
+		same = same_formats(cut->sources[i].dat, newest, why);
+	if (same < 0)
+		return same;
+	if (same)
+		return put_range(cut, out, 0, end, why);
+	r = put_range(cut, out, 0, formats_begin(newest), why);
+	if (r >= 0)
+		r = put_union(cut, out, why);
+	return r < 0 ? r : put_range(cut, out, formats_end(newest), end, why);
+}
+
+int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why)
+{
+	_cleanup_(task_names_freep) struct task_names *names = task_names_new(SIZE_MAX);
+	size_t room = 0;
+	int r = names ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < cut->n && r >= 0; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		r = trace_dat_load(cut->sources[i].dat, &cut->sources[i].dat->cmdlines, TEXT_MAX,
+				   &text, why);
+		if (r >= 0)
+			r = task_names_merge(names, text);
+		room += cut->sources[i].dat->cmdlines.size;
+	}
+	return r < 0 ? r : task_names_render(names, room, ret, ret_size);
+}

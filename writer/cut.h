@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A snapshot of a `record` session: the sub-buffers of a time range, cut out of any number of
+ * segments and the live file into one dense trace.dat. What is found by binary search costs by the
+ * result, not by the archive. Nothing is changed in the sources; workers may write to the live one
+ * meanwhile. Not while one of them is being collapsed. Any thread.
+ */
+#pragma once
+
+#include "basic/fault.h"
+
+struct cut;
+
+struct cut_report {
+	uint64_t bytes; /* of trace data */
+	uint64_t events;
+	uint64_t lost_events; /* as far as the kernel has said how many */
+	uint64_t begin_usec;  /* realtime of the first and the last sub-buffer */
+	uint64_t end_usec;
+	unsigned files; /* that the data came from */
+};
+
+/**
+ * cut_open() - find what holds the time from @from_usec to @to_usec
+ * @dir_fd: STATE/NAME/record
+ * @from_usec, @to_usec: realtime, both included; whole sub-buffers are taken, so events shortly
+ *                       before and after come with them
+ * Return: 0; -ENODATA when there is nothing of that time; -EOPNOTSUPP when the session's clock
+ * counts no time; or negative errno; @why names file and reason.
+ */
+int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why);
+
+/**
+ * cut_write() - make the file: temporary name, synced, then renamed to @name
+ * @note: text that explains the file (trigger, host, session), shown by trace-cmd report --stat
+ * Return: 0, or negative errno with nothing left behind.
+ */
+int cut_write(struct cut *cut, int dir_fd, const char *name, const char *note,
+	      struct cut_report *ret, struct fault *why);
+
+/* NULL is fine */
+void cut_free(struct cut *cut);
+
+DEFINE_CLEANUP(struct cut *, cut_free)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat-read.h"
+#include "formats/trace-dat.h"
+#include "writer/file-info.h"
+#include "writer/store.h"
+
+struct times {
+	uint64_t first, last; /* ns of the file's clock; 0: none */
+};
+
+/* Realtime minus the clock, microseconds */
+static bool read_date(const struct trace_dat *dat, int64_t *ret)
+{
+	for (size_t i = 0; i < dat->n_options; i++) {
+		_cleanup_free_ char *text = NULL;
+
+		if (dat->options[i].id != TRACE_DAT_OPTION_DATE ||
+		    trace_dat_load(dat, &dat->options[i].data, 64, &text, NULL) < 0)
+			continue;
+		*ret = (int64_t)strtoull(text, NULL, 0);
+		return true;
+	}
+	return false;
+}
+
+static int look_at_cpu(const struct trace_dat *dat, unsigned cpu, void *subbuf, struct times *times)
+{
+	const struct trace_dat_region *region = &dat->buffers[0].regions[cpu];
+	struct subbuf_info info;
+	int r;
+
+	if (region->size < dat->layout.size ||
+	    trace_dat_check_region(dat, &dat->buffers[0], cpu, NULL) < 0)
+		return 0;
+	r = io_pread_all(dat->fd, subbuf, dat->layout.size, region->offset);
+	if (r < 0)
+		return r;
+	if (subbuf_check(&dat->layout, subbuf, NULL, &info, NULL) == 0 &&
+	    (times->first == 0 || info.first_ts < times->first))
+		times->first = info.first_ts;
+	r = io_pread_all(dat->fd, subbuf, dat->layout.size,
+			 region->offset + region->size - dat->layout.size);
+	if (r >= 0 && subbuf_check(&dat->layout, subbuf, NULL, &info, NULL) == 0 &&
+	    info.last_ts > times->last)
+		times->last = info.last_ts;
+	return r;
+}
+
+static int look_at_data(const struct trace_dat *dat, struct times *times)
+{
+	_cleanup_free_ void *subbuf = malloc(dat->layout.size);
+	int r = 0;
+
+	if (!subbuf)
+		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < dat->n_cpus && dat->n_buffers > 0 && r >= 0; cpu++)
+		r = look_at_cpu(dat, cpu, subbuf, times);
+	return r;
+}
+
+int file_info_read(int fd, const char *name, struct file_info *ret)
+{
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	struct file_info info = {};
+	struct times times = {};
+	struct stat st;
+	int64_t date;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	r = trace_dat_open_fd(fd, name, &dat, NULL);
+	if (r < 0)
+		return r;
+	info.bytes = (uint64_t)st.st_blocks * 512;
+	info.n_cpus = dat->n_cpus;
+	info.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
+			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
+	(void)store_parse_archive_name(name, &info.start_usec);
+	if (read_date(dat, &date) && look_at_data(dat, &times) >= 0) {
+		if (times.first > 0)
+			info.start_usec = times.first / NSEC_PER_USEC + (uint64_t)date;
+		if (times.last > 0)
+			info.end_usec = times.last / NSEC_PER_USEC + (uint64_t)date;
+	}
+	*ret = info;
+	return 0;
+}

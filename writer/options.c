@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "formats/trace-dat.h"
+#include "writer/options.h"
+
+void options_done(struct options *o)
+{
+	free(o->data);
+	free(o->cpustat_at);
+	*o = (struct options){0};
+}
+
+void options_cpustat(char *ret, size_t room, const char *text)
+{
+	size_t size = MIN(strlen(text), room - 1);
+
+	memcpy(ret, text, size);
+	memset(ret + size, ' ', room - size);
+	if (size + 2 <= room)
+		ret[room - 2] = '\n';
+	ret[room - 1] = '\0';
+}
+
+static void put_option(FILE *out, uint16_t id, const void *data, size_t size)
+{
+	uint32_t n = (uint32_t)size;
+
+	(void)fwrite(&id, sizeof(id), 1, out);
+	(void)fwrite(&n, sizeof(n), 1, out);
+	(void)fwrite(data, 1, size, out);
+}
+
+static void put_text(FILE *out, uint16_t id, const char *text)
+{
+	put_option(out, id, text, strlen(text) + 1);
+}
+
+static int put_cpustats(FILE *out, struct options *o, const struct options_params *params)
+{
+	_cleanup_free_ char *text = malloc(params->cpustat_room);
+
+	if (!text)
+		return -ENOMEM;
+	for (unsigned cpu = 0; cpu < params->n_cpus; cpu++) {
+		char line[32];
+
+		(void)snprintf(line, sizeof(line), "CPU: %u\n", cpu);
+		options_cpustat(text, params->cpustat_room, line);
+		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, params->cpustat_room);
+		o->cpustat_at[cpu] = (size_t)ftell(out) - params->cpustat_room;
+	}
+	return 0;
+}
+
+static void put_uname(FILE *out, const char *given)
+{
+	struct utsname u;
+	char text[sizeof(u) + 4];
+
+	if (given) {
+		put_text(out, TRACE_DAT_OPTION_UNAME, given);
+	} else if (uname(&u) >= 0) {
+		(void)snprintf(text, sizeof(text), "%s %s %s %s", u.sysname, u.nodename, u.release,
+			       u.machine);
+		put_text(out, TRACE_DAT_OPTION_UNAME, text);
+	}
+}
+
+int options_make(const struct options_params *params, struct options *o)
+{
+	uint32_t n_cpus = params->n_cpus;
+	uint16_t end = TRACE_DAT_OPTION_END;
+	char date[32];
+	FILE *out;
+	int r;
+
+	*o = (struct options){.cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at))};
+	out = open_memstream(&o->data, &o->size);
+	if (!out || !o->cpustat_at) {
+		if (out)
+			(void)fclose(out);
+		options_done(o);
+		return -ENOMEM;
+	}
+	(void)fwrite(TRACE_DAT_OPTIONS, 1, TRACE_DAT_WORD_SIZE, out);
+	if (params->has_date) {
+		(void)snprintf(date, sizeof(date), "0x%" PRIx64, (uint64_t)params->date_usec);
+		put_text(out, TRACE_DAT_OPTION_DATE, date);
+	}
+	r = put_cpustats(out, o, params);
+	if (params->note)
+		put_text(out, TRACE_DAT_OPTION_CPUSTAT, params->note);
+	put_text(out, TRACE_DAT_OPTION_TRACECLOCK, params->clock);
+	put_uname(out, params->uname);
+	put_text(out, TRACE_DAT_OPTION_VERSION, PACKAGE_STRING);
+	put_option(out, TRACE_DAT_OPTION_CPUCOUNT, &n_cpus, sizeof(n_cpus));
+	put_option(out, TRACE_DAT_OPTION_TRACEID, &params->trace_id, sizeof(params->trace_id));
+	(void)fwrite(&end, sizeof(end), 1, out);
+	(void)fwrite(TRACE_DAT_FLYRECORD, 1, TRACE_DAT_WORD_SIZE, out);
+	if (fclose(out) != 0)
+		r = -ENOMEM;
+	if (r < 0)
+		options_done(o);
+	return r;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The options section of a trace.dat as one block of bytes, from the word "options" to the word
+ * "flyrecord", so that its size is known before it is written. Plain memory, any thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "basic/macro.h"
+
+struct options_params {
+	unsigned n_cpus;
+	size_t cpustat_room; /* bytes for each CPU's statistics, NUL included */
+	const char *clock;   /* text of trace_clock: "local [mono]\n" */
+	bool has_date;
+	int64_t date_usec; /* realtime minus the clock */
+	uint64_t trace_id;
+	const char *uname; /* NULL: this machine's */
+	const char *note;  /* a CPUSTAT text of its own behind those of the CPUs, or NULL */
+};
+
+struct options {
+	char *data;
+	size_t size;
+	size_t *cpustat_at; /* [n_cpus], where each CPU's text is, from the start of data */
+};
+
+/**
+ * options_make() - compose; texts of CPUs say "CPU: N" and are filled up with blanks
+ * Return: 0 or -ENOMEM.
+ */
+int options_make(const struct options_params *params, struct options *ret);
+
+/**
+ * options_cpustat() - a CPU's text as the file wants it: exactly @room bytes, blanks at the end
+ * Readers print it as it is: one blank line at the end rather than hundreds. Cut if too long.
+ */
+void options_cpustat(char *ret, size_t room, const char *text);
+
+void options_done(struct options *options);
