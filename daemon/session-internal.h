@@ -50,11 +50,12 @@ struct session {
 	int notify_fd; /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
-	uint64_t segment_usec;	/* monotonic: when the segment began */
-	uint64_t synced_usec;	/* monotonic: last sync */
-	uint64_t synced_bytes;	/* drain_total_bytes() then */
-	uint64_t retry_usec;	/* monotonic: not before then rotate again */
-	uint64_t forks;		/* of the machine, at the last sync because of them */
+	uint64_t segment_usec; /* monotonic: when the segment began */
+	uint64_t synced_usec;  /* monotonic: last sync */
+	uint64_t synced_bytes; /* drain_total_bytes() then */
+	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
+	uint64_t retry_usec;   /* monotonic: not before then rotate again */
+	uint64_t forks;	       /* of the machine, at the last sync because of them */
 	uint64_t fetched_forks; /* when task names were last fetched because of them */
 	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
 	uint64_t lost;		/* events, as last reported */

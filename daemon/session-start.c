@@ -242,7 +242,7 @@ void session_start(struct session *s)
 	s->state = SESSION_STARTING;
 	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
-	s->retry_usec = s->lost = s->lost_usec = 0;
+	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->mapped = s->held = false;
 	r = open_dirs(s, &why);

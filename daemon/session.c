@@ -153,6 +153,20 @@ static void on_opened(struct session *s, int result)
 	daemon_session_changed(s->daemon, s);
 }
 
+/*
+ * Bytes of the next segment after which the one after it is begun: so much before MaxFileSize= as
+ * has come in lately while one was being made
+ */
+static uint64_t next_limit(struct session *s)
+{
+	uint64_t max = session_max_file_size(s);
+	int64_t left = atomic_load(&s->drain.bytes_left);
+	uint64_t over = left < 0 ? (uint64_t)-left : 0;
+
+	s->overshoot = MAX(over, s->overshoot / 8 * 7);
+	return max - MIN(s->overshoot, max / 2);
+}
+
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
@@ -171,7 +185,7 @@ static void on_next(struct session *s, int result)
 	}
 	s->segment_usec = session_now_usec();
 	s->step = STEP_RETARGETING;
-	(void)drain_retarget(&s->drain, s->segment.file, session_max_file_size(s));
+	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
 }
 
 static void on_finished(struct session *s, int result)
