@@ -60,7 +60,10 @@ static void put_head(FILE *f, const struct metric *m, const char *type)
 
 static uint64_t value_of(const struct metric *m, const void *object)
 {
-	return *(const uint64_t *)((const char *)object + m->offset);
+	uint64_t value;
+
+	memcpy(&value, (const char *)object + m->offset, sizeof(value));
+	return value;
 }
 
 static void put_counter(FILE *f, const struct metric *m, const struct view_stats_list *stats)

@@ -59,7 +59,7 @@ static int files_work_new(struct control *c, const char *session, const char *fi
 
 	if (!w)
 		return -ENOMEM;
-	w->fd = -EBADF;
+	w->fd = w->state_fd = -EBADF;
 	w->state_fd = fcntl(c->daemon->state_fd, F_DUPFD_CLOEXEC, 3);
 	w->state_dir = strdup(c->daemon->options.state_dir);
 	w->session = strdup(session);
@@ -472,15 +472,18 @@ static int add_dirs(struct vacuum_work *w, unsigned n_cpus)
 
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(vacuum_work_freep) struct vacuum_work *w = calloc(1, sizeof(*w));
+	_cleanup_(vacuum_work_freep) struct vacuum_work *w = NULL;
 	struct control *c = userdata;
 	struct control_request *request;
 	uint64_t max_use, older;
 	const char *session;
 	int r = sd_bus_message_read(m, "stt", &session, &max_use, &older);
 
-	if (r < 0 || !w)
-		return r < 0 ? r : -ENOMEM;
+	if (r < 0)
+		return r;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
 	w->control = c;
 	w->state_fd = fcntl(c->daemon->state_fd, F_DUPFD_CLOEXEC, 3);
 	w->session = strdup(session);

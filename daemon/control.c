@@ -242,11 +242,13 @@ static int passed_socket(void)
 static void set_rights(struct control *c)
 {
 	bool everybody = c->groups.admin != (gid_t)-1 && c->groups.admin != c->groups.flyrec;
+	struct stat st;
 
 	if (!c->path)
 		return;
-	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 &&
-	    chown(c->path, 0, c->groups.flyrec) < 0)
+	/* As a service it is already made so, and chown(2) is not allowed */
+	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(c->path, &st) >= 0 &&
+	    st.st_gid != c->groups.flyrec && chown(c->path, 0, c->groups.flyrec) < 0)
 		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", c->path);
 	if (chmod(c->path, everybody ? 0666 : 0660) < 0)
 		log_warning_errno(-errno, "cannot set the mode of %s: %m, ignoring", c->path);

@@ -5,22 +5,17 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <syslog.h>
-#include <systemd/sd-id128.h>
-#include <time.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
-#include "daemon/segment.h"
+#include "daemon/segment-internal.h"
 #include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/recover.h"
 #include "writer/store.h"
 
-static void note(struct segment *s, int level, int error, const char *format, ...) _printf_(4, 5);
-
-static void note(struct segment *s, int level, int error, const char *format, ...)
+void segment_note(struct segment *s, int level, int error, const char *format, ...)
 {
 	struct segment_note *item;
 	va_list ap;
@@ -68,7 +63,7 @@ static int refresh_names(struct segment *s)
 	return proc < 0 ? -errno : task_names_scan_proc(s->names, proc);
 }
 
-static int write_names(struct segment *s, struct trace_file *file)
+int segment_write_names(struct segment *s, struct trace_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -115,10 +110,10 @@ static void retain(struct segment *s, uint64_t beside)
 	s->kept_files = report.kept_files;
 	s->kept_bytes = report.kept_bytes;
 	if (report.files > 0)
-		note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes", report.files,
-		     (unsigned long long)report.bytes);
+		segment_note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes",
+			     report.files, (unsigned long long)report.bytes);
 	if (r < 0)
-		note(s, LOG_WARNING, r, "%s", why.text);
+		segment_note(s, LOG_WARNING, r, "%s", why.text);
 }
 
 /* Make a complete file dense that is called @name now, where that goes; then give it the name @to
@@ -188,8 +183,8 @@ static int set_aside(struct segment *s, const char *name)
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
-	note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s", name,
-	     reason, to);
+	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s",
+		     name, reason, to);
 	return 0;
 }
 
@@ -236,10 +231,11 @@ static int take_up(struct segment *s, const char *name, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
-		note(s, LOG_INFO, 0,
-		     "record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
-		     name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
-		     report.kept_cut ? " (kept in *.damaged)" : "");
+		segment_note(
+			s, LOG_INFO, 0,
+			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+			report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
 	return 1;
 }
@@ -266,8 +262,9 @@ static int finish_leftovers(struct segment *s)
 		if (r > 0) {
 			r = archive(s, file, *name);
 			if (r >= 0)
-				note(s, LOG_INFO, 0,
-				     "record/%s: finished what an earlier run had begun", *name);
+				segment_note(s, LOG_INFO, 0,
+					     "record/%s: finished what an earlier run had begun",
+					     *name);
 		}
 		free(*name);
 	}
@@ -293,7 +290,7 @@ static int create(struct segment *s, struct trace_file **ret)
 	if (r < 0)
 		return r;
 	s->scan_tasks = true;
-	r = write_names(s, file);
+	r = segment_write_names(s, file);
 	/* Before it gets its name: a power cut must not leave a current.dat without a header */
 	if (r >= 0)
 		r = trace_file_sync(file);
@@ -328,7 +325,7 @@ int segment_open(struct segment *s)
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
-		note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
+		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -336,7 +333,7 @@ int segment_open(struct segment *s)
 		r = archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
-		note(s, LOG_INFO, 0, "finished the segment of an earlier run");
+		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
 	retain(s, 0);
@@ -399,14 +396,14 @@ int segment_finish_old(struct segment *s)
 	int r;
 
 	s->scan_tasks = true;
-	r = write_names(s, s->old);
+	r = segment_write_names(s, s->old);
 	if (r >= 0)
 		r = write_stats(s, s->old);
 	if (r < 0)
-		note(s, LOG_WARNING, r,
-		     "cannot write the last task names and statistics into record/%s: %s",
-		     s->old_name, strerror(-r));
-	s->last_bytes = trace_file_disk_bytes(s->old);
+		segment_note(s, LOG_WARNING, r,
+			     "cannot write the last task names and statistics into record/%s: %s",
+			     s->old_name, strerror(-r));
+	s->last_bytes = MAX(trace_file_disk_bytes(s->old), s->last_bytes / 8 * 7);
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
 	retain(s, 0);
@@ -454,8 +451,8 @@ static void compact_leftovers(struct segment *s)
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
 		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0)
-			note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
-			     s->failure.text);
+			segment_note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
+				     s->failure.text);
 		free(entries[i]);
 	}
 	free(entries);
@@ -466,7 +463,7 @@ int segment_sync(struct segment *s)
 	int r, synced;
 
 	retain(s, 0);
-	r = write_names(s, s->file);
+	r = segment_write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)
 		r = write_stats(s, s->file);
@@ -476,55 +473,4 @@ int segment_sync(struct segment *s)
 		compact_leftovers(s);
 	r = synced < 0 ? synced : r;
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
-}
-
-/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat */
-static char *explain(const struct segment_cut *cut)
-{
-	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
-	char time[32], boot_id[33] = "unknown", *text;
-	sd_id128_t boot;
-	struct utsname u;
-	struct tm tm;
-
-	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
-	if (sd_id128_get_boot(&boot) >= 0)
-		(void)sd_id128_to_string(boot, boot_id);
-	if (uname(&u) < 0 ||
-	    asprintf(&text,
-		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
-		     "boot id: %s\n",
-		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
-		     u.nodename, boot_id) < 0)
-		return NULL;
-	return text;
-}
-
-int segment_cut(struct segment *s, struct segment_cut *request)
-{
-	_cleanup_(cut_freep) struct cut *cut = NULL;
-	_cleanup_free_ char *text = explain(request);
-	struct retention_report report = {0};
-	struct fault why;
-	int r;
-
-	if (!text)
-		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
-	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
-				request->name);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name the snapshot");
-	/* Names of tasks that came since the last sync */
-	r = write_names(s, s->file);
-	if (r < 0)
-		note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
-	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
-	if (r >= 0)
-		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
-			      &s->failure);
-	if (r < 0)
-		return r;
-	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
-		note(s, LOG_WARNING, why.error, "%s", why.text);
-	return 0;
 }

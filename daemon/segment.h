@@ -33,7 +33,7 @@ struct segment {
 	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
 	uint64_t kept_files; /* finished files, at the last look */
 	uint64_t kept_bytes; /* on the disk */
-	uint64_t last_bytes; /* on the disk, of the last segment when it was complete */
+	uint64_t last_bytes; /* on the disk, of complete segments lately */
 	bool sparse_left;    /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */

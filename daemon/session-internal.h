@@ -50,11 +50,12 @@ struct session {
 	int notify_fd; /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
-	uint64_t segment_usec;	/* monotonic: when the segment began */
-	uint64_t synced_usec;	/* monotonic: last sync */
-	uint64_t synced_bytes;	/* drain_total_bytes() then */
-	uint64_t retry_usec;	/* monotonic: not before then rotate again */
-	uint64_t forks;		/* of the machine, at the last sync because of them */
+	uint64_t segment_usec; /* monotonic: when the segment began */
+	uint64_t synced_usec;  /* monotonic: last sync */
+	uint64_t synced_bytes; /* drain_total_bytes() then */
+	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
+	uint64_t retry_usec;   /* monotonic: not before then rotate again */
+	uint64_t forks;	       /* of the machine, at the last sync because of them */
 	uint64_t fetched_forks; /* when task names were last fetched because of them */
 	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
 	uint64_t lost;		/* events, as last reported */
@@ -80,14 +81,17 @@ void session_fail(struct session *session, const struct fault *why);
 /* begin a step that is a job */
 void session_start_job(struct session *session, enum session_step step);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+/* session-files.c: limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);
+uint64_t session_max_prealloc(const struct session *session);
+/* what the next file's header says of the instance as it is now */
+int session_prepare_segment(struct session *session, struct fault *why);
 
 /* session-start.c */
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
 int session_begin_recording(struct session *session, struct fault *why);
-/* what the next file's header says of the instance as it is now */
-int session_prepare_segment(struct session *session, struct fault *why);
 /* counters from which the segment's losses are counted, into session->kernel; see
  * session_read_stats() */
 int session_note_base(struct session *session, bool boundary);

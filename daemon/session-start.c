@@ -8,11 +8,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
-
-#include <tracefs/tracefs.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
@@ -246,7 +242,7 @@ void session_start(struct session *s)
 	s->state = SESSION_STARTING;
 	daemon_session_changed(s->daemon, s);
 	s->failure = (struct fault){};
-	s->retry_usec = s->lost = s->lost_usec = 0;
+	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->mapped = s->held = false;
 	r = open_dirs(s, &why);
@@ -279,118 +275,6 @@ void session_start(struct session *s)
 	s->segment.slots = s->drain.slots;
 	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
 	session_start_job(s, STEP_OPENING);
-}
-
-static uint64_t max_use(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.max_use != STORAGE_DEFAULT)
-		return s->config->storage.max_use;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return GIB;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
-}
-
-uint64_t session_max_file_size(const struct session *s)
-{
-	uint64_t size = s->config->storage.max_file_size;
-
-	if (size == STORAGE_DEFAULT)
-		size = max_use(s) / 8;
-	/* At least two segments fit, else retention would leave nothing but the live one */
-	return MAX(MIN(size, max_use(s) / 2), MIB);
-}
-
-static uint64_t keep_free(const struct session *s)
-{
-	struct statvfs vfs;
-
-	if (s->config->storage.keep_free != STORAGE_DEFAULT)
-		return s->config->storage.keep_free;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
-		return 0;
-	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
-}
-
-/* All CPUs' preallocation together */
-static uint64_t max_prealloc(const struct session *s)
-{
-	return max_use(s) / 16;
-}
-
-static void set_limits(struct session *s)
-{
-	s->segment.limits = (struct retention_limits){
-		.max_use = max_use(s),
-		.keep_free = keep_free(s),
-		.max_files = s->config->storage.max_files,
-		.max_age_usec = s->config->storage.max_retention_usec,
-		.live_reserve = session_max_file_size(s) + max_prealloc(s),
-	};
-}
-
-/* "local [mono] boot" -> "mono" */
-static char *clock_in_use(const char *text)
-{
-	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-
-	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
-}
-
-/* Those of the instance, and of the events that are to be enabled next */
-static int take_systems(struct session *s, char **systems)
-{
-	struct segment *g = &s->segment;
-	int r = 0;
-
-	strv_free(TAKE_PTR(g->systems));
-	STRV_FOREACH (system, systems)
-		if (r >= 0)
-			r = strv_append(&g->systems, *system);
-	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
-		if (!strv_contains(g->systems, s->change->trace.events[i].system))
-			r = strv_append(&g->systems, s->change->trace.events[i].system);
-	return r;
-}
-
-int session_prepare_segment(struct session *s, struct fault *why)
-{
-	struct segment *g = &s->segment;
-	struct trace_file_params *p = &g->params;
-	char **systems = NULL;
-	_cleanup_free_ char *clock = NULL;
-	int r;
-
-	set_limits(s);
-	r = instance_systems(s->instance, &systems, why);
-	if (r < 0)
-		return r;
-	r = take_systems(s, systems);
-	tracefs_list_free(systems);
-	if (r < 0)
-		return fault_errno(why, r, "cannot prepare a segment");
-	free(TAKE_PTR(g->clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
-	if (r < 0)
-		return fault_errno(why, r, "cannot read trace_clock of instance %s",
-				   instance_name(s->instance));
-	clock = clock_in_use(g->clock_text);
-	p->source = (struct metadata_source){
-		.tracing_fd = s->daemon->tracing_fd,
-		.instance_fd = instance_dir_fd(s->instance),
-		.systems = g->systems,
-	};
-	p->symbols = s->daemon->symbols;
-	p->clock = g->clock_text;
-	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
-	p->max_file_size = session_max_file_size(s);
-	p->slack = MAX(s->config->trace.buffer_size, 4 * MIB) + 2 * MIB;
-	p->direct = s->config->storage.direct;
-	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
-	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
-		p->trace_id = session_now_usec();
-	return 0;
 }
 
 int session_note_base(struct session *s, bool boundary)
@@ -459,7 +343,7 @@ static int note_first_base(struct session *s, struct fault *why)
 
 int session_begin_recording(struct session *s, struct fault *why)
 {
-	uint64_t chunk = MIN(CHUNK_MAX, max_prealloc(s) / instance_n_cpus(s->instance));
+	uint64_t chunk = MIN(CHUNK_MAX, session_max_prealloc(s) / instance_n_cpus(s->instance));
 	struct daemon *d = s->daemon;
 	int r = 0;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 
 #include "basic/log.h"
@@ -154,6 +153,20 @@ static void on_opened(struct session *s, int result)
 	daemon_session_changed(s->daemon, s);
 }
 
+/*
+ * Bytes of the next segment after which the one after it is begun: so much before MaxFileSize= as
+ * has come in lately while one was being made
+ */
+static uint64_t next_limit(struct session *s)
+{
+	uint64_t max = session_max_file_size(s);
+	int64_t left = atomic_load(&s->drain.bytes_left);
+	uint64_t over = left < 0 ? (uint64_t)-left : 0;
+
+	s->overshoot = MAX(over, s->overshoot / 8 * 7);
+	return max - MIN(s->overshoot, max / 2);
+}
+
 /* The next file is there: point the workers at it */
 static void on_next(struct session *s, int result)
 {
@@ -172,7 +185,7 @@ static void on_next(struct session *s, int result)
 	}
 	s->segment_usec = session_now_usec();
 	s->step = STEP_RETARGETING;
-	(void)drain_retarget(&s->drain, s->segment.file, session_max_file_size(s));
+	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
 }
 
 static void on_finished(struct session *s, int result)
@@ -478,112 +491,4 @@ void session_stop(struct session *s, bool hand_over)
 	 * empty */
 	s->sync_wanted |= s->hand_over;
 	session_advance(s);
-}
-
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
-static int take_storage(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r = session_config_copy(config, &copy);
-
-	if (r < 0)
-		return r;
-	s->config->storage = copy->storage;
-	free(s->config->text);
-	s->config->text = TAKE_PTR(copy->text);
-	session_config_free(copy);
-	session_rotate(s);
-	return 0;
-}
-
-/* Is nothing but the list of events different? */
-static bool only_events_differ(const struct session_config *a, const struct session_config *b)
-{
-	_cleanup_(session_config_freep) struct session_config *copy = NULL;
-	struct trace_event *events;
-	size_t n;
-	bool same;
-
-	if (session_config_copy(b, &copy) < 0)
-		return false;
-	events = copy->trace.events;
-	n = copy->trace.n_events;
-	copy->trace.events = a->trace.events;
-	copy->trace.n_events = a->trace.n_events;
-	same = session_config_retext(copy) >= 0 && strcmp(copy->trace_text, a->trace_text) == 0;
-	copy->trace.events = events;
-	copy->trace.n_events = n;
-	return same;
-}
-
-/* What a stop is followed by: a start like this */
-static int restart_as(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r = session_config_copy(config, &copy);
-
-	if (r < 0)
-		return r;
-	session_config_free(s->pending);
-	s->pending = copy;
-	s->stop_wanted = true;
-	s->hand_over = false;
-	session_advance(s);
-	return 0;
-}
-
-/* The kernel did not take the events of a new configuration: that session fails as a whole */
-static void on_events_changed(void *userdata, int result, const char *text)
-{
-	struct session *s = userdata;
-	const struct session_config *config = config_find(s->daemon->config, s->name);
-
-	if (result < 0 && config && s->state == SESSION_RECORDING && !s->stop_wanted)
-		(void)restart_as(s, config);
-}
-
-/* As the configuration says, whatever was asked for at runtime */
-static bool reconfigure(struct session *s, const struct session_config *config)
-{
-	struct fault why;
-	bool same = strcmp(s->config->trace_text, config->trace_text) == 0;
-
-	if (!same && (s->change || !only_events_differ(s->config, config)))
-		return false;
-	if (s->paused)
-		(void)session_pause(s, false, &why);
-	if (same)
-		return strcmp(s->config->text, config->text) == 0 || take_storage(s, config) >= 0;
-	if (session_change_events(s, config, on_events_changed, s, &why) < 0)
-		return false;
-	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0) {
-		s->config->storage = config->storage;
-		session_rotate(s);
-	}
-	return true;
-}
-
-int session_configure(struct session *s, const struct session_config *config)
-{
-	struct session_config *copy;
-	int r;
-
-	if (!config) {
-		if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
-			session_stop(s, false);
-		else
-			session_start(s);
-		return 0;
-	}
-	if (s->state == SESSION_RECORDING && !s->stop_wanted && reconfigure(s, config))
-		return 0;
-	if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
-		return restart_as(s, config);
-	r = session_config_copy(config, &copy);
-	if (r < 0)
-		return r;
-	session_config_free(s->config);
-	s->config = copy;
-	session_start(s);
-	return 0;
 }

@@ -47,31 +47,38 @@ static int plan_make(const struct trace_file *file, uint32_t unit, struct plan *
 	return 0;
 }
 
-static int note_phase(struct trace_file *file, enum live_phase phase, uint32_t unit)
+static int write_phase(struct trace_file *file, enum live_phase phase, uint32_t unit)
 {
-	int r;
-
 	file->live->phase = phase;
 	file->live->unit = unit;
-	r = live_block_write(file->fd, file->live_at, file->live);
+	return live_block_write(file->fd, file->live_at, file->live);
+}
+
+static int note_phase(struct trace_file *file, enum live_phase phase, uint32_t unit)
+{
+	int r = write_phase(file, phase, unit);
+
 	return r >= 0 && fsync(file->fd) < 0 ? -errno : r;
 }
 
-/* Offsets into the table, the phase into the live block; each on the disk before what follows */
+/*
+ * Offsets into the table; then, when gaps and offsets are on the disk, the phase, which need not be
+ * there: until it is, the gaps are looked for again and there are none.
+ */
 static int write_offsets(struct trace_file *file, const struct plan *plan)
 {
 	int r = 0;
 
 	fault_point("compact-collapsed");
-	if (fsync(file->fd) < 0)
-		return -errno;
 	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++) {
 		r = io_pwrite_all(file->fd, &plan->offset[cpu], sizeof(uint64_t),
 				  file->table_at + cpu * 16);
 		if (cpu == 0)
 			fault_point("compact-table");
 	}
-	return r < 0 ? r : note_phase(file, LIVE_DENSE, plan->unit);
+	if (r >= 0 && fsync(file->fd) < 0)
+		r = -errno;
+	return r < 0 ? r : write_phase(file, LIVE_DENSE, plan->unit);
 }
 
 /* Close one gap. -EINVAL: not on this file system's allocation unit. */
@@ -183,6 +190,9 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 	if (r >= 0) {
 		file->fd = fd;
 		r = write_offsets(file, &plan);
+		/* This one knows of no collapse: dense and not said to be would be misread */
+		if (r >= 0 && fsync(fd) < 0)
+			r = -errno;
 		file->fd = old_fd;
 	}
 	fault_point("compact-cloned");

@@ -402,7 +402,5 @@ int trace_file_complete(struct trace_file *file)
 		if (r >= 0)
 			r = punch_tail(file, cpu, size);
 	}
-	if (r >= 0)
-		r = trace_file_sync(file);
-	return r >= 0 && fsync(file->fd) < 0 ? -errno : r;
+	return r < 0 ? r : trace_file_sync(file);
 }

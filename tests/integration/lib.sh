@@ -141,8 +141,16 @@ flyrecd_command() {
 		"--runtime-dir=$RUNTIME" "$@")
 }
 
+# Process ids come again: what was said before this start does not count
+flyrecd_forget_ready() {
+	NOTIFIED=0
+	[ ! -e "$NOTIFY_LOG" ] || NOTIFIED=$(wc -l <"$NOTIFY_LOG")
+}
+NOTIFIED=0
+
 flyrecd_ready() {
-	grep -qs "^$FLYRECD_PID: READY=1" "$NOTIFY_LOG"
+	[ -e "$NOTIFY_LOG" ] || return 1
+	tail -n "+$((NOTIFIED + 1))" "$NOTIFY_LOG" | grep -q "^$FLYRECD_PID: READY=1"
 }
 
 flyrecd_ready_or_dead() {
@@ -162,6 +170,7 @@ flyrecd_start() {
 		background "$TOOLS/notify-listen" "$T/notify.socket" "$NOTIFY_LOG"
 		wait_for 5 test -S "$T/notify.socket" || fail "notify-listen does not start"
 	fi
+	flyrecd_forget_ready
 	NOTIFY_SOCKET=$T/notify.socket background "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
 	FLYRECD_PID=$! FLYRECD_MANAGER=
 	flyrecd_wait_ready
@@ -174,6 +183,7 @@ flyrecd_start_stored() {
 	mkdir -p "$T/manager"
 	NOTIFY_LOG=$T/manager/log
 	rm -f "$T/manager/pid"
+	NOTIFIED=0 # its log begins anew
 	background "$TOOLS/fdstore-run" "--dir=$T/manager" "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
 	FLYRECD_MANAGER=$!
 	wait_for 5 test -s "$T/manager/pid" || fail "fdstore-run does not start"
@@ -195,6 +205,7 @@ flyrecd_restarted() {
 
 # flyrecd_kill: SIGKILL. Under fdstore-run it comes back with its fds.
 flyrecd_kill() {
+	flyrecd_forget_ready
 	kill -KILL "$FLYRECD_PID"
 	if [ -n "$FLYRECD_MANAGER" ]; then
 		flyrecd_restarted
@@ -207,6 +218,7 @@ flyrecd_kill() {
 # flyrecd_hand_over: end it with the instances left tracing. Under fdstore-run the next one starts
 # by itself, else use flyrecd_start.
 flyrecd_hand_over() {
+	flyrecd_forget_ready
 	if [ -n "$FLYRECD_MANAGER" ]; then
 		echo restart >"$T/manager/control"
 		flyrecd_restarted

@@ -28,7 +28,8 @@ points() {
 
 all_points=$(grep -rhoE 'fault_point\("[a-z-]+"' "$SRC/daemon" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
 for point in $all_points; do
-	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden " in
+	# cut-rename is test-snapshot-range.sh's
+	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden cut-rename " in
 	*" $point "*) ;;
 	*) fail "fault point $point is not tested here" ;;
 	esac
@@ -43,7 +44,13 @@ at_fault() {
 
 # SIGKILL in a rotation at each point, at its first and its second passing, while markers go on
 kill_rotating() { # FS
-	local point count i
+	local point count
+	rotated_to_fault() {
+		! flyrecd_stopped_itself || return 0
+		kill -USR2 "$FLYRECD_PID"
+		sleep 0.2
+		return 1
+	}
 	storage FlushSec=200ms SyncIntervalSec=500ms MaxUse=4G MaxFiles=0 KeepFree=0
 	flyrecd_start_stored
 	markers_begin --rate=5000
@@ -51,11 +58,8 @@ kill_rotating() { # FS
 		for count in 1 2; do
 			echo "$point:$count" >"$T/fault"
 			flyrecd_hand_over
-			for ((i = 0; i < count; i++)); do
-				sleep 0.2
-				kill -USR2 "$FLYRECD_PID"
-			done
-			at_fault "$1, $point:$count"
+			# two signals may make one rotation
+			wait_for 60 rotated_to_fault || at_fault "$1, $point:$count"
 			: >"$T/fault"
 			flyrecd_kill
 		done

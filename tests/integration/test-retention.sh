@@ -73,7 +73,10 @@ for ((i = 0; i < 150; i++)); do
 done
 kill -TERM "$storm"
 wait "$storm" || true
-[ "$peak" -le $((max_use + max_use / 16 + 500000)) ] || fail "MaxUse=240M, used $((peak >> 20)) MiB"
+# On a busy machine the first segments grow before flyrecd has seen how fast that goes
+slack=$((max_use / 16))
+! log_has overwritten || slack=$((max_use / 8))
+[ "$peak" -le $((max_use + slack + 500000)) ] || fail "MaxUse=240M, used $((peak >> 20)) MiB"
 [ "$peak" -ge $((max_use / 2)) ] || fail "the test did not come near MaxUse ($((peak >> 20)) MiB)"
 log_has 'retention removed' || fail "retention removed nothing"
 foreign_there MaxUse

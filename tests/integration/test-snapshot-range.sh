@@ -114,7 +114,7 @@ flyrecd_start
 background "$TOOLS/markers" "--instance=${PREFIX}load" --rate=100 --duration=8 >/dev/null
 sleep 1.5
 begin=${EPOCHREALTIME/./}
-for i in 1 2 3 4 5 6; do
+for _ in 1 2 3 4 5 6; do
 	kill -USR1 "$FLYRECD_PID"
 	sleep 0.05
 done

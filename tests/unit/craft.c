@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic/macro.h"
 #include "tests/unit/craft.h"
 
 #define PAGE 4096
@@ -11,24 +12,34 @@ void craft_done(struct craft *c)
 {
 	free(c->bytes);
 	c->bytes = NULL;
-	c->size = 0;
+	c->size = c->room = 0;
+}
+
+/* Room for @size more; in large steps, for reallocation is slow where it is watched over */
+static void make_room(struct craft *c, size_t size)
+{
+	if (c->room - c->size >= size)
+		return;
+	c->room = MAX(c->room * 2, c->size + size);
+	c->bytes = realloc(c->bytes, c->room);
+	if (!c->bytes)
+		abort();
 }
 
 void craft_bytes(struct craft *c, const void *bytes, size_t size)
 {
 	if (size == 0)
 		return;
-	c->bytes = realloc(c->bytes, c->size + size);
-	if (!c->bytes)
-		abort();
+	make_room(c, size);
 	memcpy(c->bytes + c->size, bytes, size);
 	c->size += size;
 }
 
 void craft_fill(struct craft *c, uint8_t byte, size_t size)
 {
-	while (size--)
-		craft_bytes(c, &byte, 1);
+	make_room(c, size);
+	memset(c->bytes + c->size, byte, size);
+	c->size += size;
 }
 
 void craft_set(struct craft *c, size_t offset, unsigned n, uint64_t value)

@@ -14,7 +14,7 @@ struct craft {
 	bool big_endian;
 	unsigned commit_size; /* 4 or 8 */
 	uint8_t *bytes;
-	size_t size;
+	size_t size, room;
 };
 
 void craft_done(struct craft *c);

@@ -176,7 +176,7 @@ static void assert_refused(struct craft *c, const struct refusal *refusal)
 	struct fault why = {};
 
 	copy.bytes = NULL;
-	copy.size = 0;
+	copy.size = copy.room = 0;
 	craft_bytes(&copy, c->bytes, c->size);
 	craft_set(&copy, refusal->offset, refusal->size, refusal->value);
 	fd = file_of(&copy, copy.size);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the daemon as a whole keeps: the state directory under its lock, and the size of the
+ * kernel's table of task names. Main thread.
+ */
+#pragma once
+
+#include "daemon/daemon.h"
+
+/**
+ * daemon_open_state_dir() - open, or make, the state directory, and lock it until the process ends
+ * Files belong to group flyrec from then on, where there is one.
+ * Return: 0, -EBUSY when another daemon has it, or negative errno; it has been logged.
+ */
+int daemon_open_state_dir(struct daemon *daemon);
+
+/**
+ * daemon_raise_cmdlines() - have the kernel keep more task names than it does by itself
+ * The size found is kept over a kill, in the state directory. Failure is only logged.
+ */
+void daemon_raise_cmdlines(struct daemon *daemon);
+
+/* Back to what it was, unless the recording is handed over */
+void daemon_restore_cmdlines(struct daemon *daemon);
