@@ -120,3 +120,14 @@ recount() {
 	jq -r '.files[] | .path as $p | .cpus[] | "\($p) \(.cpu) \(.events) \(.lost_events)"' \
 		"$T/verify.json"
 }
+
+# mount_anew FS DIRECTORY: unmount and mount again. Another mount namespace may hold the old mount for a
+# while: then it is the same dead file system again.
+mount_anew() {
+	# shellcheck disable=SC2317 # called by wait_for
+	mounted_anew() {
+		umount "$2" && mount -t "$1" "${LOOPS[-1]}" "$2" && touch "$2/alive" 2>/dev/null
+	}
+	wait_for 60 mounted_anew "$1" "$2" || fail "cannot mount $1 again"
+	rm "$2/alive"
+}

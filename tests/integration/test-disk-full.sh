@@ -134,7 +134,7 @@ away
 
 # --- read-only, and one that gives nothing but errors: the daemon and the other session live
 failing() { # WHAT EXPECTED-ERROR COMMAND...
-	local what=$1 error=$2 loop=${LOOPS[-1]}
+	local what=$1 error=$2
 	shift 2
 	other_session
 	storage MaxUse=100M KeepFree=0 FlushSec=200ms SyncIntervalSec=300ms
@@ -148,8 +148,7 @@ failing() { # WHAT EXPECTED-ERROR COMMAND...
 	sleep 1
 	flyrecd_stop
 	"$FLYRECCTL" verify "$STATE/beside/record" >/dev/null || fail "$what: the other session's file"
-	umount "$MNT"
-	mount -t "$(blkid -o value -s TYPE "$loop")" "$loop" "$MNT"
+	mount_anew "$(blkid -o value -s TYPE "${LOOPS[-1]}")" "$MNT"
 	flyrecd_start
 	flyrecd_stop
 	rm -f "$(REC)"/*.damaged

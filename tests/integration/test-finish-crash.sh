@@ -26,7 +26,7 @@ points() {
 	esac
 }
 
-all_points=$(grep -rhoE 'fault_point\("[a-z-]+"' "$SRC/daemon" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
+all_points=$(grep -rhoE 'fault_point\("(rotate|finish|compact)-[a-z-]+"' "$SRC/daemon" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
 for point in $all_points; do
 	# cut-rename is test-snapshot-range.sh's
 	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden cut-rename " in
@@ -38,6 +38,10 @@ done
 at_fault() {
 	wait_for 60 flyrecd_stopped_itself || {
 		ls -las "$(REC)"
+		for task in "/proc/$FLYRECD_PID/task"/*; do
+			grep -h 'Name:\|State:\|SigPnd\|ShdPnd' "$task/status"
+			cat "$task/stack"
+		done
 		fail "$1: flyrecd did not come there"
 	}
 }
@@ -119,13 +123,9 @@ kill_recovering() { # FS
 	forget
 }
 
-# remount: the disk as a power cut at the shutdown leaves it. Another mount namespace may hold the
-# old mount for a while: then it is the same dead file system again.
+# remount: the disk as a power cut at the shutdown leaves it
 remount() { # FS
-	mounted_anew() {
-		umount "$T/mnt" && mount -t "$1" "${LOOPS[-1]}" "$T/mnt" && touch "$T/mnt/alive" 2>/dev/null
-	}
-	wait_for 30 mounted_anew "$1" || fail "cannot mount $1 again"
+	mount_anew "$1" "$T/mnt"
 }
 
 # shut_down FLUSH: -f writes the log before, as an orderly part of a power loss would not
