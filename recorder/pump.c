@@ -341,19 +341,23 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		r = push_pending(p);
 		if (r != 0)
 			return r;
-		if (partial)
+		if (partial && atomic_load(&p->mapped_elsewhere))
 			return PUMP_E_EMPTY;
 		if (budget-- == 0)
-			return PUMP_E_MORE;
+			return partial ? PUMP_E_EMPTY : PUMP_E_MORE;
 		if (p->size + p->pipe_capacity > p->target.room)
 			return PUMP_E_FULL;
 		r = preallocate(p, p->pipe_capacity);
 		if (r < 0)
 			return r;
-		r = pull(p, flush || first, &copies);
+		r = pull(p, (flush || first) && !partial, &copies);
 		if (r != 0)
 			return r;
-		/* One that is far from full was the last there is: the next is the next flush's */
+		/*
+		 * One that is far from full was the last there is, and the next is the next
+		 * flush's; or it was the rest of one that had been read before, with full ones
+		 * behind it.
+		 */
 		partial = slot_in_use(p) &&
 			  slot_commit(p) + SUBBUF_HEADER_SIZE <= p->subbuf_size / 4 * 3;
 	}
