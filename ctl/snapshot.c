@@ -2,13 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 
 #include "basic/parse.h"
+#include "basic/timestamp.h"
 #include "ctl/copy.h"
 #include "ctl/output.h"
 #include "ctl/snapshot.h"
-#include "ctl/timestamp.h"
 #include "ctl/view.h"
 
 /* What is wanted, once for all sessions */
@@ -19,17 +18,9 @@ struct wanted {
 	struct json_object *array;
 };
 
-static uint64_t now_usec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static bool parse_when(const char *option, const char *text, uint64_t now, uint64_t *ret)
 {
-	if (!text || parse_timestamp(text, now, ret) >= 0)
+	if (!text || timestamp_parse(text, now, ret) >= 0)
 		return true;
 	(void)fprintf(stderr,
 		      "flyrecctl: snapshot: %s: \"%s\" is no point in time, see "
@@ -40,7 +31,7 @@ static bool parse_when(const char *option, const char *text, uint64_t now, uint6
 
 static bool parse_range(const struct ctl *ctl, struct wanted *w)
 {
-	uint64_t now = now_usec(), last;
+	uint64_t now = timestamp_now(), last;
 
 	w->to_usec = UINT64_MAX;
 	if (ctl->last && (ctl->since || ctl->until)) {

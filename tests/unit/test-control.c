@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access rules, the frame of the relay, runtime changes, loss accounting, near names, timestamps.
+ * Access rules, the frame of the relay, runtime changes, loss accounting, near names.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -13,7 +13,6 @@
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "ctl/bus.h"
-#include "ctl/timestamp.h"
 #include "daemon/account.h"
 #include "daemon/config-session.h"
 #include "daemon/control-access.h"
@@ -282,54 +281,6 @@ static void test_near(void **state)
 	assert_true(near_better("", "a", &best));
 }
 
-static uint64_t at(int year, int month, int day, int hour, int minute)
-{
-	struct tm tm = {.tm_year = year - 1900,
-			.tm_mon = month - 1,
-			.tm_mday = day,
-			.tm_hour = hour,
-			.tm_min = minute,
-			.tm_isdst = -1};
-
-	return (uint64_t)mktime(&tm) * USEC_PER_SEC;
-}
-
-static void test_timestamps(void **state)
-{
-	const uint64_t now = at(2026, 5, 17, 12, 30) + 250000;
-	const struct {
-		const char *text;
-		uint64_t usec;
-	} good[] = {
-		{"now", now},
-		{"today", at(2026, 5, 17, 0, 0)},
-		{"yesterday", at(2026, 5, 16, 0, 0)},
-		{"tomorrow", at(2026, 5, 18, 0, 0)},
-		{"2026-01-31", at(2026, 1, 31, 0, 0)},
-		{"2026-01-31 12:03", at(2026, 1, 31, 12, 3)},
-		{"2026-01-31T12:03:01.5", at(2026, 1, 31, 12, 3) + 1500000},
-		{"12:03", at(2026, 5, 17, 12, 3)},
-		{"12:03:02", at(2026, 5, 17, 12, 3) + 2000000},
-		{"@17", 17000000},
-		{"-5min", now - 300 * USEC_PER_SEC},
-		{"5min ago", now - 300 * USEC_PER_SEC},
-		{"+1h", now + 3600 * USEC_PER_SEC},
-	};
-	static const char *const bad[] = {
-		"",	    "noon", "2026-13-01", "12",		  "12:03x", "-",
-		"@",	    " ago", "-5parsecs",  "2026-01-31 x", "-100y",  "@99999999999999999999",
-		"12:03:04."};
-	uint64_t usec;
-
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		if (parse_timestamp(good[i].text, now, &usec) < 0 || usec != good[i].usec)
-			fail_msg("\"%s\" is not read right", good[i].text);
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
-		if (parse_timestamp(bad[i], now, &usec) >= 0)
-			fail_msg("\"%s\" was taken", bad[i]);
-}
-
 static void test_ssh_address(void **state)
 {
 	_cleanup_free_ char *plain = bus_ssh_address("root@box", NULL);
@@ -349,8 +300,7 @@ int main(void)
 		cmocka_unit_test(test_relay_frame),    cmocka_unit_test(test_relay_greeting),
 		cmocka_unit_test(test_runtime_events), cmocka_unit_test(test_runtime_refused),
 		cmocka_unit_test(test_runtime_states), cmocka_unit_test(test_account),
-		cmocka_unit_test(test_near),	       cmocka_unit_test(test_timestamps),
-		cmocka_unit_test(test_ssh_address),
+		cmocka_unit_test(test_near),	       cmocka_unit_test(test_ssh_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
