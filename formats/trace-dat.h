@@ -44,5 +44,6 @@ enum trace_dat_option {
 	TRACE_DAT_OPTION_CPUCOUNT = 8, /* u32 */
 	TRACE_DAT_OPTION_VERSION = 9,  /* text: what wrote the file */
 	TRACE_DAT_OPTION_PROCMAPS = 10,
-	TRACE_DAT_OPTION_TRACEID = 11, /* u64 */
+	TRACE_DAT_OPTION_TRACEID = 11,	/* u64 */
+	TRACE_DAT_OPTION_TSC2NSEC = 14, /* mult:u32 shift:u32 offset:u64, of the clock x86-tsc */
 };

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * decode-compare [--rounds=N] [--big-endian] [EVENTS-DIR] - for each event format of a kernel
+ * (default /sys/kernel/tracing/events), print records of random numbers by the compiled form and by
+ * libtraceevent, and compare. Names the formats that differ, and counts those that are not
+ * compiled. Status 1 if any differs.
+ */
+#include <err.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "basic/io.h"
+#include "ctl/decode-internal.h"
+#include "tests/unit/craft-formats.h"
+
+#define MAX_FORMATS 20000U
+
+struct collection {
+	struct craft_format formats[MAX_FORMATS];
+	size_t n;
+};
+
+static int by_name(const FTSENT **a, const FTSENT **b)
+{
+	bool x = strcmp((*a)->fts_name, "ftrace") == 0, y = strcmp((*b)->fts_name, "ftrace") == 0;
+
+	/* ftrace's own first, as in a trace.dat */
+	if (x != y)
+		return x ? -1 : 1;
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static void collect(struct collection *all, char *dir)
+{
+	char *const roots[] = {dir, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+	FTSENT *e;
+
+	if (!fts)
+		err(1, "%s", dir);
+	while ((e = fts_read(fts))) {
+		char *text;
+
+		if (e->fts_info != FTS_F || strcmp(e->fts_name, "format") != 0 ||
+		    all->n >= MAX_FORMATS)
+			continue;
+		if (io_read_file_at(AT_FDCWD, e->fts_path, &text, NULL) < 0)
+			errx(1, "%s: cannot read", e->fts_path);
+		all->formats[all->n].text = text;
+		all->formats[all->n++].system = strdup(e->fts_parent->fts_parent->fts_name);
+	}
+	fts_close(fts);
+}
+
+static void print_text(struct formatter *f, const struct decode_event *event, struct text *out)
+{
+	out->size = 0;
+	if (formatter_text(f, event, true, out) < 0)
+		errx(1, "out of memory");
+	text_char(out, '\0');
+}
+
+/* How many of @rounds records are printed otherwise; shows the first */
+static unsigned compare(struct formatter *fast, struct formatter *slow, struct decode_event *event,
+			const struct event_kind *kind, unsigned rounds, bool big_endian)
+{
+	static uint8_t record[64 * KIB];
+	struct text a = {}, b = {};
+	unsigned seed = (unsigned)kind->event->id, bad = 0;
+
+	for (unsigned i = 0; i < rounds; i++) {
+		bool hostile = i % 4 == 3;
+
+		event->data = record;
+		event->size = craft_record(kind->event, big_endian, hostile, &seed, record);
+		print_text(fast, event, &a);
+		if (hostile) /* those only have to be survived */
+			continue;
+		print_text(slow, event, &b);
+		if (strcmp(a.bytes, b.bytes) != 0 && bad++ == 0)
+			printf("%s:%s: %s\n  compiled:      %s  libtraceevent: %s",
+			       kind->event->system, kind->event->name,
+			       kind->event->print_fmt.format, a.bytes, b.bytes);
+	}
+	text_done(&a);
+	text_done(&b);
+	return bad;
+}
+
+static struct trace_dat *open_formats(const struct collection *all, bool big_endian)
+{
+	struct craft c = {.big_endian = big_endian, .commit_size = 8};
+	struct craft_file file = {.formats = all->formats, .n_formats = all->n};
+	int fd = memfd_create("decode-compare", MFD_CLOEXEC);
+	_cleanup_free_ char *kallsyms = NULL, *printk = NULL;
+	struct trace_dat *dat;
+	struct fault why;
+
+	(void)io_read_file_at(AT_FDCWD, "/proc/kallsyms", &kallsyms, NULL);
+	(void)io_read_file_at(AT_FDCWD, "/sys/kernel/tracing/printk_formats", &printk, NULL);
+	file.kallsyms = kallsyms;
+	file.printk = printk;
+	craft_file(&c, &file);
+	if (fd < 0 || io_pwrite_all(fd, c.bytes, c.size, 0) < 0)
+		err(1, "memfd");
+	if (trace_dat_open_fd(fd, "formats", &dat, &why) < 0)
+		errx(1, "%s", why.text);
+	craft_done(&c);
+	return dat;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned rounds = 200, n_bad = 0, n_compiled = 0, n_native = 0;
+	static struct collection all;
+	struct formatter *fast, *slow;
+	struct decoder *decoder;
+	struct trace_dat *dat;
+	struct fault why;
+	char *dir = NULL;
+	bool big_endian = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "--rounds=", 9) == 0)
+			rounds = (unsigned)atoi(argv[i] + 9);
+		else if (strcmp(argv[i], "--big-endian") == 0)
+			big_endian = true;
+		else if (argv[i][0] == '-')
+			errx(2, "usage: decode-compare [--rounds=N] [--big-endian] [EVENTS-DIR]");
+		else
+			dir = argv[i];
+	}
+	collect(&all, dir ? dir : (char *)"/sys/kernel/tracing/events");
+	dat = open_formats(&all, big_endian);
+	if (decoder_new(dat, &decoder, &why) < 0)
+		errx(1, "%s", why.text);
+	if (formatter_new(decoder, true, &fast) < 0 || formatter_new(decoder, true, &slow) < 0)
+		errx(1, "out of memory");
+	formatter_by_libtraceevent(slow, true);
+	for (uint32_t id = 0; id < SUBBUF_EVENT_IDS; id++) {
+		const struct event_kind *kind = decode_kind(fast, id);
+		struct decode_event event = {.ts = 1000};
+
+		if (!kind || !kind->event)
+			continue;
+		n_compiled += kind->how == EVENT_BODY;
+		n_native += kind->how == EVENT_NATIVE;
+		if (getenv("DECODE_COMPARE_LIST") && kind->how >= EVENT_TEP)
+			printf("not compiled: %s:%s\n", kind->event->system, kind->event->name);
+		event.task = tasks_find(decoder->tasks, 42);
+		/* ours alone: libtraceevent does not know functions that end at once */
+		if ((int32_t)id == decoder->graph_entry || (int32_t)id == decoder->graph_exit)
+			continue;
+		n_bad += compare(fast, slow, &event, kind, rounds, big_endian) > 0;
+	}
+	printf("%zu formats: %u compiled, %u native, %u differ\n", all.n, n_compiled, n_native,
+	       n_bad);
+	formatter_free(fast);
+	formatter_free(slow);
+	decoder_free(decoder);
+	trace_dat_free(dat);
+	for (size_t i = 0; i < all.n; i++) {
+		free((char *)all.formats[i].text);
+		free((char *)all.formats[i].system);
+	}
+	return n_bad > 0;
+}

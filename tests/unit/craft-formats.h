@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A trace.dat with event formats of the test's choice, for the decoder's tests, and records full of
+ * random numbers that fit a format. Aborts without memory.
+ */
+#pragma once
+
+#include <traceevent/event-parse.h>
+
+#include "tests/unit/craft.h"
+
+struct craft_format {
+	const char *system, *text;
+};
+
+struct craft_file {
+	const struct craft_format *formats; /* those of one system stand together, "ftrace" first */
+	size_t n_formats;
+	const char *kallsyms, *printk, *cmdlines; /* NULL: empty */
+	const char *clock;			  /* option and text; NULL: none */
+	const struct craft *pages;		  /* cpu 0's region, whole sub-buffers; or NULL */
+};
+
+/**
+ * craft_file() - append a whole version 6 file with one CPU
+ */
+void craft_file(struct craft *c, const struct craft_file *file);
+
+/**
+ * craft_record() - a record of an event
+ * @hostile: no field means what it should; else lengths and strings fit
+ * @ret: at least 64 KiB
+ * Return: its size.
+ */
+uint32_t craft_record(const struct tep_event *event, bool big_endian, bool hostile, unsigned *seed,
+		      uint8_t *ret);

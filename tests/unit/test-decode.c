@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "basic/io.h"
+#include "ctl/decode-internal.h"
+#include "tests/unit/craft-formats.h"
+
+#define COMMON                                                                         \
+	"format:\n"                                                                    \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+#define NUMBERS                                             \
+	"\tfield:int i;\toffset:8;\tsize:4;\tsigned:1;\n"   \
+	"\tfield:u16 h;\toffset:12;\tsize:2;\tsigned:0;\n"  \
+	"\tfield:u8 b;\toffset:14;\tsize:1;\tsigned:0;\n"   \
+	"\tfield:bool o;\toffset:15;\tsize:1;\tsigned:0;\n" \
+	"\tfield:u64 q;\toffset:16;\tsize:8;\tsigned:0;\n"  \
+	"\tfield:long l;\toffset:24;\tsize:8;\tsigned:1;\n" \
+	"\tfield:void * p;\toffset:32;\tsize:8;\tsigned:0;\n"
+
+/* All kinds of print formats, for the comparison with libtraceevent */
+static const struct craft_format formats[] = {
+	{"demo", "name: plain\nID: 100\n" COMMON NUMBERS
+		 "\nprint fmt: \"%d %u %x %X %o|%5d|%-5d|%05d|%#x|%#010x|%-#8x|%hhd %hd %ld "
+		 "%lld %Lu %zu|%.3d|%8.3x|%i%%\\ttab\\n\", REC->i, REC->h, REC->b, REC->i, REC->h, "
+		 "REC->b, REC->i, REC->b, REC->q, REC->h, REC->h, REC->i, REC->i, REC->l, "
+		 "REC->q, REC->q, REC->l, REC->b, REC->h, REC->i\n"},
+	{"demo",
+	 "name: sums\nID: 101\n" COMMON NUMBERS
+	 "\nprint fmt: \"%d,%d %llu %d %d %d %lx %u %u\", ((unsigned int) ((REC->i) >> 20)), "
+	 "((unsigned int) ((REC->i) & ((1U << 20) - 1))), (unsigned long long)REC->q / 3, "
+	 "REC->h ? REC->b : 7, !REC->o, REC->h == REC->b || REC->i != 0, ~REC->q, "
+	 "(u8)REC->i, (REC->q % 10) * 2\n"},
+	{"demo",
+	 "name: words\nID: 102\n" COMMON NUMBERS
+	 "\tfield:char name[16];\toffset:40;\tsize:16;\tsigned:0;\n"
+	 "\tfield:__data_loc char[] text;\toffset:56;\tsize:4;\tsigned:0;\n"
+	 "\tfield:__rel_loc char[] more;\toffset:60;\tsize:4;\tsigned:0;\n"
+	 "\tfield:__data_loc u32[] list;\toffset:64;\tsize:4;\tsigned:0;\n"
+	 "\tfield:u8 mac[6];\toffset:68;\tsize:6;\tsigned:0;\n"
+	 "\nprint fmt: \"%s|%s|%-8s|%8s|%.3s|%s|%s|%s|%s|%pM|%s\", REC->name, __get_str(text), "
+	 "__get_str(text), REC->name, REC->name, __get_rel_str(more), "
+	 "__print_symbolic(REC->h, { 0, \"ZERO\" }, { 1, \"ONE\" }), "
+	 "__print_flags(REC->b, \"|\", { 1, \"A\" }, { 2, \"B\" }, { 8, \"C\" }), "
+	 "__print_hex(REC->mac, 6), REC->mac, REC->o ? \"yes\" : \"no\"\n"},
+	{"demo",
+	 "name: pointers\nID: 103\n" COMMON NUMBERS
+	 "\tfield:u8 ip4[4];\toffset:40;\tsize:4;\tsigned:0;\n"
+	 "\tfield:u8 ip6[16];\toffset:44;\tsize:16;\tsigned:0;\n"
+	 "\tfield:const char * s;\toffset:64;\tsize:8;\tsigned:0;\n"
+	 "\nprint fmt: \"%p %ps %pS %pI4 %pi4 %pI6 %pI6c %pU %pUl %s\", REC->p, (void *)REC->q, "
+	 "(void *)REC->q, REC->ip4, REC->ip4, REC->ip6, REC->ip6, REC->ip6, REC->ip6, REC->s\n"},
+	{"demo", "name: masks\nID: 104\n" COMMON
+		 "\tfield:__data_loc unsigned long[] mask;\toffset:8;\tsize:4;\tsigned:0;\n"
+		 "\tfield:__data_loc cpumask_t cpus;\toffset:12;\tsize:4;\tsigned:0;\n"
+		 "\tfield:unsigned long args[3];\toffset:16;\tsize:24;\tsigned:0;\n"
+		 "\nprint fmt: \"%s %s %lx %lx\", __get_bitmask(mask), __get_cpumask(cpus), "
+		 "REC->args[0], REC->args[2]\n"},
+	{"demo",
+	 "name: broken\nID: 105\n" COMMON NUMBERS "\nprint fmt: \"%d\", frobnicate(REC->i)\n"},
+};
+
+static const char kallsyms[] = "0000000000000000 A absolute\n"
+			       "ffffffff81000000 T _stext\n"
+			       "ffffffff81000000 T first\n"
+			       "ffffffff81000100 t middle\n"
+			       "ffffffff81000180 t $mapping\n"
+			       "ffffffff81000100 t twin\n"
+			       "ffffffffc0001000 t of_module\t[module]\n"
+			       "ffffffffc0000800 t before\t[module]\n";
+
+static const char printk[] = "0xffffffff82000000 : \"a string\\n\"\n"
+			     "0xffffffff82000010 : \"another\"\n";
+
+struct fixture {
+	struct trace_dat *dat;
+	struct decoder *decoder;
+	struct formatter *fast, *slow;
+};
+
+static void setup(struct fixture *f, const struct craft_file *file, bool big_endian)
+{
+	struct craft c = {.big_endian = big_endian, .commit_size = 8};
+	int fd = memfd_create("test-decode", MFD_CLOEXEC);
+	struct fault why = {};
+
+	craft_file(&c, file);
+	assert_true(fd >= 0);
+	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
+	assert_int_equal(trace_dat_open_fd(fd, "f", &f->dat, &why), 0);
+	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
+	assert_int_equal(formatter_new(f->decoder, false, &f->fast), 0);
+	assert_int_equal(formatter_new(f->decoder, false, &f->slow), 0);
+	formatter_by_libtraceevent(f->slow, true);
+	craft_done(&c);
+}
+
+static void teardown(struct fixture *f)
+{
+	int fd = f->dat->fd;
+
+	formatter_free(f->fast);
+	formatter_free(f->slow);
+	decoder_free(f->decoder);
+	trace_dat_free(f->dat);
+	close(fd);
+}
+
+static const struct craft_file demo = {
+	.formats = formats,
+	.n_formats = ARRAY_SIZE(formats),
+	.kallsyms = kallsyms,
+	.printk = printk,
+	.cmdlines = "42 a task\n7 a name longer than 16 bytes\n",
+};
+
+static char *line(struct fixture *f, struct formatter *formatter, struct decode_event *event)
+{
+	struct text out = {};
+
+	assert_int_equal(decoder_task(f->decoder, event), 0);
+	assert_int_equal(formatter_text(formatter, event, true, &out), 0);
+	text_char(&out, '\0');
+	return out.bytes;
+}
+
+/* What is compiled prints what libtraceevent prints */
+static void test_compare(void **state)
+{
+	static uint8_t record[64 * KIB];
+
+	for (unsigned big_endian = 0; big_endian < 2; big_endian++) {
+		struct fixture f;
+		unsigned seed = 1;
+
+		setup(&f, &demo, big_endian);
+		for (unsigned id = 100; id < 105; id++) {
+			const struct event_kind *kind = decode_kind(f.fast, id);
+
+			assert_int_equal(kind->how, EVENT_BODY);
+			for (unsigned i = 0; i < 3000; i++) {
+				struct decode_event event = {.ts = 1, .data = record};
+				char *a, *b;
+
+				event.size =
+					craft_record(kind->event, big_endian, false, &seed, record);
+				a = line(&f, f.fast, &event);
+				b = line(&f, f.slow, &event);
+				assert_string_equal(a, b);
+				free(a);
+				free(b);
+			}
+		}
+		teardown(&f);
+	}
+}
+
+/* Nothing outside the record is read, whatever it holds and however short it is */
+static void test_hostile(void **state)
+{
+	static uint8_t record[64 * KIB];
+	struct fixture f;
+	unsigned seed = 2;
+
+	setup(&f, &demo, false);
+	for (unsigned id = 100; id < 106; id++) {
+		const struct event_kind *kind = decode_kind(f.fast, id);
+
+		for (unsigned i = 0; i < 3000; i++) {
+			uint32_t size = craft_record(kind->event, false, true, &seed, record);
+			uint8_t *exact = malloc(size); /* for the sanitizer */
+			struct decode_event event = {.ts = 1, .data = exact, .size = size};
+			struct text out = {};
+
+			assert_non_null(exact);
+			memcpy(exact, record, size);
+			free(line(&f, f.fast, &event));
+			assert_int_equal(formatter_json(f.fast, &event, &out), 0);
+			text_done(&out);
+			free(exact);
+		}
+	}
+	teardown(&f);
+}
+
+static void put32(uint8_t *at, uint32_t value)
+{
+	memcpy(at, &value, sizeof(value));
+}
+
+static void assert_line(struct fixture *f, struct decode_event *event, const char *expected)
+{
+	char *text = line(f, f->fast, event);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_line(void **state)
+{
+	uint8_t record[40] = {100};
+	struct decode_event event = {.ts = 1234567890123, .data = record, .size = 40, .cpu = 3};
+	static const char start[] =
+		"          a task-42    [003]  1234.567890: plain:                0 ";
+	struct fixture f;
+	char *text;
+
+	setup(&f, &demo, false);
+	put32(record + 4, 42);
+	text = line(&f, f.fast, &event);
+	assert_memory_equal(text, start, sizeof(start) - 1);
+	free(text);
+	record[0] = 101;
+	put32(record + 4, 7);
+	put32(record + 8, 0x00300005);
+	event.missed = 17;
+	event.ts = 499;
+	assert_line(&f, &event,
+		    "CPU:3 [17 EVENTS DROPPED]\n"
+		    "a name longer than 16 bytes-7     [003]     0.000000: sums:                 "
+		    "3,5 0 7 1 1 ffffffffffffffff 5 0\n");
+	event.missed = -1;
+	put32(record + 4, (uint32_t)-5);
+	assert_line(&f, &event,
+		    "CPU:3 [EVENTS DROPPED]\n"
+		    "           <...>--5    [003]     0.000000: sums:                 "
+		    "3,5 0 7 1 1 ffffffffffffffff 5 0\n");
+	/* not in the file */
+	record[0] = 99;
+	put32(record + 4, 0);
+	event.missed = 0;
+	assert_line(&f, &event, "          <idle>-0     [003]     0.000000: [UNKNOWN EVENT 99]\n");
+	/* only in order, and by libtraceevent */
+	record[0] = 105;
+	assert_int_equal(formatter_text(f.fast, &event, false, &(struct text){}),
+			 FORMATTER_E_ORDER);
+	teardown(&f);
+}
+
+static void test_clocks(void **state)
+{
+	static const struct {
+		const char *clock, *time;
+	} clocks[] = {
+		{"[local] boot", " 12345.678901"}, {"local [mono_raw]", " 12345.678901"},
+		{"[tai]", " 12345.678901"},	   {"[boot]", "12345678901234"},
+		{"[counter]", "12345678901234"},   {"[x86-tsc]", "12345678901234"},
+		{"garbage", " 12345.678901"},	   {NULL, " 12345.678901"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(clocks); i++) {
+		struct craft_file file = demo;
+		uint8_t record[40] = {101};
+		struct decode_event event = {.ts = 12345678901234, .data = record, .size = 40};
+		char expected[128];
+		struct fixture f;
+
+		file.clock = clocks[i].clock;
+		setup(&f, &file, false);
+		(void)snprintf(expected, sizeof(expected),
+			       "          <idle>-0     [000]%s: sums:                 "
+			       "0,0 0 7 1 1 ffffffffffffffff 0 0\n",
+			       clocks[i].time);
+		assert_line(&f, &event, expected);
+		teardown(&f);
+	}
+}
+
+static void test_json(void **state)
+{
+	uint8_t record[96] = {102};
+	struct decode_event event = {.ts = UINT64_MAX, .data = record, .size = 96, .missed = -1};
+	struct text out = {};
+	struct fixture f;
+
+	setup(&f, &demo, false);
+	record[2] = 1;
+	record[3] = 2;
+	put32(record + 4, 42);
+	put32(record + 8, (uint32_t)-3);
+	record[15] = 1;
+	memset(record + 16, 0xff, 16);
+	memcpy(record + 32, "\x10\x01\0\x81\xff\xff\xff\xff", 8);
+	memcpy(record + 40, "q\"\\\n\x01\x7f\xc3\xa4\xff\xe2\x82", 11);
+	put32(record + 56, 6 << 16 | 80);
+	memcpy(record + 80, "words", 6);
+	put32(record + 64, 8 << 16 | 88);
+	put32(record + 88, 1);
+	put32(record + 92, UINT32_MAX);
+	assert_int_equal(decoder_task(f.decoder, &event), 0);
+	assert_int_equal(formatter_json(f.fast, &event, &out), 0);
+	text_char(&out, '\0');
+	assert_string_equal(
+		out.bytes,
+		"{\"ts\":18446744073709551615,\"cpu\":0,\"pid\":42,\"comm\":\"a task\",\"flags\":1,"
+		"\"preempt_count\":2,\"lost_before\":null,\"system\":\"demo\",\"event\":\"words\","
+		"\"fields\":{\"i\":-3,\"h\":0,\"b\":0,\"o\":true,\"q\":18446744073709551615,"
+		"\"l\":-1,\"p\":18446744071578845456,"
+		"\"name\":\"q\\\"\\\\\\n\\u0001\\u007f\xc3\xa4\\udcff\\udce2\\udc82\","
+		"\"text\":\"words\",\"more\":\"\",\"list\":[1,4294967295],\"mac\":[0,0,0,0,0,0]},"
+		"\"symbols\":{\"p\":\"middle+0x10\"}}\n");
+	text_done(&out);
+	teardown(&f);
+}
+
+/* Names by address as libtraceevent finds them, also where several have one address */
+static void test_symbols(void **state)
+{
+	struct tep_handle *tep = tep_alloc();
+	_cleanup_(kallsyms_freep) struct kallsyms *symbols = NULL;
+	struct kallsyms_cache *cache = calloc(1, sizeof(*cache));
+
+	assert_non_null(tep);
+	assert_non_null(cache);
+	assert_int_equal(tep_parse_kallsyms(tep, kallsyms), 0);
+	assert_int_equal(kallsyms_parse(strdup(kallsyms), &symbols), 0);
+	cache->symbols = symbols;
+	for (unsigned round = 0; round < 2; round++) {
+		for (uint64_t a = 0xffffffff80ffff00; a < 0xffffffff81000300; a += 0x10) {
+			uint64_t start = 0;
+			const char *name = kallsyms_cache_find(cache, a, &start);
+			const char *theirs = tep_find_function(tep, a);
+
+			assert_int_equal(!name, !theirs);
+			if (!name)
+				continue;
+			assert_string_equal(name, theirs);
+			assert_int_equal(start, tep_find_function_address(tep, a));
+		}
+	}
+	assert_null(kallsyms_cache_find(cache, 0xffffffffc0001001, &(uint64_t){0}));
+	assert_string_equal(kallsyms_cache_find(cache, 0xffffffffc0001000, &(uint64_t){0}),
+			    "of_module");
+	free(cache);
+	tep_free(tep);
+}
+
+static void test_tasks(void **state)
+{
+	_cleanup_(tasks_freep) struct tasks *tasks = NULL;
+	const struct task_name *before;
+
+	assert_int_equal(tasks_new("1 init\n\n\n2 two words\n", &tasks), 0);
+	assert_string_equal(tasks_find(tasks, 0)->text, "<idle>");
+	assert_string_equal(tasks_find(tasks, 1)->text, "init");
+	assert_string_equal(tasks_find(tasks, 2)->text, "two words");
+	assert_int_equal(tasks_find(tasks, 2)->padding, 7);
+	before = tasks_find(tasks, 3);
+	assert_false(before->known);
+	assert_int_equal(tasks_learn(tasks, 3, "three\0rest", 10), 0);
+	assert_int_equal(tasks_learn(tasks, 1, "other", 5), 0);
+	assert_int_equal(tasks_learn(tasks, 0, "swapper", 7), 0);
+	assert_string_equal(tasks_find(tasks, 3)->text, "three");
+	assert_string_equal(tasks_find(tasks, 1)->text, "init");
+	assert_string_equal(tasks_find(tasks, 0)->text, "<idle>");
+	assert_string_equal(before->text, "<...>");
+	for (int32_t pid = 10; pid < 5000; pid++)
+		assert_int_equal(tasks_learn(tasks, pid, "many", 4), 0);
+	assert_string_equal(tasks_find(tasks, 4999)->text, "many");
+	assert_string_equal(tasks_find(tasks, 3)->text, "three");
+}
+
+/* Numbers as printf prints them */
+static void test_numbers(void **state)
+{
+	static const uint64_t values[] = {0,	     1,		 9,	     10,
+					  99,	     100,	 12345,	     UINT32_MAX,
+					  INT64_MAX, 1ULL << 63, UINT64_MAX, 1000000};
+	static const char letters[] = "diuxXo";
+	char format[32], expected[128];
+	struct text out = {};
+
+	for (unsigned flags = 0; flags < 8; flags++)
+		for (unsigned width = 0; width < 26; width += 5)
+			for (const char *c = letters; *c; c++)
+				for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+					const struct text_spec spec = {
+						.conversion = *c,
+						.left = flags & 1,
+						.zero = flags & 2 && !(flags & 1),
+						.alternate = flags & 4 && *c != 'o',
+						.width = width,
+					};
+					const char digits[] = {(char)('0' + width / 10),
+							       (char)('0' + width % 10), 0};
+
+					(void)snprintf(format, sizeof(format), "%%%s%s%s%.*sll%c",
+						       spec.left ? "-" : "", spec.zero ? "0" : "",
+						       spec.alternate ? "#" : "", width ? 2 : 0,
+						       width < 10 ? digits + 1 : digits, *c);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+					(void)snprintf(expected, sizeof(expected), format,
+						       (unsigned long long)values[i]);
+#pragma GCC diagnostic pop
+					out.size = 0;
+					text_number(&out, &spec, values[i]);
+					text_char(&out, '\0');
+					assert_string_equal(out.bytes, expected);
+				}
+	text_done(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_compare), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_line),	cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_json),	cmocka_unit_test(test_symbols),
+		cmocka_unit_test(test_tasks),	cmocka_unit_test(test_numbers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
