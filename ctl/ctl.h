@@ -23,6 +23,9 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
+	const char *format;	/* --format= */
+	const char *cpus;	/* --cpu= */
+	char **events, **pids;	/* each --event= and --pid= */
 	const char *max_use;	/* --max-use=, NULL: not given */
 	const char *older_than; /* --older-than= */
 };

@@ -8,10 +8,12 @@
 
 #include "basic/log.h"
 #include "basic/macro.h"
+#include "basic/strv.h"
 #include "ctl/bridge.h"
 #include "ctl/cat.h"
 #include "ctl/change.h"
 #include "ctl/ctl.h"
+#include "ctl/export.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
 #include "ctl/verify.h"
@@ -21,7 +23,10 @@ enum verb_option {
 	TAKES_PERSIST = 1, /* --persist, --runtime */
 	TAKES_OUTPUT = 2,
 	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
-	TAKES_RANGE = 8,  /* --last=, --since=, --until=, --reason=, --pin */
+	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
+	TAKES_SINCE = 16, /* --since=, --until= */
+	TAKES_FORMAT = 32,
+	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
 };
 
 struct verb {
@@ -83,9 +88,13 @@ static const struct verb verbs[] = {
 	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
-	 TAKES_RANGE | TAKES_OUTPUT},
+	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT},
 	{"tail"},
-	{"export"},
+	{"export", verb_export, "FILE", "Write the events of a trace.dat file as text or JSON",
+	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
+	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
+	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE},
 	{"import"},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
@@ -108,11 +117,16 @@ static const struct {
 	{TAKES_PERSIST,
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
+	{TAKES_FORMAT, "     --format=FORMAT    text or json; must be given\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
-		      "     --since=TIME       From then on\n"
-		      "     --until=TIME       Up to then\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_SINCE, "     --since=TIME       From then on\n"
+		      "     --until=TIME       Up to then\n"},
+	{TAKES_FILTER,
+	 "     --event=EVENT,...  Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine\n"
+	 "     --cpu=LIST         Only these CPUs, as in 0-3,8\n"
+	 "     --pid=PID,...      Only these tasks\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -132,6 +146,10 @@ enum {
 	OPTION_UNTIL,
 	OPTION_REASON,
 	OPTION_PIN,
+	OPTION_FORMAT,
+	OPTION_EVENT,
+	OPTION_CPU,
+	OPTION_PID,
 };
 
 static const struct option long_options[] = {
@@ -151,6 +169,10 @@ static const struct option long_options[] = {
 	{"until", required_argument, NULL, OPTION_UNTIL},
 	{"reason", required_argument, NULL, OPTION_REASON},
 	{"pin", no_argument, NULL, OPTION_PIN},
+	{"format", required_argument, NULL, OPTION_FORMAT},
+	{"event", required_argument, NULL, OPTION_EVENT},
+	{"cpu", required_argument, NULL, OPTION_CPU},
+	{"pid", required_argument, NULL, OPTION_PID},
 	{},
 };
 
@@ -193,7 +215,7 @@ static void take_range_option(int c, struct command *command)
 {
 	struct ctl *ctl = &command->ctl;
 
-	command->used |= TAKES_RANGE;
+	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
 	if (c == OPTION_LAST)
 		ctl->last = optarg;
 	else if (c == OPTION_SINCE)
@@ -204,6 +226,23 @@ static void take_range_option(int c, struct command *command)
 		ctl->reason = optarg;
 	else
 		ctl->pin = true;
+}
+
+static int take_filter_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+	int r = 0;
+
+	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
+	if (c == OPTION_FORMAT)
+		ctl->format = optarg;
+	else if (c == OPTION_CPU)
+		ctl->cpus = optarg;
+	else
+		r = strv_append(c == OPTION_EVENT ? &ctl->events : &ctl->pids, optarg);
+	if (r < 0)
+		(void)fprintf(stderr, "flyrecctl: out of memory\n");
+	return r;
 }
 
 /* "+": stop at the first word that is no option, else let options stand anywhere */
@@ -242,6 +281,13 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_REASON:
 		case OPTION_PIN:
 			take_range_option(c, command);
+			break;
+		case OPTION_FORMAT:
+		case OPTION_EVENT:
+		case OPTION_CPU:
+		case OPTION_PID:
+			if (take_filter_option(c, command) < 0)
+				return -ENOMEM;
 			break;
 		case 'o':
 			command->ctl.output = optarg;
@@ -296,23 +342,32 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 	return verb->run(&command->ctl, argc - optind + 1, argv + optind - 1);
 }
 
-int main(int argc, char **argv)
+static enum ctl_status run(struct command *command, int argc, char **argv)
 {
-	struct command command = {.ctl = {.runtime_dir = "/run/flyrec"}};
-
-	log_open(LOG_NOTICE);
-	if (parse_options(argc, argv, "+hH:o:", &command) < 0)
+	if (parse_options(argc, argv, "+hH:o:", command) < 0)
 		return CTL_USAGE;
 	if (optind < argc)
-		return (int)run_verb(&command, argc - optind, argv + optind);
-	if (command.help) {
+		return run_verb(command, argc - optind, argv + optind);
+	if (command->help) {
 		print_help();
 		return CTL_DONE;
 	}
-	if (command.version) {
+	if (command->version) {
 		printf("flyrecctl %s\n", PACKAGE_VERSION);
 		return CTL_DONE;
 	}
 	(void)fprintf(stderr, "flyrecctl: a verb is missing, see flyrecctl --help\n");
 	return CTL_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	struct command command = {.ctl = {.runtime_dir = "/run/flyrec"}};
+	enum ctl_status status;
+
+	log_open(LOG_NOTICE);
+	status = run(&command, argc, argv);
+	strv_free(command.ctl.events);
+	strv_free(command.ctl.pids);
+	return (int)status;
 }
