@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# export-speed.sh [--build=DIR] [--rounds=N] [FILE...] - how fast `flyrecctl export` is beside
+# `trace-cmd report`, on the same files in turn, from the page cache, the best of N (default 3)
+# rounds each. Without FILE, events of several kinds are recorded first with trace-cmd, as root, in
+# an instance of its own.
+#
+# A line each: "KIND: N events, report N.N s, text N.N s (N.N times as fast), JSON N.N s (…)", where
+# the text was found to be the same. Goal: 3 times as fast.
+set -eu
+src=$(cd "$(dirname "$0")/.." && pwd)
+build=$src/build rounds=3 files=()
+for arg in "$@"; do
+	case $arg in
+	--build=*) build=${arg#*=} ;;
+	--rounds=*) rounds=${arg#*=} ;;
+	-*)
+		sed -n '3,9s/^# \?//p' "$0"
+		exit 2
+		;;
+	*) files+=("$arg") ;;
+	esac
+done
+dir=$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-bench.XXXXXX")
+instance=bench-export.$$
+trap 'rm -rf "$dir"; [ ! -d "/sys/kernel/tracing/instances/$instance" ] ||
+	rmdir "/sys/kernel/tracing/instances/$instance"' EXIT
+
+# names that change while trace-cmd reads them make it fail
+cat >"$dir/frozen" <<-EOF
+	#!/bin/sh
+	cat /sys/kernel/tracing/saved_cmdlines >"$dir/names"
+	mount --bind "$dir/names" /sys/kernel/tracing/saved_cmdlines
+	exec trace-cmd "\$@"
+EOF
+cat >"$dir/work" <<-EOF
+	#!/bin/sh
+	for i in 1 2 3; do
+		"$build/tests/tools/storm" --count=30000
+		"$build/tests/tools/forkstorm" --count=1500
+		ls -lR /usr/share/doc /usr/lib
+		dd if=/dev/zero of="$dir/junk" bs=64k count=100 conv=fsync
+	done
+EOF
+chmod +x "$dir/frozen" "$dir/work"
+
+# record KIND OPTION...
+record() {
+	local kind=$1
+	shift
+	mkdir "/sys/kernel/tracing/instances/$instance"
+	PEER=$dir/frozen "$src/tests/tools/peer-trace-cmd" record --file-version 6 -o "$dir/$kind.dat" \
+		-B "$instance" -b 32768 -m 60000 "$@" "$dir/work" >"$dir/log" 2>&1 || {
+		cat "$dir/log" >&2
+		exit 1
+	}
+	rmdir "/sys/kernel/tracing/instances/$instance" 2>/dev/null || true
+	files+=("$dir/$kind.dat")
+}
+
+# best COMMAND...: microseconds of the fastest round
+best() {
+	local begin took fastest=''
+	for ((i = 0; i < rounds; i++)); do
+		begin=${EPOCHREALTIME/./}
+		"$@" >/dev/null 2>&1
+		took=$((${EPOCHREALTIME/./} - begin))
+		[ -n "$fastest" ] && [ "$fastest" -le "$took" ] || fastest=$took
+	done
+	echo "$fastest"
+}
+
+if [ ${#files[@]} = 0 ]; then
+	make -s -C "$build" tools
+	record sched -e sched
+	record raw_syscalls -e raw_syscalls
+	record syscalls -e syscalls
+	record block_ext4 -e block -e ext4 -e writeback -e jbd2 -e filemap
+	record irq_timer -e irq -e timer -e irq_vectors -e rcu -e workqueue
+	record stacks -e sched:sched_switch -R stacktrace -e kmem:kmalloc
+	record all -e all
+fi
+for file in "${files[@]}"; do
+	trace-cmd report "$file" >"$dir/theirs" 2>/dev/null
+	"$build/flyrecctl" export --format=text -o "$dir/ours" "$file"
+	cmp "$dir/theirs" "$dir/ours" || exit 1
+	events=$("$build/flyrecctl" export --format=json "$file" | wc -l)
+	rm -f "$dir/theirs" "$dir/ours"
+	report=$(best trace-cmd report "$file")
+	text=$(best "$build/flyrecctl" export --format=text "$file")
+	json=$(best "$build/flyrecctl" export --format=json "$file")
+	awk -v name="$(basename "$file" .dat)" -v n="$events" -v r="$report" -v t="$text" -v j="$json" \
+		'BEGIN { printf "%s: %d events, report %.2f s, text %.2f s (%.1f times as fast), " \
+			"JSON %.2f s (%.1f times)\n", name, n, r / 1e6, t / 1e6, r / t, j / 1e6, r / j }'
+done
