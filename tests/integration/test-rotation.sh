@@ -37,7 +37,7 @@ stands_alone() {
 	"$TOOLS/seed-reader" "$1" >"$T/seed" 2>&1 || fail "$1: $(tail -n 3 "$T/seed")"
 	trace-cmd report "$1" >"$T/report" 2>"$T/report.err" || fail "$1: $(cat "$T/report.err")"
 	! grep -q 'UNKNOWN\|FAILED' "$T/report" || fail "$1: $(grep -m 3 'UNKNOWN\|FAILED' "$T/report")"
-	grep -q 'storm-.*sys_enter' "$T/report" || fail "$1: no name or no event of the storm"
+	grep -q 'markers-.*sys_enter' "$T/report" || fail "$1: no name or no event of what writes the markers"
 }
 
 # The wall-clock time that report shows for the first event is the file's name, but for what rounding
