@@ -12,8 +12,15 @@
 #include <unistd.h>
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b)     ((a) < (b) ? (a) : (b))
-#define MAX(a, b)     ((a) > (b) ? (a) : (b))
+
+#define SWAP(a, b)                     \
+	do {                           \
+		typeof(a) swap_ = (a); \
+		(a) = (b);             \
+		(b) = swap_;           \
+	} while (0)
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
