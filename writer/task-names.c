@@ -19,12 +19,13 @@ struct name {
 	char comm[COMM_SIZE];
 };
 
-/* Sorted by pid, each pid once; what a merge appends is brought into order at its end */
+/* The first n_settled are sorted by pid, each pid once; what comes behind them is brought into
+ * order later */
 struct task_names {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* for all below; what is added in one go stays together */
 	struct name *names;
-	size_t n, room;
+	size_t n, n_settled, room;
 	size_t max;
 	uint32_t generation;
 };
@@ -54,11 +55,6 @@ void task_names_free(struct task_names *t)
 	(void)pthread_mutex_destroy(&t->lock);
 	free(t->names);
 	free(t);
-}
-
-size_t task_names_count(const struct task_names *t)
-{
-	return t->n;
 }
 
 /* A comm may hold anything (prctl); a line break in it would begin a line of its own */
@@ -138,27 +134,6 @@ static int sort_names(struct task_names *t)
 	return 0;
 }
 
-/* Which names stay when not all can: those seen after @seen, and the first @ties of those seen then
- */
-struct cut {
-	uint32_t seen;
-	size_t ties;
-};
-
-struct candidate {
-	uint32_t seen;
-	uint32_t index;
-};
-
-static int compare_candidates(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-
-	if (x->seen != y->seen)
-		return x->seen > y->seen ? -1 : 1;
-	return x->index < y->index ? -1 : x->index > y->index;
-}
-
 static size_t line_size(const struct name *name)
 {
 	size_t digits = 1;
@@ -183,48 +158,64 @@ static size_t print_line(const struct name *name, char *to)
 	return size;
 }
 
-/* As many of the newest as @max names and @room bytes of lines allow */
-static int find_cut(const struct task_names *t, size_t max, size_t room, struct cut *ret)
-{
-	_cleanup_free_ struct candidate *all = malloc((t->n + 1) * sizeof(*all));
-	struct cut cut = {};
-	size_t size;
+/* How many merges ago a name was seen; what is older than all this counts as one */
+#define AGES 1024
 
-	if (!all)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n; i++)
-		all[i] = (struct candidate){t->names[i].seen, (uint32_t)i};
-	qsort(all, t->n, sizeof(*all), compare_candidates);
+static uint32_t age(const struct task_names *t, const struct name *name)
+{
+	return MIN(t->generation - name->seen, AGES - 1U);
+}
+
+/* Which names stay when not all can: those younger than @age, and the first @ties of that age */
+struct cut {
+	uint32_t age;
+	size_t ties;
+};
+
+/* As many of the youngest as @max names and @room bytes of lines allow */
+static struct cut find_cut(const struct task_names *t, size_t max, size_t room)
+{
+	struct {
+		size_t n, size;
+	} ages[AGES] = {};
+	struct cut cut = {};
+
 	for (size_t i = 0; i < t->n; i++) {
-		cut.ties = i > 0 && all[i].seen == cut.seen ? cut.ties : 0;
-		cut.seen = all[i].seen;
-		size = line_size(&t->names[all[i].index]);
-		if (i >= max || size > room) {
-			*ret = cut;
-			return 0;
-		}
+		ages[age(t, &t->names[i])].n++;
+		ages[age(t, &t->names[i])].size += line_size(&t->names[i]);
+	}
+	for (; cut.age < AGES && ages[cut.age].n <= max && ages[cut.age].size <= room; cut.age++) {
+		max -= ages[cut.age].n;
+		room -= ages[cut.age].size;
+	}
+	for (size_t i = 0; i < t->n && cut.ties < max; i++) {
+		size_t size = line_size(&t->names[i]);
+
+		if (age(t, &t->names[i]) != cut.age)
+			continue;
+		if (size > room)
+			break;
 		room -= size;
 		cut.ties++;
 	}
-	*ret = (struct cut){};
-	return 0;
+	return cut;
 }
 
-static bool stays(const struct name *name, struct cut *cut)
+static bool stays(const struct task_names *t, const struct name *name, struct cut *cut)
 {
-	if (name->seen != cut->seen)
-		return name->seen > cut->seen;
+	if (age(t, name) != cut->age)
+		return age(t, name) < cut->age;
 	return cut->ties > 0 && cut->ties-- > 0;
 }
 
 /* Sort, newest name of each pid, at most max of them */
 static int settle(struct task_names *t)
 {
-	struct cut cut = {};
+	struct cut cut;
 	size_t n = 0;
 	int r;
 
-	if (t->n == 0)
+	if (t->n == t->n_settled)
 		return 0;
 	r = sort_names(t);
 	if (r < 0)
@@ -235,16 +226,15 @@ static int settle(struct task_names *t)
 		else if (t->names[n - 1].seen < t->names[i].seen)
 			t->names[n - 1] = t->names[i];
 	t->n = n;
-	if (t->n <= t->max)
-		return 0;
-	r = find_cut(t, t->max, SIZE_MAX, &cut);
-	if (r < 0)
-		return r;
-	n = 0;
-	for (size_t i = 0; i < t->n; i++)
-		if (stays(&t->names[i], &cut))
-			t->names[n++] = t->names[i];
-	t->n = n;
+	if (t->n > t->max) {
+		cut = find_cut(t, t->max, SIZE_MAX);
+		n = 0;
+		for (size_t i = 0; i < t->n; i++)
+			if (stays(t, &t->names[i], &cut))
+				t->names[n++] = t->names[i];
+		t->n = n;
+	}
+	t->n_settled = t->n;
 	return 0;
 }
 
@@ -339,7 +329,19 @@ static int scan_proc(struct task_names *t, int proc_fd)
 		if (isdigit((unsigned char)entry->d_name[0]))
 			r = scan_threads(t, proc_fd, entry->d_name);
 	closedir(dir);
-	return r < 0 ? r : settle(t);
+	/* They are few; the next merge or render brings them into order with others */
+	return r < 0 || t->n <= t->max ? r : settle(t);
+}
+
+size_t task_names_count(struct task_names *t)
+{
+	size_t n;
+
+	pthread_mutex_lock(&t->lock);
+	(void)settle(t);
+	n = t->n;
+	pthread_mutex_unlock(&t->lock);
+	return n;
 }
 
 int task_names_scan_proc(struct task_names *t, int proc_fd)
@@ -355,17 +357,17 @@ int task_names_scan_proc(struct task_names *t, int proc_fd)
 static int render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)
 {
 	_cleanup_free_ char *text = malloc(room + 1);
-	struct cut cut = {};
+	struct cut cut = {.age = AGES};
 	size_t at = 0, wanted = 0;
 
-	if (!text)
+	if (!text || settle(t) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n; i++)
 		wanted += line_size(&t->names[i]);
-	if (wanted > room && find_cut(t, SIZE_MAX, room, &cut) < 0)
-		return -ENOMEM;
+	if (wanted > room)
+		cut = find_cut(t, SIZE_MAX, room);
 	for (size_t i = 0; i < t->n; i++)
-		if (stays(&t->names[i], &cut))
+		if (stays(t, &t->names[i], &cut))
 			at += print_line(&t->names[i], text + at);
 	memset(text + at, '\n', room - at);
 	*ret_text = TAKE_PTR(text);
