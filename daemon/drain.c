@@ -7,10 +7,9 @@
 
 /*
  * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below
- * it so that one session does not take it from the next. Beyond 512 KiB a pipe-full costs no less a
- * byte: the kernel's pages no longer fit its caches.
+ * it so that one session does not take it from the next.
  */
-#define PIPE_SIZE_MAX	(512 * KIB)
+#define PIPE_SIZE_MAX	MIB
 #define PIPE_SIZE_TOTAL (16 * MIB)
 
 void drain_init(struct drain *d)
