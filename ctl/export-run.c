@@ -4,15 +4,12 @@
 #include <string.h>
 
 #include "basic/io.h"
-#include "ctl/export-region.h"
 #include "ctl/export-run.h"
-#include "ctl/merge.h"
+#include "ctl/export-source.h"
 
 #define BATCH_EVENTS  2048U
 #define BATCH_BLOCKS  (8 * MIB)	 /* bytes of the file that a batch keeps in memory */
 #define BATCH_TEXT    (16 * MIB) /* room for text that is kept for the next batch */
-#define BLOCK_SIZE    (256 * KIB)
-#define BLOCKS_TOTAL  (128 * MIB) /* for all CPUs */
 #define MAX_WORKERS   64U
 #define BATCHES_SPARE 2U
 
@@ -47,9 +44,7 @@ struct worker {
  */
 struct run {
 	struct export_job *job;
-	struct merge *merge;
-	struct export_region *regions;
-	size_t block_size, n_sources;
+	struct export_source source;
 
 	pthread_mutex_t lock;
 	pthread_cond_t work, progress; /* for workers; for the main thread and those who wait */
@@ -179,7 +174,7 @@ static int finish_batch(struct run *run, struct fault *why)
 static int fill_batch(struct run *run, struct batch *batch, uint64_t serial, struct fault *why)
 {
 	const struct export_job *job = run->job;
-	size_t most = MAX(BATCH_BLOCKS / run->block_size, run->n_sources + 1);
+	size_t most = MAX(BATCH_BLOCKS / run->source.block_size, run->source.n_regions + 1);
 
 	batch->n = 0;
 	batch->keep.serial = serial + 1;
@@ -187,7 +182,7 @@ static int fill_batch(struct run *run, struct batch *batch, uint64_t serial, str
 		struct decode_event *event = &batch->events[batch->n];
 		int r;
 
-		r = merge_next(run->merge, &batch->keep, event, why);
+		r = merge_next(run->source.merge, &batch->keep, event, why);
 		if (r <= 0)
 			return r;
 		if (event->ts > job->filter->to)
@@ -219,63 +214,6 @@ static int write_all(struct run *run, struct fault *why)
 		start_batch(run);
 	}
 	return 0;
-}
-
-static void on_fault(void *userdata, const char *text)
-{
-	struct run *run = userdata;
-	char line[512];
-
-	run->job->n_faults++;
-	(void)snprintf(line, sizeof(line), "%.200s: %.250s", run->job->dat->path, text);
-	if (run->job->on_fault)
-		run->job->on_fault(line);
-}
-
-static int add_source(struct run *run, uint32_t buffer, uint32_t cpu, struct fault *why)
-{
-	const struct trace_dat *dat = run->job->dat;
-	struct export_region *region = &run->regions[run->n_sources];
-	struct fault broken;
-	int r;
-
-	if (run->job->filter->has_cpus && !cpu_list_has(&run->job->filter->cpus, cpu))
-		return 0;
-	if (dat->buffers[buffer].regions[cpu].size == 0)
-		return 0;
-	if (trace_dat_check_region(dat, &dat->buffers[buffer], cpu, &broken) < 0) {
-		run->job->n_faults++;
-		if (run->job->on_fault)
-			run->job->on_fault(broken.text);
-		return 0;
-	}
-	export_region_init(region, dat, &dat->buffers[buffer].regions[cpu], run->block_size);
-	if (run->job->filter->from > 0) {
-		r = export_region_seek(region, run->job->decoder, run->job->filter->from, why);
-		if (r < 0)
-			return r;
-	}
-	run->n_sources++;
-	return merge_add(run->merge,
-			 &(struct merge_source){cpu, buffer, export_region_read, region});
-}
-
-static int add_sources(struct run *run, struct fault *why)
-{
-	const struct trace_dat *dat = run->job->dat;
-	size_t most = dat->n_buffers * dat->n_cpus;
-	int r;
-
-	run->block_size = MAX(MIN(BLOCK_SIZE, BLOCKS_TOTAL / MAX(most, (size_t)1)), dat->page_size);
-	run->regions = calloc(MAX(most, (size_t)1), sizeof(*run->regions));
-	if (!run->regions)
-		return -ENOMEM;
-	r = merge_new(run->job->decoder, &dat->layout, run->job->format == EXPORT_TEXT, on_fault,
-		      run, &run->merge);
-	for (uint32_t b = 0; b < dat->n_buffers && r >= 0; b++)
-		for (uint32_t cpu = 0; cpu < dat->n_cpus && r >= 0; cpu++)
-			r = add_source(run, b, cpu, why);
-	return r;
 }
 
 static int start_workers(struct run *run)
@@ -339,7 +277,8 @@ int export_run(struct export_job *job, struct fault *why)
 	pthread_mutex_init(&run.lock, NULL);
 	pthread_cond_init(&run.work, NULL);
 	pthread_cond_init(&run.progress, NULL);
-	r = add_sources(&run, why);
+	r = export_source_open(&run.source, job->dat, job->decoder, job->filter,
+			       job->format == EXPORT_TEXT, job->on_fault, why);
 	if (r >= 0)
 		r = start_workers(&run);
 	if (r < 0 && why->error == 0)
@@ -351,8 +290,8 @@ int export_run(struct export_job *job, struct fault *why)
 	if (r == 0)
 		r = write_all(&run, why);
 	stop_workers(&run);
-	merge_free(run.merge);
-	free(run.regions);
+	job->n_faults += run.source.n_faults;
+	export_source_done(&run.source);
 	pthread_cond_destroy(&run.progress);
 	pthread_cond_destroy(&run.work);
 	pthread_mutex_destroy(&run.lock);
