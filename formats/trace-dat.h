@@ -31,6 +31,12 @@
 #define TRACE_DAT_FLYRECORD    "flyrecord"
 #define TRACE_DAT_WORD_SIZE    10
 
+/*
+ * A CPUSTAT text of flyrec's own that begins so has a line for each kprobe and uprobe whose events
+ * may be in the file, as dynamic_events has it; `trace-cmd report --stat` shows it.
+ */
+#define TRACE_DAT_PROBES "Probes:\n"
+
 /* Option ids of trace-cmd (lib/trace-cmd/include/private/trace-cmd-private.h names them) */
 enum trace_dat_option {
 	TRACE_DAT_OPTION_END = 0,

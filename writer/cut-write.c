@@ -10,6 +10,7 @@
 #include "basic/io.h"
 #include "writer/cut-internal.h"
 #include "writer/options.h"
+#include "writer/probes.h"
 
 #define CPUSTAT_ROOM 512
 #define TABLE_ALIGN  16
@@ -197,7 +198,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 			struct fault *why)
 {
 	_cleanup_(options_done) struct options options = {0};
-	_cleanup_free_ char *clock = NULL;
+	_cleanup_free_ char *clock = NULL, *probes = NULL;
 	_cleanup_fclose_ FILE *out = NULL;
 	struct options_params params = {
 		.n_cpus = cut->n_cpus,
@@ -214,6 +215,11 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	if (r < 0)
 		return r;
 	params.clock = clock;
+	for (size_t i = 0; i < cut->n && r >= 0; i++)
+		r = probes_merge(cut->sources[i].dat, &probes, why);
+	if (r < 0)
+		return r;
+	params.probes = probes;
 	r = options_make(&params, &options);
 	if (r < 0)
 		return fault_errno(why, r, "cannot write");

@@ -92,6 +92,8 @@ int options_make(const struct options_params *params, struct options *o)
 		put_text(out, TRACE_DAT_OPTION_DATE, date);
 	}
 	r = put_cpustats(out, o, params);
+	if (params->probes)
+		put_text(out, TRACE_DAT_OPTION_CPUSTAT, params->probes);
 	if (params->note)
 		put_text(out, TRACE_DAT_OPTION_CPUSTAT, params->note);
 	put_text(out, TRACE_DAT_OPTION_TRACECLOCK, params->clock);

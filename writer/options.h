@@ -16,8 +16,9 @@ struct options_params {
 	bool has_date;
 	int64_t date_usec; /* realtime minus the clock */
 	uint64_t trace_id;
-	const char *uname; /* NULL: this machine's */
-	const char *note;  /* a CPUSTAT text of its own behind those of the CPUs, or NULL */
+	const char *uname;  /* NULL: this machine's */
+	const char *probes; /* a text of probes_read(), or NULL */
+	const char *note;   /* a CPUSTAT text of its own behind those of the CPUs, or NULL */
 };
 
 struct options {

@@ -9,6 +9,7 @@
 
 #include "basic/io.h"
 #include "writer/options.h"
+#include "writer/probes.h"
 #include "writer/trace-file-internal.h"
 
 #define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
@@ -102,7 +103,8 @@ static int write_table(struct trace_file *file, const char *clock)
 
 static int fill(struct trace_file *file, const struct trace_file_params *params, struct fault *why)
 {
-	const struct options_params wanted = {
+	_cleanup_free_ char *probes = NULL;
+	struct options_params wanted = {
 		.n_cpus = params->n_cpus,
 		.cpustat_room = TRACE_FILE_CPUSTAT_ROOM,
 		.clock = params->clock,
@@ -114,6 +116,10 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	_cleanup_fclose_ FILE *out = NULL;
 	int fd, r;
 
+	r = probes_read(params->source.tracing_fd, params->source.systems, &probes);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read dynamic_events of tracefs");
+	wanted.probes = probes;
 	r = options_make(&wanted, &options);
 	if (r < 0)
 		return r;
