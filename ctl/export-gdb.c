@@ -11,10 +11,10 @@
 #include "ctl/gdb-plan.h"
 #include "formats/gdb-tfile.h"
 
-#define OUTPUT_SIZE MIB
-#define KEEP_EVENTS 256U /* after so many, let go of what they point into */
+#define OUTPUT_SIZE  MIB
+#define KEEP_EVENTS  256U /* after so many, let go of what they point into */
 #define MAX_PROGRAMS 64U
-#define NOTES_MAX   400U
+#define NOTES_MAX    400U
 
 /* One kind of event at one address */
 struct tracepoint {

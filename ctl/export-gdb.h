@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "ctl/export-filter.h"
+#include "ctl/export.h"
 
 #define EXPORT_GDB_MAX_FRAMES 20000U /* unless told otherwise: gdb goes through them one by one */
 
@@ -13,10 +13,10 @@ struct export_gdb_job {
 	const struct trace_dat *dat;
 	struct decoder *decoder;
 	const struct export_filter *filter;
-	uint64_t max_frames; /* 0: all */
-	int fd;		     /* stays the caller's */
-	const char *tfile;   /* name of the output, for the command file */
-	FILE *command;	     /* the command file, or NULL */
+	uint64_t max_frames;		     /* 0: all */
+	int fd;				     /* stays the caller's */
+	const char *tfile;		     /* name of the output, for the command file */
+	FILE *command;			     /* the command file, or NULL */
 	void (*on_fault)(const char *text);  /* a part of the file was left out */
 	void (*on_notice)(const char *text); /* something to know */
 	size_t n_faults;
@@ -27,3 +27,8 @@ struct export_gdb_job {
  * Return: 0, EXPORT_E_PIPE, or negative errno with the story in @why.
  */
 int export_gdb_run(struct export_gdb_job *job, struct fault *why);
+
+/**
+ * export_gdb_tfile() - the format's row in export.c
+ */
+enum ctl_status export_gdb_tfile(const struct export *export);

@@ -57,10 +57,12 @@ struct gdb_plan {
 static bool name_taken(enum gdb_arch arch, const char *name)
 {
 	static const char *const others[] = {
-		"pc",  "sp",  "fp",  "ps",  "eax", "ebx", "ecx", "edx", "esi", "edi", "ebp",
-		"esp", "al",  "bl",  "cl",  "dl",  "sil", "dil", "bpl", "spl", "ah",  "bh",
-		"ch",  "dh",  "_",   "__",  "lr",  "tpnum", "bpnum", "trace_frame", "tracepoint",
-		"trace_line", "trace_func", "trace_file",
+		"pc",	      "sp",	    "fp",	  "ps",		"eax",	 "ebx",
+		"ecx",	      "edx",	    "esi",	  "edi",	"ebp",	 "esp",
+		"al",	      "bl",	    "cl",	  "dl",		"sil",	 "dil",
+		"bpl",	      "spl",	    "ah",	  "bh",		"ch",	 "dh",
+		"_",	      "__",	    "lr",	  "tpnum",	"bpnum", "trace_frame",
+		"tracepoint", "trace_line", "trace_func", "trace_file",
 	};
 	size_t n;
 	const struct gdb_general *general = gdb_general_registers(arch, &n);
@@ -294,8 +296,8 @@ int gdb_plan_new(struct gdb_planner *planner, size_t format, struct gdb_plan **r
 		return -ENOMEM;
 	plan->planner = planner;
 	plan->pc = gdb_general_find(planner->arch, pc, strlen(pc));
-	plan->probe = gdb_probes_find(&planner->probes, system,
-				      decoder_name(planner->decoder, format));
+	plan->probe =
+		gdb_probes_find(&planner->probes, system, decoder_name(planner->decoder, format));
 	for (int pass = 0; pass < 2 && event; pass++)
 		for (struct tep_format_field *f = event->format.fields; f && r >= 0; f = f->next)
 			if (comes_first(plan, f) == (pass == 0))

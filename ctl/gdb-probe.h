@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a file's kprobes and uprobes read, by their definitions (writer/probes.h), or, in a file
- * without them, by the names of their fields as regs= and stack= of a session make them. One thread.
+ * without them, by the names of their fields as regs= and stack= of a session make them. One
+ * thread.
  */
 #pragma once
 

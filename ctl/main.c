@@ -14,6 +14,7 @@
 #include "ctl/change.h"
 #include "ctl/ctl.h"
 #include "ctl/export.h"
+#include "ctl/import.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
 #include "ctl/verify.h"
@@ -27,6 +28,8 @@ enum verb_option {
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
 	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
+	TAKES_MAX_FRAMES = 4096,
+	TAKES_ENDIAN = 8192,
 };
 
 struct verb {
@@ -94,8 +97,11 @@ static const struct verb verbs[] = {
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
 	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE},
-	{"import"},
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_MAX_FRAMES},
+	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
+	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
+	 "output.\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_ENDIAN},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},
@@ -117,7 +123,7 @@ static const struct {
 	{TAKES_PERSIST,
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
-	{TAKES_FORMAT, "     --format=FORMAT    text or json; must be given\n"},
+	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
@@ -127,6 +133,10 @@ static const struct {
 	 "     --event=EVENT,...  Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine\n"
 	 "     --cpu=LIST         Only these CPUs, as in 0-3,8\n"
 	 "     --pid=PID,...      Only these tasks\n"},
+	{TAKES_MAX_FRAMES,
+	 "     --max-frames=N     gdb-tfile: at most so many events, 0: all (default 20000)\n"},
+	{TAKES_ENDIAN,
+	 "     --endian=ORDER     gdb-tfile: little or big (default: as the file looks)\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -150,6 +160,8 @@ enum {
 	OPTION_EVENT,
 	OPTION_CPU,
 	OPTION_PID,
+	OPTION_MAX_FRAMES,
+	OPTION_ENDIAN,
 };
 
 static const struct option long_options[] = {
@@ -173,6 +185,8 @@ static const struct option long_options[] = {
 	{"event", required_argument, NULL, OPTION_EVENT},
 	{"cpu", required_argument, NULL, OPTION_CPU},
 	{"pid", required_argument, NULL, OPTION_PID},
+	{"max-frames", required_argument, NULL, OPTION_MAX_FRAMES},
+	{"endian", required_argument, NULL, OPTION_ENDIAN},
 	{},
 };
 
@@ -216,6 +230,7 @@ static void take_range_option(int c, struct command *command)
 	struct ctl *ctl = &command->ctl;
 
 	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
+	ctl->format_options |= c == OPTION_SINCE || c == OPTION_UNTIL ? CTL_FILTER : 0;
 	if (c == OPTION_LAST)
 		ctl->last = optarg;
 	else if (c == OPTION_SINCE)
@@ -234,6 +249,7 @@ static int take_filter_option(int c, struct command *command)
 	int r = 0;
 
 	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
+	ctl->format_options |= c == OPTION_FORMAT ? 0 : CTL_FILTER;
 	if (c == OPTION_FORMAT)
 		ctl->format = optarg;
 	else if (c == OPTION_CPU)
@@ -288,6 +304,16 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_PID:
 			if (take_filter_option(c, command) < 0)
 				return -ENOMEM;
+			break;
+		case OPTION_MAX_FRAMES:
+			command->ctl.max_frames = optarg;
+			command->ctl.format_options |= CTL_MAX_FRAMES;
+			command->used |= TAKES_MAX_FRAMES;
+			break;
+		case OPTION_ENDIAN:
+			command->ctl.endian = optarg;
+			command->ctl.format_options |= CTL_ENDIAN;
+			command->used |= TAKES_ENDIAN;
 			break;
 		case 'o':
 			command->ctl.output = optarg;
