@@ -9,6 +9,7 @@
 #include "basic/strv.h"
 #include "daemon/config-trace.h"
 #include "daemon/config.h"
+#include "recorder/probe-args.h"
 
 #define DIGITS	       "0123456789"
 #define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -83,6 +84,18 @@ int check_probe(const char *text, const void *object, struct fault *why)
 	return check_kernel_line(text, why);
 }
 
+/* As they are for the kernel, see recorder/probe-args.h */
+static int check_arguments(const char *text, struct fault *why)
+{
+	_cleanup_free_ char *expanded = NULL;
+	struct fault reason = {0};
+	int r = probe_args_expand(text, NULL, &expanded, &reason);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "%s", reason.text);
+	return r < 0 ? r : check_kernel_line(expanded, why);
+}
+
 int check_uprobe(const char *text, const void *object, struct fault *why)
 {
 	const char *place, *offset;
@@ -104,7 +117,7 @@ int check_uprobe(const char *text, const void *object, struct fault *why)
 	if (!offset || !offset[1] || !strchr(DIGITS, offset[1]))
 		return value_refuse(why, "an offset into the file is missing, as in "
 					 "/bin/bash:0x4245");
-	return 0;
+	return check_arguments(text, why);
 }
 
 /* --- synthetic events: "NAME TYPE FIELD[; TYPE FIELD]…" */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "recorder/dynamic.h"
+#include "recorder/probe-args.h"
 
 #define FILE_NAME "dynamic_events"
 
@@ -107,17 +108,23 @@ static int parse_synthetic(const char *text, struct dynamic_event *event, struct
 	return 0;
 }
 
+static int parse_uprobe(const char *text, const char *group, unsigned number,
+			struct dynamic_event *event, struct fault *why)
+{
+	_cleanup_free_ char *expanded = NULL;
+	struct fault reason = {0};
+	int r;
+
+	r = probe_args_expand(text, NULL, &expanded, &reason);
+	if (r == -EINVAL)
+		return invalid("Uprobe", text, reason.text, why);
+	return r < 0 ? r : parse_probe("Uprobe", expanded, group, number, event, why);
+}
+
 int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
 		struct fault *why)
 {
 	_cleanup_(dynamic_freep) struct dynamic *dynamic = calloc(1, sizeof(*dynamic));
-	const struct {
-		const char *key;
-		char **definitions;
-	} probes[] = {
-		{"Kprobe", config->kprobes},
-		{"Uprobe", config->uprobes},
-	};
 	unsigned number = 0;
 	size_t n =
 		count(config->synthetic_events) + count(config->kprobes) + count(config->uprobes);
@@ -134,13 +141,17 @@ int dynamic_new(const struct trace_config *config, const char *group, struct dyn
 		if (r < 0)
 			return r;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(probes); i++)
-		for (char **p = probes[i].definitions; p && *p; p++) {
-			r = parse_probe(probes[i].key, *p, group, ++number,
-					&dynamic->events[dynamic->n_events++], why);
-			if (r < 0)
-				return r;
-		}
+	for (char **p = config->kprobes; p && *p; p++) {
+		r = parse_probe("Kprobe", *p, group, ++number,
+				&dynamic->events[dynamic->n_events++], why);
+		if (r < 0)
+			return r;
+	}
+	for (char **p = config->uprobes; p && *p; p++) {
+		r = parse_uprobe(*p, group, ++number, &dynamic->events[dynamic->n_events++], why);
+		if (r < 0)
+			return r;
+	}
 	*ret = TAKE_PTR(dynamic);
 	return 0;
 }
