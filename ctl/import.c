@@ -7,6 +7,8 @@
 
 #include "basic/log.h"
 #include "ctl/copy.h"
+#include "ctl/import-gdb.h"
+#include "ctl/import-qemu4v.h"
 #include "ctl/import.h"
 
 /* --- formats: one row each */
@@ -16,6 +18,8 @@ static const struct format {
 	unsigned options; /* of enum ctl_format_option, those it takes */
 	int (*run)(struct import *import, struct fault *why);
 } formats[] = {
+	{"gdb-tfile", CTL_ENDIAN, import_gdb_tfile},
+	{"qemu4v", CTL_CLK | CTL_STRICT, import_qemu4v},
 	{},
 };
 
@@ -55,6 +59,11 @@ ssize_t import_read(const struct import *import, void *buffer, size_t size, stru
 	if (stopped_by)
 		return fault_errno(why, -EINTR, "%s", import->name);
 	return n < 0 ? fault_errno(why, -errno, "%s: cannot read", import->name) : n;
+}
+
+int import_stopped(const struct import *import, struct fault *why)
+{
+	return stopped_by ? fault_errno(why, -EINTR, "%s", import->name) : 0;
 }
 
 int import_begin(struct import *import, const struct event_file_params *params, struct fault *why)

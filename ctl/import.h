@@ -37,6 +37,12 @@ int import_finish(struct import *import, struct event_file_totals *ret, struct f
 ssize_t import_read(const struct import *import, void *buffer, size_t size, struct fault *why);
 
 /**
+ * import_stopped() - for who reads import->fd itself, now and then
+ * Return: 0, or -EINTR with @why: asked to stop.
+ */
+int import_stopped(const struct import *import, struct fault *why);
+
+/**
  * verb_import() - see flyrecctl(1)
  */
 enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv);

@@ -27,7 +27,9 @@ enum verb_option {
 	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
+	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
+	TAKES_TEXT_IN = 128, /* --clk=, --strict */
+	TAKES_TARMAC = 256,
 	TAKES_MAX_FRAMES = 4096,
 	TAKES_ENDIAN = 8192,
 };
@@ -97,11 +99,12 @@ static const struct verb verbs[] = {
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
 	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_MAX_FRAMES},
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC |
+		 TAKES_MAX_FRAMES},
 	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
 	 "output.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_ENDIAN},
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_TEXT_IN | TAKES_ENDIAN},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},
@@ -137,6 +140,10 @@ static const struct {
 	 "     --max-frames=N     gdb-tfile: at most so many events, 0: all (default 20000)\n"},
 	{TAKES_ENDIAN,
 	 "     --endian=ORDER     gdb-tfile: little or big (default: as the file looks)\n"},
+	{TAKES_TEXT_IN,
+	 "     --clk=TIME         qemu4v: how long a clk is, as in 10ns (default 1us)\n"
+	 "     --strict           qemu4v: a malformed line is an error\n"},
+	{TAKES_TARMAC, "     --tarmac           qemu4v: as Arm's tools read it\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -162,6 +169,9 @@ enum {
 	OPTION_PID,
 	OPTION_MAX_FRAMES,
 	OPTION_ENDIAN,
+	OPTION_CLK,
+	OPTION_STRICT,
+	OPTION_TARMAC,
 };
 
 static const struct option long_options[] = {
@@ -187,6 +197,9 @@ static const struct option long_options[] = {
 	{"pid", required_argument, NULL, OPTION_PID},
 	{"max-frames", required_argument, NULL, OPTION_MAX_FRAMES},
 	{"endian", required_argument, NULL, OPTION_ENDIAN},
+	{"clk", required_argument, NULL, OPTION_CLK},
+	{"strict", no_argument, NULL, OPTION_STRICT},
+	{"tarmac", no_argument, NULL, OPTION_TARMAC},
 	{},
 };
 
@@ -261,6 +274,23 @@ static int take_filter_option(int c, struct command *command)
 	return r;
 }
 
+static void take_format_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
+	if (c == OPTION_CLK) {
+		ctl->clk = optarg;
+		ctl->format_options |= CTL_CLK;
+	} else if (c == OPTION_STRICT) {
+		ctl->strict = true;
+		ctl->format_options |= CTL_STRICT;
+	} else {
+		ctl->tarmac = true;
+		ctl->format_options |= CTL_TARMAC;
+	}
+}
+
 /* "+": stop at the first word that is no option, else let options stand anywhere */
 static int parse_options(int argc, char **argv, const char *how, struct command *command)
 {
@@ -314,6 +344,11 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 			command->ctl.endian = optarg;
 			command->ctl.format_options |= CTL_ENDIAN;
 			command->used |= TAKES_ENDIAN;
+			break;
+		case OPTION_CLK:
+		case OPTION_STRICT:
+		case OPTION_TARMAC:
+			take_format_option(c, command);
 			break;
 		case 'o':
 			command->ctl.output = optarg;

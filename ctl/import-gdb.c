@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "ctl/gdb-record.h"
+#include "ctl/import-gdb.h"
+
+#define WINDOW	   (4 * MIB)
+#define MAX_SHAPES 8192U
+#define GUESS	   64U	       /* frames that tell the byte order */
+#define NOTE_MAX   (900 * KIB) /* readers take a MiB */
+
+struct shape {
+	struct gdb_shape shape;
+	int32_t next;	  /* of the same tracepoint, -1: none */
+	unsigned ordinal; /* among them, from 1 */
+};
+
+struct import_gdb {
+	struct import *import;
+	struct fault *why;
+	int fd; /* can seek; the import's or our copy */
+	uint64_t size;
+	struct gdb_tfile *tfile;
+	struct gdb_record *record;
+	bool big_endian;
+
+	uint8_t *window;
+	size_t room, in_window;
+	uint64_t window_at;
+
+	struct shape *shapes;
+	size_t n_shapes;
+	int32_t first[GDB_TFILE_MAX_NUMBER + 1]; /* shape of a tracepoint, -1: none */
+	uint32_t time_variable;			 /* $trace_timestamp, 0: none */
+	uint32_t pid_variable;
+
+	uint32_t frame; /* number of the one at hand */
+	uint64_t ts;
+};
+
+/* What a frame has, collected from its blocks */
+struct frame {
+	struct gdb_shape shape;
+	int64_t values[GDB_RECORD_VARIABLES];
+	const uint8_t *registers;
+	uint32_t n_more; /* variables that the shape has no room for */
+	uint32_t n_memory;
+};
+
+/* --- input */
+
+/* A pipe cannot be read twice: copy it to a file without a name */
+static int open_input(struct import_gdb *g)
+{
+	struct import *import = g->import;
+	_cleanup_free_ char *buffer = NULL;
+	const char *dir = getenv("TMPDIR");
+	struct stat st;
+
+	g->fd = import->fd;
+	if (fstat(import->fd, &st) < 0)
+		return fault_errno(g->why, -errno, "%s: cannot read", import->name);
+	if (S_ISREG(st.st_mode)) {
+		g->size = (uint64_t)st.st_size;
+		return 0;
+	}
+	buffer = malloc(MIB);
+	g->fd = open(dir && *dir ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (g->fd < 0 || !buffer)
+		return fault_errno(g->why, -errno, "%s: cannot keep a copy", import->name);
+	for (;;) {
+		ssize_t n = import_read(import, buffer, MIB, g->why);
+		int r;
+
+		if (n <= 0)
+			return (int)n;
+		r = io_pwrite_all(g->fd, buffer, (size_t)n, g->size);
+		if (r < 0)
+			return fault_errno(g->why, r, "%s: cannot keep a copy", import->name);
+		g->size += (uint64_t)n;
+	}
+}
+
+/* @n bytes at @offset, fewer only at the end of the file; good until the next call */
+static int look(struct import_gdb *g, uint64_t offset, size_t n, const uint8_t **ret)
+{
+	n = MIN(n, g->size - offset);
+	if (offset < g->window_at || offset + n > g->window_at + g->in_window) {
+		int r;
+
+		if (n > g->room) {
+			uint8_t *more = realloc(g->window, n);
+
+			if (!more)
+				return fault_errno(g->why, -ENOMEM, "%s", g->import->name);
+			g->window = more;
+			g->room = n;
+		}
+		g->window_at = offset;
+		g->in_window = MIN(g->room, g->size - offset);
+		r = import_stopped(g->import, g->why);
+		if (r < 0)
+			return r;
+		r = io_pread_all(g->fd, g->window, g->in_window, offset);
+		if (r < 0) {
+			g->in_window = 0;
+			return fault_errno(g->why, r, "%s: offset 0x%" PRIx64 ": cannot read",
+					   g->import->name, offset);
+		}
+	}
+	*ret = g->window + (offset - g->window_at);
+	return 0;
+}
+
+/* --- frames */
+
+static int collect_variable(struct frame *f, const struct gdb_tfile_block *block)
+{
+	for (uint32_t i = 0; i < f->shape.n; i++)
+		if (f->shape.variables[i] == block->number) {
+			f->values[i] = block->value; /* the last one counts, as for gdb */
+			return 0;
+		}
+	if (f->shape.n == GDB_RECORD_VARIABLES) {
+		f->n_more++;
+		return 0;
+	}
+	f->values[f->shape.n] = block->value;
+	f->shape.variables[f->shape.n++] = block->number;
+	return 0;
+}
+
+static int collect(struct import_gdb *g, const struct gdb_tfile_frame *head, const uint8_t *bytes,
+		   struct frame *f)
+{
+	struct gdb_tfile_block block = {};
+	uint32_t pos = 0;
+	int r;
+
+	f->shape.tracepoint = head->tracepoint;
+	f->shape.has_registers = false;
+	f->shape.n = 0;
+	f->n_more = f->n_memory = 0;
+	for (;;) {
+		r = gdb_tfile_block(bytes, head, g->tfile->register_size, g->big_endian,
+				    g->import->name, &pos, &block, g->why);
+		if (r <= 0)
+			return r;
+		if (block.type == 'V') {
+			(void)collect_variable(f, &block);
+		} else if (block.type == 'M') {
+			f->n_memory++;
+		} else if (!f->shape.has_registers) { /* the first one counts */
+			f->shape.has_registers = true;
+			f->registers = block.data;
+		}
+	}
+}
+
+typedef int take_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
+		       const uint8_t *bytes, const struct frame *f);
+
+static int each_frame(struct import_gdb *g, uint32_t most, take_frame *take)
+{
+	struct frame f;
+	uint64_t at = g->tfile->frames_at;
+
+	for (g->frame = 0; g->frame < most; g->frame++) {
+		struct gdb_tfile_frame head;
+		const uint8_t *bytes;
+		int r;
+
+		r = look(g, at, GDB_TFILE_HEAD_SIZE, &bytes);
+		if (r < 0)
+			return r;
+		r = gdb_tfile_frame(bytes, g->size - at, g->big_endian, at, g->import->name, &head,
+				    g->why);
+		if (r <= 0)
+			return r;
+		at += GDB_TFILE_HEAD_SIZE;
+		r = look(g, at, head.size, &bytes);
+		if (r >= 0)
+			r = collect(g, &head, bytes, &f);
+		if (r >= 0 && take)
+			r = take(g, &head, bytes, &f);
+		if (r < 0)
+			return r;
+		at += head.size;
+	}
+	return 0;
+}
+
+static bool same_shape(const struct gdb_shape *a, const struct gdb_shape *b)
+{
+	return a->has_registers == b->has_registers && a->n == b->n &&
+	       memcmp(a->variables, b->variables, a->n * sizeof(*a->variables)) == 0;
+}
+
+static int32_t find_shape(const struct import_gdb *g, const struct gdb_shape *shape)
+{
+	int32_t i = g->first[shape->tracepoint];
+
+	while (i >= 0 && !same_shape(&g->shapes[i].shape, shape))
+		i = g->shapes[i].next;
+	return i;
+}
+
+static int learn_shape(struct import_gdb *g, const struct gdb_tfile_frame *head,
+		       const uint8_t *bytes, const struct frame *f)
+{
+	struct shape *more, *fresh;
+	int32_t *last = &g->first[f->shape.tracepoint];
+	unsigned ordinal = 1;
+
+	(void)bytes;
+	if (find_shape(g, &f->shape) >= 0)
+		return 0;
+	if (g->n_shapes == MAX_SHAPES)
+		return fault_set(g->why, -E2BIG,
+				 "%s: offset 0x%" PRIx64 ": frames of more than %u kinds",
+				 g->import->name, head->offset, MAX_SHAPES);
+	more = reallocarray(g->shapes, g->n_shapes + 1, sizeof(*more));
+	if (!more)
+		return fault_errno(g->why, -ENOMEM, "%s", g->import->name);
+	g->shapes = more;
+	for (; *last >= 0; last = &g->shapes[*last].next)
+		ordinal++;
+	*last = (int32_t)g->n_shapes;
+	fresh = &more[g->n_shapes++];
+	fresh->shape = f->shape;
+	fresh->next = -1;
+	fresh->ordinal = ordinal;
+	return 0;
+}
+
+/* --- the description */
+
+static void on_unknown(const char *text)
+{
+	log_warning("%s", text);
+}
+
+static int read_description(struct import_gdb *g)
+{
+	const uint8_t *bytes;
+	int r;
+
+	r = look(g, 0, GDB_TFILE_DESCRIPTION_MAX, &bytes);
+	if (r < 0)
+		return r;
+	r = gdb_tfile_parse(bytes, MIN(g->size, GDB_TFILE_DESCRIPTION_MAX), g->import->name,
+			    on_unknown, &g->tfile, g->why);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < g->tfile->n_variables; i++) {
+		const struct gdb_tfile_variable *v = &g->tfile->variables[i];
+
+		if (strcmp(v->name, "trace_timestamp") == 0)
+			g->time_variable = v->number;
+		else if (strcmp(v->name, "pid") == 0)
+			g->pid_variable = v->number;
+	}
+	r = gdb_record_new(g->tfile, &g->record);
+	return r < 0 ? fault_errno(g->why, r, "%s", g->import->name) : 0;
+}
+
+/* By --endian=, or that in which the first frames make sense: little if both */
+static int find_endian(struct import_gdb *g)
+{
+	const char *given = g->import->ctl->endian;
+	struct fault *why = g->why, ignored = {};
+	int little, big;
+
+	if (given) {
+		g->big_endian = strcmp(given, "big") == 0;
+		if (!g->big_endian && strcmp(given, "little") != 0)
+			return fault_set(why, -EINVAL, "--endian=%s: must be little or big", given);
+		return 0;
+	}
+	g->why = &ignored;
+	little = each_frame(g, GUESS, NULL);
+	g->big_endian = true;
+	big = little < 0 ? each_frame(g, GUESS, NULL) : -EBADMSG;
+	g->big_endian = big >= 0;
+	g->why = why;
+	return 0;
+}
+
+/* --- output */
+
+static int put(struct import_gdb *g, int r)
+{
+	if (r >= 0)
+		return 0;
+	return fault_errno(g->why, r, "%s: cannot write", g->import->output);
+}
+
+/* An event with its head; @bytes of data behind @fixed as a __data_loc at @loc, if that is not 0 */
+static int begin_event(struct import_gdb *g, uint16_t id, int32_t pid, size_t size, uint8_t **ret)
+{
+	const struct event_file_head head = {.type = id, .pid = pid};
+	void *at;
+	int r = event_file_reserve(g->import->file, 0, g->ts, size, &at);
+
+	if (r < 0)
+		return put(g, r);
+	memcpy(at, &head, sizeof(head));
+	memcpy((uint8_t *)at + GDB_RECORD_FRAME_AT, &g->frame, sizeof(g->frame));
+	*ret = at;
+	return 0;
+}
+
+static void put_data(uint8_t *event, uint32_t loc, uint32_t at, const uint8_t *bytes, uint32_t n)
+{
+	const uint32_t word = n << 16 | at;
+
+	memcpy(event + loc, &word, sizeof(word));
+	memcpy(event + at, bytes, n);
+}
+
+static int put_memory(struct import_gdb *g, const struct gdb_tfile_block *block)
+{
+	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_MEMORY_SIZE;
+	uint32_t done = 0;
+
+	do {
+		const uint32_t n = MIN(block->size - done, most);
+		const uint64_t address = block->address + done;
+		uint8_t *event;
+		int r;
+
+		r = begin_event(g, GDB_RECORD_MEMORY_ID, 0, GDB_RECORD_MEMORY_SIZE + n, &event);
+		if (r < 0)
+			return r;
+		memset(event + GDB_RECORD_FRAME_AT + 4, 0, 4);
+		memcpy(event + GDB_RECORD_MEMORY_ADDRESS_AT, &address, sizeof(address));
+		put_data(event, GDB_RECORD_MEMORY_DATA_AT, GDB_RECORD_MEMORY_SIZE,
+			 block->data + done, n);
+		done += n;
+	} while (done < block->size);
+	return 0;
+}
+
+static int put_more_registers(struct import_gdb *g, const uint8_t *registers)
+{
+	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_REGISTERS_SIZE;
+
+	for (uint32_t from = g->record->kept; from < g->tfile->register_size;) {
+		const uint32_t n = MIN(g->tfile->register_size - from, most);
+		uint8_t *event;
+		int r;
+
+		r = begin_event(g, GDB_RECORD_REGISTERS_ID, 0, GDB_RECORD_REGISTERS_SIZE + n,
+				&event);
+		if (r < 0)
+			return r;
+		memcpy(event + GDB_RECORD_REGISTERS_FROM_AT, &from, sizeof(from));
+		put_data(event, GDB_RECORD_REGISTERS_DATA_AT, GDB_RECORD_REGISTERS_SIZE,
+			 registers + from, n);
+		from += n;
+	}
+	return 0;
+}
+
+static int put_variable(struct import_gdb *g, const struct frame *f,
+			const struct gdb_tfile_block *block)
+{
+	uint8_t *event;
+	int r;
+
+	for (uint32_t i = 0; i < f->shape.n; i++)
+		if (f->shape.variables[i] == block->number)
+			return 0;
+	r = begin_event(g, GDB_RECORD_VARIABLE_ID, 0, GDB_RECORD_VARIABLE_SIZE, &event);
+	if (r < 0)
+		return r;
+	memcpy(event + GDB_RECORD_VARIABLE_AT, &block->number, sizeof(block->number));
+	memcpy(event + GDB_RECORD_VARIABLE_VALUE_AT, &block->value, sizeof(block->value));
+	return 0;
+}
+
+static const int64_t *find_value(const struct frame *f, uint32_t number)
+{
+	for (uint32_t i = 0; number && i < f->shape.n; i++)
+		if (f->shape.variables[i] == number)
+			return &f->values[i];
+	return NULL;
+}
+
+/* The time in nanoseconds; never 0 nor back: readers would stop or complain */
+static uint64_t frame_time(const struct import_gdb *g, const struct frame *f)
+{
+	const int64_t *usec = find_value(f, g->time_variable);
+	uint64_t ts = g->ts;
+
+	if (usec && *usec >= 0 && (uint64_t)*usec <= INT64_MAX / NSEC_PER_USEC)
+		ts = (uint64_t)*usec * NSEC_PER_USEC;
+	else if (!g->time_variable)
+		ts = g->frame * NSEC_PER_USEC;
+	return MAX(MAX(ts, g->ts), UINT64_C(1));
+}
+
+static int write_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
+		       const uint8_t *bytes, const struct frame *f)
+{
+	const int32_t shape = find_shape(g, &f->shape);
+	const int64_t *pid = find_value(f, g->pid_variable);
+	struct gdb_tfile_block block = {};
+	uint32_t pos = 0;
+	uint8_t *event;
+	int r;
+
+	if (shape < 0)
+		return fault_set(g->why, -EBADMSG, "%s: changed while it was read",
+				 g->import->name);
+	g->ts = frame_time(g, f);
+	r = begin_event(g, (uint16_t)(GDB_RECORD_FIRST_ID + shape), pid ? (int32_t)*pid : 0,
+			gdb_record_size(g->record, &f->shape), &event);
+	if (r < 0)
+		return r;
+	memcpy(event + GDB_RECORD_TRACEPOINT_AT, &head->tracepoint, sizeof(head->tracepoint));
+	event += GDB_RECORD_BLOCK_AT;
+	if (f->shape.has_registers) {
+		memcpy(event, f->registers, g->record->kept);
+		if (g->big_endian != (__BYTE_ORDER == __BIG_ENDIAN))
+			gdb_record_swap(g->record, event);
+		event += g->record->kept;
+	}
+	memcpy(event, f->values, f->shape.n * sizeof(*f->values));
+	if (f->shape.has_registers)
+		r = put_more_registers(g, f->registers);
+	if (f->n_memory == 0 && f->n_more == 0)
+		return r;
+	while (r >= 0) {
+		r = gdb_tfile_block(bytes, head, g->tfile->register_size, g->big_endian,
+				    g->import->name, &pos, &block, g->why);
+		if (r <= 0)
+			break;
+		if (block.type == 'M')
+			r = put_memory(g, &block);
+		else if (block.type == 'V' && f->n_more)
+			r = put_variable(g, f, &block);
+	}
+	return r;
+}
+
+static int put_note(struct import_gdb *g)
+{
+	_cleanup_free_ char *note = NULL;
+	size_t size;
+	FILE *out = open_memstream(&note, &size);
+
+	if (!out)
+		return put(g, -ENOMEM);
+	(void)fprintf(out, GDB_RECORD_NOTE "%s\n", g->big_endian ? "big" : "little");
+	for (size_t i = 0; i < g->tfile->n_lines; i++)
+		(void)fprintf(out, "%s\n", g->tfile->lines[i]);
+	if (fclose(out) != 0)
+		return put(g, -ENOMEM);
+	if (size > NOTE_MAX) {
+		log_warning("%s: the description is too long to be kept: no export to gdb-tfile",
+			    g->import->name);
+		return 0;
+	}
+	return put(g, event_file_note(g->import->file, note));
+}
+
+static const char *machine_of(enum gdb_arch arch)
+{
+	static const char *const names[] = {
+		[GDB_X86_64] = "gdb - - x86_64",
+		[GDB_AARCH64] = "gdb - - aarch64",
+		[GDB_NIOS2] = "gdb - - nios2",
+		[GDB_ARCH_UNKNOWN] = "gdb - - unknown",
+	};
+
+	return names[arch];
+}
+
+static int write_events(struct import_gdb *g, struct event_file_format *formats)
+{
+	const size_t others = ARRAY_SIZE(gdb_record_formats);
+	struct event_file_params params = {
+		.formats = formats,
+		.n_formats = others + g->n_shapes,
+		.clock = "[local]\n",
+		.uname = machine_of(g->record->arch),
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < others; i++)
+		formats[i] = (struct event_file_format){GDB_RECORD_SYSTEM, gdb_record_formats[i]};
+	for (size_t i = 0; i < g->n_shapes && r >= 0; i++) {
+		char *text = NULL;
+
+		r = gdb_record_format(g->record, g->tfile, &g->shapes[i].shape,
+				      g->shapes[i].ordinal, (unsigned)(GDB_RECORD_FIRST_ID + i),
+				      &text);
+		formats[others + i] = (struct event_file_format){GDB_RECORD_SYSTEM, text};
+	}
+	if (r >= 0)
+		r = put(g, r);
+	if (r >= 0)
+		r = import_begin(g->import, &params, g->why);
+	if (r >= 0)
+		r = put_note(g);
+	if (r >= 0)
+		r = each_frame(g, UINT32_MAX, write_frame);
+	if (r >= 0)
+		r = import_finish(g->import, NULL, g->why);
+	return r;
+}
+
+static int import(struct import_gdb *g)
+{
+	_cleanup_free_ struct event_file_format *formats = NULL;
+	int r;
+
+	r = open_input(g);
+	if (r >= 0)
+		r = read_description(g);
+	if (r >= 0)
+		r = find_endian(g);
+	if (r >= 0)
+		r = each_frame(g, UINT32_MAX, learn_shape);
+	if (r < 0)
+		return r;
+	formats = calloc(ARRAY_SIZE(gdb_record_formats) + g->n_shapes, sizeof(*formats));
+	if (!formats)
+		return put(g, -ENOMEM);
+	r = write_events(g, formats);
+	for (size_t i = 0; i < g->n_shapes; i++)
+		free((char *)formats[ARRAY_SIZE(gdb_record_formats) + i].text);
+	return r;
+}
+
+int import_gdb_tfile(struct import *given, struct fault *why)
+{
+	struct import_gdb *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return fault_errno(why, -ENOMEM, "%s", given->name);
+	g->import = given;
+	g->why = why;
+	g->fd = -EBADF;
+	g->room = WINDOW;
+	g->window = malloc(g->room);
+	memset(g->first, 0xff, sizeof(g->first)); /* all -1 */
+	r = g->window ? import(g) : fault_errno(why, -ENOMEM, "%s", given->name);
+	if (g->fd != given->fd)
+		close_p(&g->fd);
+	gdb_tfile_free(g->tfile);
+	gdb_record_free(g->record);
+	free(g->window);
+	free(g->shapes);
+	free(g);
+	return r;
+}
