@@ -63,8 +63,11 @@ static int open_command(const struct export_output *output, struct new_file *com
 static int run(struct export_gdb_job *job)
 {
 	struct fault why;
-	int r = export_gdb_run(job, &why);
+	bool done = false;
+	int r = export_gdb_again(job, &done, &why);
 
+	if (r >= 0 && !done)
+		r = export_gdb_run(job, &why);
 	if (r < 0)
 		log_error("%s", why.text);
 	return r;

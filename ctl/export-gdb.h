@@ -29,6 +29,12 @@ struct export_gdb_job {
 int export_gdb_run(struct export_gdb_job *job, struct fault *why);
 
 /**
+ * export_gdb_again() - the same for a file that import --format=gdb-tfile made
+ * @ret_done: false: it is none, nothing was done
+ */
+int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *why);
+
+/**
  * export_gdb_tfile() - the format's row in export.c
  */
 enum ctl_status export_gdb_tfile(const struct export *export);

@@ -39,6 +39,7 @@ struct import_gdb {
 	size_t n_shapes;
 	int32_t first[GDB_TFILE_MAX_NUMBER + 1]; /* shape of a tracepoint, -1: none */
 	uint32_t time_variable;			 /* $trace_timestamp, 0: none */
+	bool has_time;				 /* some frame has it */
 	uint32_t pid_variable;
 
 	uint32_t frame; /* number of the one at hand */
@@ -197,6 +198,14 @@ static int each_frame(struct import_gdb *g, uint32_t most, take_frame *take)
 	return 0;
 }
 
+static const int64_t *find_value(const struct frame *f, uint32_t number)
+{
+	for (uint32_t i = 0; number && i < f->shape.n; i++)
+		if (f->shape.variables[i] == number)
+			return &f->values[i];
+	return NULL;
+}
+
 static bool same_shape(const struct gdb_shape *a, const struct gdb_shape *b)
 {
 	return a->has_registers == b->has_registers && a->n == b->n &&
@@ -220,6 +229,7 @@ static int learn_shape(struct import_gdb *g, const struct gdb_tfile_frame *head,
 	unsigned ordinal = 1;
 
 	(void)bytes;
+	g->has_time |= find_value(f, g->time_variable) != NULL;
 	if (find_shape(g, &f->shape) >= 0)
 		return 0;
 	if (g->n_shapes == MAX_SHAPES)
@@ -386,14 +396,6 @@ static int put_variable(struct import_gdb *g, const struct frame *f,
 	return 0;
 }
 
-static const int64_t *find_value(const struct frame *f, uint32_t number)
-{
-	for (uint32_t i = 0; number && i < f->shape.n; i++)
-		if (f->shape.variables[i] == number)
-			return &f->values[i];
-	return NULL;
-}
-
 /* The time in nanoseconds; never 0 nor back: readers would stop or complain */
 static uint64_t frame_time(const struct import_gdb *g, const struct frame *f)
 {
@@ -402,7 +404,7 @@ static uint64_t frame_time(const struct import_gdb *g, const struct frame *f)
 
 	if (usec && *usec >= 0 && (uint64_t)*usec <= INT64_MAX / NSEC_PER_USEC)
 		ts = (uint64_t)*usec * NSEC_PER_USEC;
-	else if (!g->time_variable)
+	else if (!g->has_time)
 		ts = g->frame * NSEC_PER_USEC;
 	return MAX(MAX(ts, g->ts), UINT64_C(1));
 }
