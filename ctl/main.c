@@ -95,15 +95,18 @@ static const struct verb verbs[] = {
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
 	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT},
 	{"tail"},
-	{"export", verb_export, "FILE", "Write the events of a trace.dat file as text or JSON",
+	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
-	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
+	 "object a line; --format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
+	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
+	 "FILE: - is standard input.\n",
 	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC |
 		 TAKES_MAX_FRAMES},
 	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
-	 "output.\n",
+	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7);\n"
+	 "--format=gdb-tfile: what gdb's tsave writes, see flyrec-gdb(7).\n",
 	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_TEXT_IN | TAKES_ENDIAN},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",

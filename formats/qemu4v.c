@@ -211,7 +211,7 @@ static bool take_mode(struct cursor *c, struct qemu4v_record *r)
 		r->form.flags |= QEMU4V_SHORT_N;
 		n -= 2;
 	}
-	if (n == 0 || n > QEMU4V_MAX_MODE)
+	if (n == 0 || n > QEMU4V_MAX_MODE || memchr(mode, '\0', n))
 		return false;
 	memcpy(r->mode, mode, n);
 	c->p += size;
@@ -360,6 +360,8 @@ static bool take_data(struct cursor *c, struct qemu4v_record *r)
 	}
 	if (n == 0 || n > DATA_DIGITS_MAX)
 		return false;
+	if (n <= UNDERSCORE_STEP) /* they stood elsewhere */
+		r->form.flags &= (uint16_t)~QEMU4V_UNDERSCORES;
 	r->form.flags |= seen & CAPITAL ? QEMU4V_UPPER_DATA : 0;
 	r->form.data_digits = (uint8_t)n;
 	r->data = low;
