@@ -137,6 +137,7 @@ gdb_batch -x live.gdb "$T/demo" >live.log
 [ -s live.tf ] || fail "gdbserver: $(cat live.log gdb.err)"
 base=$(awk '/symbol-file/ { print $3 }' small.tf.gdb)
 printf '%s\n' "exec-file $T/demo" "symbol-file -o $base $T/demo" "target tfile live.tf" >live.tf.gdb
+# shellcheck disable=SC2016 # for gdb
 for i in 0 1 2 3 4; do
 	printf '%s\n' "tfind $i" 'info registers rax rbx rcx rdx rsi rdi rbp rsp' \
 		'info registers r8 r9 r10 r11 r12 r13 r14 r15 rip eflags cs ss' \
@@ -201,6 +202,26 @@ export_tfile --max-frames=7 --event='*:leaf' -o seven.tf large.dat
 gdb_batch -x seven.tf.gdb -ex tstatus | grep -q '^Collected 7 ' || fail "7 frames"
 export_tfile --pid=1 -o none.tf large.dat
 gdb_batch -x none.tf.gdb -ex tstatus | grep -q '^Collected 0 ' || fail "no frames"
+
+echo "== the examples of flyrec-gdb(7)"
+mkdir bin
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$FLYRECCTL" >bin/flyrecctl
+printf '#!/bin/sh\nexec "%s" -nx "$@"\n' "$(command -v gdb)" >bin/gdb
+chmod +x bin/*
+cp small.dat demo.dat
+n=0
+while read -r line; do
+	PATH=$T/bin:$PATH bash -o pipefail -c "$line" >example.out 2>example.err </dev/null ||
+		fail "flyrec-gdb(7): $line: $(cat example.err)"
+	! grep -i -e error -e cannot example.err || fail "flyrec-gdb(7): $line: $(cat example.err)"
+	[ -s example.out ] || case $line in *' -o '*) ;; *) fail "flyrec-gdb(7): $line: nothing" ;; esac
+	n=$((n + 1))
+done < <(sed -n -e '/^\.EX/,/^\.EE/{s/\\-/-/g;/^flyrecctl \|^gdb \|^trace-cmd /p}' "$SRC/man/flyrec-gdb.7" | sed "s,/tmp/,$T/,g")
+[ "$n" -ge 8 ] || fail "only $n examples in flyrec-gdb(7)"
+# the session that the page shows, with this program
+sed -n '/^\[Trace\]/,/^\.EE/{/^\.EE/d;p}' "$SRC/man/flyrec-gdb.7" |
+	sed "s,/usr/bin/demo:0x1149,$T/demo:$leaf," | session gdb
+"$FLYRECD" "--config-dir=$CONFIG" --check-config || fail "the session of flyrec-gdb(7)"
 
 echo "== what goes wrong"
 refused() {
