@@ -100,6 +100,11 @@ static const struct fault_case fault_cases[] = {
 	{ "Kprobe=p:a b\nUprobe=p:a /b:1",
 	  E(4, "Uprobe=p:a /b:1: there is another probe of this name") },
 	{ "Uprobe=r1:a /b:1", E(3, "Uprobe=r1:a /b:1: MAXACTIVE is for kprobes") },
+	{ "Uprobe=p:a /b:1 regs=most",
+	  E(3, "Uprobe=p:a /b:1 regs=most: \"regs=most\": only regs=all is known") },
+	{ "Uprobe=p:a /b:1 regs=all stack=2K mem=%sp:513",
+	  E(3, "Uprobe=p:a /b:1 regs=all stack=2K mem=%sp:513: stack= and mem= can be 1 to 2560 "
+	       "bytes together, the kernel takes no more") },
 	{ "Uprobe=p:a b:1",
 	  E(3, "Uprobe=p:a b:1: the file must be an absolute path, as in /bin/bash:0x4245") },
 	{ "Uprobe=p:a /b", E(3, "Uprobe=p:a /b: an offset into the file is missing, as in "
