@@ -186,8 +186,14 @@ for part in 3 20 40 60 80 99; do
 	export_ -o part.txt part.dat 2>err || status=$?
 	[ $status = 1 ] && [ -s err ] || fail "$part % of a file: exit status $status: $(cat err)"
 done
-trace-cmd record --file-version 6 -e sched:sched_switch -o other.dat true >/dev/null 2>&1 &&
-	refused 'nothing to export' export_ -o bad.dat other.dat
+"$TOOLS/graph-dat" other.dat 2>err || fail "graph-dat: $(cat err)"
+refused 'nothing to export' export_ -o bad.dat other.dat
+
+echo "== memory"
+(
+	ulimit -v 60000 2>/dev/null || exit 0
+	for i in 1 2 3 4 5 6 7 8; do cat grammar.txt; done | import -o large.dat - 2>/dev/null
+) || fail "480,000 lines need more than 60 MB"
 
 echo "== examples of flyrec-qemu4v(7)"
 cp "$fixtures/dialects.txt" boot.tarmac
