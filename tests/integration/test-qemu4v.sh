@@ -41,7 +41,12 @@ refused() {
 	grep -qE "$pattern" err || fail "$*: $(cat err)"
 	[ "$(wc -l <err)" = 1 ] || fail "$*: more than a line: $(cat err)"
 	[ ! -e bad.dat ] || fail "$*: left a file"
-	[ -z "$(ls -A | grep '^\.' || true)" ] || fail "$*: left $(ls -A | grep '^\.')"
+	no_leftovers "$*"
+}
+
+no_leftovers() { # WHAT: no file under a temporary name
+	local hidden=(.[!.]*)
+	[ ${#hidden[@]} = 0 ] || fail "$1: left ${hidden[*]}"
 }
 
 echo "== own corpus"
@@ -84,6 +89,7 @@ sed -E 's/^([0-9]+ clk) [0-9]+ I/\1 I/' grammar.txt | cmp - tarmac.plain || fail
 
 echo "== standard input and output, pipes"
 import -o - - <"$fixtures/seed.txt" >piped.dat || fail "import to standard output"
+# shellcheck disable=SC2094 # nobody writes to it
 import -o - - <"$fixtures/seed.txt" | export_ - | cmp - "$fixtures/seed.txt" || fail "pipes"
 export_ - <piped.dat | cmp - "$fixtures/seed.txt" || fail "standard input that is a file"
 import -o /dev/stdout "$fixtures/seed.txt" | cmp -n 10 - piped.dat || fail "/dev/stdout"
@@ -176,7 +182,8 @@ status=0
 wait "$pid" || status=$?
 exec 3>&-
 [ $status = 143 ] || fail "SIGTERM: exit status $status"
-[ ! -e bad.dat ] && [ -z "$(ls -A | grep '^\.' || true)" ] || fail "SIGTERM left a file"
+[ ! -e bad.dat ] || fail "SIGTERM left a file"
+no_leftovers SIGTERM
 
 echo "== a cut trace.dat"
 size=$(stat -c %s same.dat)
@@ -184,16 +191,19 @@ for part in 3 20 40 60 80 99; do
 	head -c $((size * part / 100)) same.dat >part.dat
 	status=0
 	export_ -o part.txt part.dat 2>err || status=$?
-	[ $status = 1 ] && [ -s err ] || fail "$part % of a file: exit status $status: $(cat err)"
+	[[ $status = 1 && -s err ]] || fail "$part % of a file: exit status $status: $(cat err)"
 done
-"$TOOLS/graph-dat" other.dat 2>err || fail "graph-dat: $(cat err)"
+ASAN_OPTIONS=detect_leaks=0 "$TOOLS/graph-dat" other.dat 2>err || fail "graph-dat: $(cat err)"
 refused 'nothing to export' export_ -o bad.dat other.dat
 
-echo "== memory"
-(
-	ulimit -v 60000 2>/dev/null || exit 0
-	for i in 1 2 3 4 5 6 7 8; do cat grammar.txt; done | import -o large.dat - 2>/dev/null
-) || fail "480,000 lines need more than 60 MB"
+# a build with sanitizers needs terabytes of addresses
+if (ulimit -v 60000 && "$FLYRECCTL" --version) >/dev/null 2>&1; then
+	echo "== memory"
+	for _ in 1 2 3 4 5 6 7 8; do cat grammar.txt; done | (
+		ulimit -v 60000
+		import -o large.dat - 2>/dev/null
+	) || fail "480,000 lines need more than 60 MB"
+fi
 
 echo "== examples of flyrec-qemu4v(7)"
 cp "$fixtures/dialects.txt" boot.tarmac
