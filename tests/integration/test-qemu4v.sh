@@ -81,6 +81,7 @@ python3 - >grammar.txt <<-'END'
 	        print(time, 'clk', 'R', r.choice(('r8', 't0', 'sp_usr', 'v1')), hex_(r.choice((2, 8, 16, 32))))
 END
 same grammar.txt
+cp same.dat grammar.dat
 export_ --tarmac same.dat >tarmac.txt
 ! grep -vE '^[0-9]+ clk cpu(0|1|2|17) ' tarmac.txt || fail "--tarmac: a line without its CPU"
 [ "$(wc -l <tarmac.txt)" = 60000 ] || fail "--tarmac: lines"
@@ -137,7 +138,7 @@ echo "== malformed lines"
 printf '1 clk R r0 00000001\nhello\n3 clk MR4 zz 0\n2 clk R r0 00000002\n' >odd.txt
 import -o odd.dat odd.txt 2>err || fail "malformed lines: $(cat err)"
 grep -q 'odd.txt: 2 of 4 lines malformed.*line 2: no time' err || fail "malformed: $(cat err)"
-grep -q 'odd.txt: 1 time.*backwards.*line 4' err || fail "backwards: $(cat err)"
+grep -q 'odd.txt: the time runs backwards in 1 of 4 lines.*line 4' err || fail "backwards: $(cat err)"
 export_ odd.dat | cmp - odd.txt || fail "malformed lines are lost"
 [ "$(trace-cmd report odd.dat | grep -c 'text: ')" = 2 ] || fail "malformed lines are no texts"
 refused 'odd.txt: line 2: no time' import --strict -o bad.dat odd.txt
@@ -172,6 +173,15 @@ if [ -w /dev/full ]; then
 	refused 'No space left' import -o /dev/full odd.txt
 	refused 'No space left' export_ -o /dev/full odd.dat
 fi
+limited() {
+	(
+		trap '' XFSZ
+		ulimit -f 64
+		"$@"
+	)
+}
+refused 'bad.dat: cannot write: File too large' limited import -o bad.dat grammar.txt
+refused 'File too large' limited export_ -o bad.dat grammar.dat
 mkfifo fifo
 import -o bad.dat fifo 2>/dev/null &
 pid=$!
@@ -186,9 +196,9 @@ exec 3>&-
 no_leftovers SIGTERM
 
 echo "== a cut trace.dat"
-size=$(stat -c %s same.dat)
+size=$(stat -c %s grammar.dat)
 for part in 3 20 40 60 80 99; do
-	head -c $((size * part / 100)) same.dat >part.dat
+	head -c $((size * part / 100)) grammar.dat >part.dat
 	status=0
 	export_ -o part.txt part.dat 2>err || status=$?
 	[[ $status = 1 && -s err ]] || fail "$part % of a file: exit status $status: $(cat err)"
