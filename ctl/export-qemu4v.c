@@ -49,6 +49,7 @@ struct job {
 	size_t n_heap;
 	char *out;
 	size_t used, room;
+	bool any; /* a line was written */
 	size_t n_faults;
 };
 
@@ -151,7 +152,6 @@ static int learn_format(struct job *job, size_t i, struct fault *why)
 static int learn_formats(struct job *job, struct fault *why)
 {
 	const struct trace_dat *dat = job->export->dat;
-	bool any = false;
 
 	job->meaning = calloc(SUBBUF_EVENT_IDS, 1);
 	if (!job->meaning)
@@ -162,12 +162,17 @@ static int learn_formats(struct job *job, struct fault *why)
 		if (r < 0)
 			return r;
 	}
-	for (size_t id = 0; id < SUBBUF_EVENT_IDS; id++)
-		any |= job->meaning[id] != NONE;
-	return any ? 0
-		   : fault_set(why, -ENODATA,
-			       "%s: has no events of qemu4v, nor of mmiotrace: nothing to export",
-			       dat->path);
+	return 0;
+}
+
+/* Any kernel's file has the format of mmiotrace: only an import may be empty */
+static int refuse_nothing(const struct job *job, struct fault *why)
+{
+	if (job->any || job->meaning[QEMU4V_ID_FIRST] == FIRST_KIND + QEMU4V_INSN)
+		return 0;
+	return fault_set(why, -ENODATA,
+			 "%s: has no events of qemu4v, nor of mmiotrace: nothing to export",
+			 job->export->dat->path);
 }
 
 /* --- events in order */
@@ -396,6 +401,7 @@ static int write_event(struct job *job, const struct source *s, struct fault *wh
 		r = flush(job, why);
 	if (r == 0)
 		job->used += qemu4v_print(&record, job->out + job->used);
+	job->any = true;
 	return r;
 }
 
@@ -417,7 +423,8 @@ static int write_all(struct job *job, struct fault *why)
 		r = 0;
 		sink(job, 0);
 	}
-	return flush(job, why);
+	r = refuse_nothing(job, why);
+	return r < 0 ? r : flush(job, why);
 }
 
 static int run(struct job *job, struct fault *why)

@@ -8,12 +8,11 @@
 #include "ctl/import-qemu4v.h"
 #include "formats/qemu4v-event.h"
 
-#define BLOCK	       (512U * 1024)
-#define CLK_DEFAULT    1000 /* 1 us: the seconds that readers show are millions of clocks */
-#define CLK_MAX	       NSEC_PER_SEC
-#define PSEC_PER_NSEC  1000
-#define FIRST_TS       1 /* a time of 0 in a ring buffer means: nothing was written */
-#define LONGEST_REASON 128
+#define BLOCK	      (512U * 1024)
+#define CLK_DEFAULT   1000 /* 1 us: the seconds that readers show are millions of clocks */
+#define CLK_MAX	      NSEC_PER_SEC
+#define PSEC_PER_NSEC 1000
+#define FIRST_TS      1 /* a time of 0 in a ring buffer means: nothing was written */
 
 struct job {
 	struct import *import;
@@ -272,9 +271,11 @@ static void report(const struct job *job)
 			    name, job->malformed, job->line, job->first_malformed,
 			    job->first_reason);
 	if (job->backwards)
-		log_warning("%s: %" PRIu64 " times the time ran backwards on a CPU: those events "
-			    "have the time of the one before; the first is line %" PRIu64,
-			    name, job->backwards, job->first_backwards);
+		log_warning("%s: the time runs backwards in %" PRIu64 " of %" PRIu64
+			    " lines, which "
+			    "get the time of the one before on their CPU; the first is line "
+			    "%" PRIu64,
+			    name, job->backwards, job->line, job->first_backwards);
 }
 
 int import_qemu4v(struct import *import, struct fault *why)
