@@ -327,8 +327,9 @@ uint64_t gdb_plan_address(const struct gdb_plan *plan, const struct decode_event
 {
 	const struct decode_record record = decode_record(plan->planner->decoder, event);
 
+	/* gdb takes tracepoints of one address for one: the id, where no program can be */
 	return plan->has_address ? decode_number(&record, plan->address.offset, plan->address.size)
-				 : 0;
+				 : decoder_id(plan->planner->decoder, event);
 }
 
 /* --- frames */

@@ -55,7 +55,8 @@ struct gdb_plan *gdb_plan_free(struct gdb_plan *plan);
 DEFINE_CLEANUP(struct gdb_plan *, gdb_plan_free)
 
 /**
- * gdb_plan_address() - of the tracepoint that an event belongs to, 0 for what is no probe
+ * gdb_plan_address() - of the tracepoint that an event belongs to; the event's id for what is no
+ * probe
  */
 uint64_t gdb_plan_address(const struct gdb_plan *plan, const struct decode_event *event);
 

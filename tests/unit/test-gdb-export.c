@@ -352,8 +352,8 @@ static void test_max_frames(void **state)
 		}
 		assert_int_equal(n, cases[i].frames);
 		assert_int_equal(notices, cases[i].notices);
-		assert_int_equal(x.size - at, 4); /* the end */
-		assert_true(x.tfile->tracepoints[0].address == 0);
+		assert_int_equal(x.size - at, 4);		    /* the end */
+		assert_true(x.tfile->tracepoints[0].address == 77); /* the id */
 		done(&x);
 	}
 }
