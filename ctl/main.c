@@ -14,6 +14,7 @@
 #include "ctl/change.h"
 #include "ctl/ctl.h"
 #include "ctl/export.h"
+#include "ctl/import.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
 #include "ctl/verify.h"
@@ -95,7 +96,10 @@ static const struct verb verbs[] = {
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
 	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
 	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE},
-	{"import"},
+	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
+	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
+	 "output.\n",
+	 TAKES_FORMAT | TAKES_OUTPUT},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},
@@ -117,7 +121,7 @@ static const struct {
 	{TAKES_PERSIST,
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
-	{TAKES_FORMAT, "     --format=FORMAT    text or json; must be given\n"},
+	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
@@ -216,6 +220,7 @@ static void take_range_option(int c, struct command *command)
 	struct ctl *ctl = &command->ctl;
 
 	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
+	ctl->format_options |= c == OPTION_SINCE || c == OPTION_UNTIL ? CTL_FILTER : 0;
 	if (c == OPTION_LAST)
 		ctl->last = optarg;
 	else if (c == OPTION_SINCE)
@@ -234,6 +239,7 @@ static int take_filter_option(int c, struct command *command)
 	int r = 0;
 
 	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
+	ctl->format_options |= c == OPTION_FORMAT ? 0 : CTL_FILTER;
 	if (c == OPTION_FORMAT)
 		ctl->format = optarg;
 	else if (c == OPTION_CPU)
