@@ -164,8 +164,7 @@ static bool get_number(struct arm_check *check, const char *file, const struct a
 static void check_dump(struct arm_check *check, const char *name, const struct arm_ini_section *s)
 {
 	static const char *const keys[] = {"file", "address", "length", "offset", "space", NULL};
-	const struct arm_ini_key *file = arm_ini_key(s, "file"),
-				 *length = arm_ini_key(s, "length"),
+	const struct arm_ini_key *file = arm_ini_key(s, "file"), *length = arm_ini_key(s, "length"),
 				 *offset = arm_ini_key(s, "offset");
 	uint64_t address, n = 0, skip = 0, size;
 

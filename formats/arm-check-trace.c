@@ -68,8 +68,8 @@ static void check_buffers(struct arm_check *check)
 
 	if (!list) {
 		arm_check_fault(check, check->trace.name, s ? s->line : 0,
-				s ? "[trace_buffers] without buffers=" :
-				    "no [trace_buffers] section");
+				s ? "[trace_buffers] without buffers="
+				  : "no [trace_buffers] section");
 		return;
 	}
 	rest = ids = strdup(list->value);
@@ -106,8 +106,9 @@ static struct arm_check_device *find_source(struct arm_check *check, const char 
 
 		if (!d->source)
 			continue;
-		if (*text == '@' ? d->location && strcmp(d->location, text + 1) == 0 :
-				   d->name && strlen(d->name) == n && strncmp(d->name, text, n) == 0)
+		if (*text == '@'
+			    ? d->location && strcmp(d->location, text + 1) == 0
+			    : d->name && strlen(d->name) == n && strncmp(d->name, text, n) == 0)
 			return d;
 	}
 	return NULL;

@@ -102,7 +102,8 @@ static void find_doubles(struct arm_check *check, const char *file,
 		if (strcmp(keys[i - 1]->name, keys[i]->name) == 0)
 			arm_check_fault(check, file, keys[i]->line,
 					"%.*s is in [%.*s] already, in line %u", QUOTED_MAX,
-					keys[i]->name, QUOTED_MAX, section->name, keys[i - 1]->line);
+					keys[i]->name, QUOTED_MAX, section->name,
+					keys[i - 1]->line);
 }
 
 void arm_check_names(struct arm_check *check, const struct arm_check_file *file,
@@ -203,8 +204,8 @@ static void check_metadata(struct arm_check *check)
 		return; /* a debugger's view: no trace in it */
 	if (!metadata)
 		arm_check_fault(check, check->index.name, s ? s->line : 0,
-				s ? "[trace] without metadata=" :
-				    "no [trace] section, but sources of trace");
+				s ? "[trace] without metadata="
+				  : "no [trace] section, but sources of trace");
 	else if (arm_check_read(check, metadata->value, &check->trace))
 		arm_check_trace(check);
 	else if (!check->no_memory)
@@ -258,8 +259,8 @@ static void done(struct arm_check *check)
 int arm_check(const struct arm_files *files, arm_check_fault_t on_fault, void *userdata,
 	      unsigned *ret_version)
 {
-	static const char *const known[] = {"snapshot", "device_list", "clusters", "trace",
-					    "ftrace",	NULL};
+	static const char *const known[] = {"snapshot", "device_list", "clusters",
+					    "trace",	"ftrace",      NULL};
 	struct arm_check check = {.files = files, .on_fault = on_fault, .userdata = userdata};
 
 	*ret_version = 0;

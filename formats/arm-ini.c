@@ -9,8 +9,8 @@ struct reader {
 	arm_ini_fault_t on_fault;
 	void *userdata;
 	struct arm_ini ini;
-	bool crlf;	/* has been reported */
-	bool skip;	/* below a header that could not be read */
+	bool crlf; /* has been reported */
+	bool skip; /* below a header that could not be read */
 	bool no_memory;
 };
 

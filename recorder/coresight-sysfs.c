@@ -103,9 +103,9 @@ static const struct arm_source_kind *find_kind(const struct coresight *c, const 
 		return arm_source_kind(is_ete(c, device) ? "ETE" : "ETM4");
 	if (has(c, device, "mgmt/etmidr"))
 		return arm_source_kind("ETM3");
-	return has(c, device, "mgmt/tcsr") || strncmp(device, "stm", 3) == 0 ?
-		       arm_source_kind("STM") :
-		       NULL;
+	return has(c, device, "mgmt/tcsr") || strncmp(device, "stm", 3) == 0
+		       ? arm_source_kind("STM")
+		       : NULL;
 }
 
 /* STM: a driver that does not show the register still shows the trace ID in it */
@@ -305,11 +305,11 @@ int coresight_read_devices(struct coresight *c, struct fault *why)
 	if (r < 0)
 		return fault_errno(why, r, CORESIGHT_DEVICES ": cannot read");
 	if (!c->sinks)
-		return c->no_sinks ? fault_set(why, -ENODATA,
-					       "no sink is enabled: 0 in each enable_sink "
-					       "below " CORESIGHT_DEVICES) :
-				     fault_set(why, -ENODEV,
-					       "no CoreSight sink in " CORESIGHT_DEVICES);
+		return c->no_sinks
+			       ? fault_set(why, -ENODATA,
+					   "no sink is enabled: 0 in each enable_sink "
+					   "below " CORESIGHT_DEVICES)
+			       : fault_set(why, -ENODEV, "no CoreSight sink in " CORESIGHT_DEVICES);
 	return 0;
 }
 
