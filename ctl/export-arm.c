@@ -67,22 +67,25 @@ static int read_memory(const struct ctl *ctl, struct memory *memory)
 	return 0;
 }
 
-static int copy_dat(int dir_fd, int dat_fd, const char *path, struct fault *why)
+static int copy_dat(int dir_fd, const struct arm_dat *dat, struct fault *why)
 {
+	_cleanup_close_ int dat_fd = dat->open(dat->userdata);
 	_cleanup_close_ int fd =
 		openat(dir_fd, "trace.dat", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	int r;
 
+	if (dat_fd < 0)
+		return dat_fd; /* has been logged */
 	if (fd < 0)
 		return fault_errno(why, -errno, "trace.dat: cannot create");
-	r = copy_trace(dat_fd, path, fd, NULL, why);
+	r = copy_trace(dat_fd, dat->path, fd, NULL, why);
 	if (r >= 0 && fsync(fd) < 0)
 		r = fault_errno(why, -errno, "trace.dat: cannot write");
 	return r;
 }
 
-static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd, int dat_fd,
-		const char *dat_path, struct fault *why)
+static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd,
+		const struct arm_dat *dat, struct fault *why)
 {
 	const char *sysroot = ctl->sysroot ? ctl->sysroot : "/";
 	_cleanup_close_ int root_fd = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -95,7 +98,7 @@ static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd, 
 		&(struct coresight_request){
 			.root_fd = root_fd,
 			.dir_fd = dir_fd,
-			.ftrace = dat_fd >= 0 ? "trace.dat" : NULL,
+			.ftrace = dat ? "trace.dat" : NULL,
 			.description = "flyrec " PACKAGE_VERSION,
 			.memory = memory->items,
 			.n_memory = memory->n,
@@ -104,13 +107,12 @@ static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd, 
 	/* a failure tells them all itself */
 	for (char **note = notes; r >= 0 && note && *note; note++)
 		log_notice("%s", *note);
-	if (r >= 0 && dat_fd >= 0)
-		r = copy_dat(dir_fd, dat_fd, dat_path, why);
+	if (r >= 0 && dat)
+		r = copy_dat(dir_fd, dat, why);
 	return r;
 }
 
-static enum ctl_status save(const struct ctl *ctl, const char *dir, int dat_fd,
-			    const char *dat_path)
+static enum ctl_status save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat)
 {
 	_cleanup_(memory_done) struct memory memory = {};
 	struct new_dir new;
@@ -124,19 +126,19 @@ static enum ctl_status save(const struct ctl *ctl, const char *dir, int dat_fd,
 		(void)log_error_errno(r, "%s: cannot create: %m", dir);
 		return CTL_FAILED;
 	}
-	r = fill(ctl, &memory, new.fd, dat_fd, dat_path, &why);
+	r = fill(ctl, &memory, new.fd, dat, &why);
 	if (r >= 0) {
 		r = new_dir_publish(&new);
 		if (r < 0)
 			(void)fault_errno(&why, r, "%s: cannot create", dir);
 	}
 	new_dir_done(&new);
-	if (r < 0)
+	if (r < 0 && why.error)
 		log_error("%s", why.text);
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-enum ctl_status arm_save(const struct ctl *ctl, const char *dir, int dat_fd, const char *dat_path)
+enum ctl_status arm_save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat)
 {
 	enum ctl_status status;
 	sigset_t set, old;
@@ -147,13 +149,22 @@ enum ctl_status arm_save(const struct ctl *ctl, const char *dir, int dat_fd, con
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGHUP);
 	(void)sigprocmask(SIG_BLOCK, &set, &old);
-	status = save(ctl, dir, dat_fd, dat_path);
+	status = save(ctl, dir, dat);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	return status;
 }
 
+static int open_dat(void *userdata)
+{
+	const struct trace_dat *dat = userdata;
+	int fd = fcntl(dat->fd, F_DUPFD_CLOEXEC, 3);
+
+	return fd < 0 ? log_error_errno(-errno, "%s: cannot open: %m", dat->path) : fd;
+}
+
 enum ctl_status export_arm(const struct ctl *ctl, int argc, char **argv)
 {
+	struct arm_dat arm_dat;
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	struct fault why;
 
@@ -166,5 +177,6 @@ enum ctl_status export_arm(const struct ctl *ctl, int argc, char **argv)
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
-	return arm_save(ctl, ctl->output, dat ? dat->fd : -EBADF, argc == 2 ? argv[1] : NULL);
+	arm_dat = (struct arm_dat){.open = open_dat, .userdata = dat, .path = argv[argc - 1]};
+	return arm_save(ctl, ctl->output, dat ? &arm_dat : NULL);
 }

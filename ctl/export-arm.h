@@ -7,12 +7,19 @@
 
 #include "ctl/ctl.h"
 
+/* A trace.dat to be in it: opened when the sinks have been read, which have less of the past */
+struct arm_dat {
+	int (*open)(void *userdata); /* an fd, which the caller closes; or negative errno, logged */
+	void *userdata;
+	const char *path; /* for messages */
+};
+
 /**
  * arm_save() - make the directory, whole or not at all; logs what is wrong or left out
  * @ctl: --sysroot=, --memory=
- * @dat_fd: a trace.dat to be in it; -EBADF: none. @dat_path: for messages
+ * @dat: or NULL
  */
-enum ctl_status arm_save(const struct ctl *ctl, const char *dir, int dat_fd, const char *dat_path);
+enum ctl_status arm_save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat);
 
 /**
  * export_arm() - export --format=arm-snapshot -o DIR [FILE]
