@@ -64,14 +64,19 @@ static bool has(const struct coresight *c, const char *device, const char *attri
 
 /* --- sources */
 
+/* The register with the version of the architecture, which is never 0 */
+static bool is_version(const struct arm_register_fact *fact)
+{
+	return strcmp(fact->name, "TRCIDR1") == 0 || strcmp(fact->name, "ETMIDR") == 0;
+}
+
 /* What the registers tell: the type with its version */
 static void name_type(struct arm_source *source, bool ete)
 {
 	uint32_t id = 0;
 
 	for (size_t i = 0; i < source->n_registers; i++)
-		if (strcmp(source->registers[i].fact->name, "TRCIDR1") == 0 ||
-		    strcmp(source->registers[i].fact->name, "ETMIDR") == 0)
+		if (is_version(source->registers[i].fact))
 			id = source->registers[i].value;
 	/* TRCIDR1 and ETMIDR: [11:8] major, in ETMIDR less one, and 3 for PTM; [7:4] minor */
 	if (ete)
@@ -125,7 +130,7 @@ static int read_register(const struct coresight *c, const struct arm_source *sou
 /* Return: 1, 0 if a note says why it is left out, or -ENOMEM */
 static int read_registers(struct coresight *c, struct arm_source *source)
 {
-	bool any = false;
+	bool dead = false;
 
 	for (const struct arm_register_fact *f = source->kind->registers; f->name; f++) {
 		uint64_t value;
@@ -140,14 +145,14 @@ static int read_registers(struct coresight *c, struct arm_source *source)
 		if (r < 0)
 			return coresight_note(c, "%s is left out: %s: %s", source->name,
 					      f->sysfs ? f->sysfs : f->name, strerror(-r));
-		any |= value != 0;
+		dead |= value == 0 && is_version(f);
 		source->registers[source->n_registers++] =
 			(struct arm_register){.fact = f, .value = (uint32_t)value};
 	}
-	if (any)
+	if (!dead)
 		return 1;
-	/* the kernel asks the CPU itself, and answers 0 if it is not there */
-	return coresight_note(c, "%s is left out: all its registers read as 0: its CPU is offline",
+	/* the kernel asks the CPU itself, and answers 0 if that is not there */
+	return coresight_note(c, "%s is left out: its registers read as 0: its CPU is offline",
 			      source->name);
 }
 
