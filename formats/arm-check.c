@@ -35,7 +35,7 @@ bool arm_check_read(struct arm_check *check, const char *name, struct arm_check_
 	_cleanup_free_ char *data = NULL;
 	size_t size;
 
-	if (check->files->read(check->files->userdata, name, &data, &size) < 0)
+	if (!*name || check->files->read(check->files->userdata, name, &data, &size) < 0)
 		return false;
 	check->reading = name;
 	if (arm_ini_read(data, size, on_syntax, check, &ret->ini) < 0) {
