@@ -26,7 +26,7 @@ static void memory_done(struct memory *memory)
 }
 
 /* ADDR=FILE */
-static int open_memory(const char *text, struct coresight_memory *ret)
+static enum ctl_status open_memory(const char *text, struct coresight_memory *ret)
 {
 	struct stat st;
 	char *end;
@@ -36,35 +36,40 @@ static int open_memory(const char *text, struct coresight_memory *ret)
 	if (*text < '0' || *text > '9' || errno || *end != '=' || !end[1]) {
 		(void)fprintf(stderr, "flyrecctl: --memory=: ADDRESS=FILE is wanted: \"%s\"\n",
 			      text);
-		return -EINVAL;
+		return CTL_USAGE;
 	}
 	ret->name = end + 1;
 	ret->fd = open(ret->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (ret->fd < 0)
-		return log_error_errno(-errno, "%s: cannot open: %m", ret->name);
+	if (ret->fd < 0) {
+		(void)log_error_errno(-errno, "%s: cannot open: %m", ret->name);
+		return CTL_FAILED;
+	}
 	if (fstat(ret->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close_p(&ret->fd);
-		return log_error_errno(-EINVAL, "%s: is no regular file", ret->name);
+		log_error("%s: is no regular file", ret->name);
+		return CTL_FAILED;
 	}
-	return 0;
+	return CTL_DONE;
 }
 
-static int read_memory(const struct ctl *ctl, struct memory *memory)
+static enum ctl_status read_memory(const struct ctl *ctl, struct memory *memory)
 {
-	int r;
+	enum ctl_status status;
 
 	*memory = (struct memory){
 		.items = calloc(strv_length(ctl->memory) + 1, sizeof(*memory->items)),
 	};
-	if (!memory->items)
-		return log_error_errno(-ENOMEM, "--memory=: %m");
+	if (!memory->items) {
+		(void)log_error_errno(-ENOMEM, "--memory=: %m");
+		return CTL_FAILED;
+	}
 	STRV_FOREACH (m, ctl->memory) {
-		r = open_memory(*m, &memory->items[memory->n]);
-		if (r < 0)
-			return r;
+		status = open_memory(*m, &memory->items[memory->n]);
+		if (status != CTL_DONE)
+			return status;
 		memory->n++;
 	}
-	return 0;
+	return CTL_DONE;
 }
 
 static int copy_dat(int dir_fd, const struct arm_dat *dat, struct fault *why)
@@ -115,12 +120,14 @@ static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd,
 static enum ctl_status save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat)
 {
 	_cleanup_(memory_done) struct memory memory = {};
+	enum ctl_status status;
 	struct new_dir new;
 	struct fault why = {};
 	int r;
 
-	if (read_memory(ctl, &memory) < 0)
-		return CTL_FAILED;
+	status = read_memory(ctl, &memory);
+	if (status != CTL_DONE)
+		return status;
 	r = new_dir_open(&new, AT_FDCWD, dir, 0777);
 	if (r < 0) {
 		(void)log_error_errno(r, "%s: cannot create: %m", dir);
