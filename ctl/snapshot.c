@@ -15,7 +15,8 @@
 struct wanted {
 	const struct ctl *ctl;
 	uint64_t from_usec, to_usec;
-	int out_fd; /* --output= */
+	int out_fd;	/* --output= */
+	bool coresight; /* still to be asked for: reading a sink takes what is in it */
 	struct json_object *array;
 };
 
@@ -94,11 +95,11 @@ struct made {
 	const char *why;       /* there is none */
 };
 
-static int call_snapshot(sd_bus *bus, const struct wanted *w, const char *name,
+static int call_snapshot(sd_bus *bus, struct wanted *w, const char *name,
 			 sd_bus_message **ret_reply, struct made *ret)
 {
 	const char *reason = w->ctl->reason ? w->ctl->reason : "control", *object;
-	bool coresight = w->ctl->coresight && !w->ctl->coresight_dir;
+	bool coresight = w->coresight;
 	_cleanup_message_ sd_bus_message *where = NULL;
 	int r;
 
@@ -118,6 +119,8 @@ static int call_snapshot(sd_bus *bus, const struct wanted *w, const char *name,
 		r = sd_bus_message_read(*ret_reply, "sss", &ret->path, &ret->directory, &ret->why);
 	else
 		r = sd_bus_message_read(*ret_reply, "s", &ret->path);
+	if (r >= 0)
+		w->coresight = false;
 	return r < 0 ? bus_bad_answer("snapshot", r) : 0;
 }
 
@@ -144,7 +147,7 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 	return lacking ? -ENODATA : 0;
 }
 
-static int snapshot_one(sd_bus *bus, const struct wanted *w, const char *name)
+static int snapshot_one(sd_bus *bus, struct wanted *w, const char *name)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	struct made made;
@@ -160,7 +163,7 @@ static int snapshot_one(sd_bus *bus, const struct wanted *w, const char *name)
 /* --coresight=DIR: the sinks first, then the snapshot, which is copied beside them */
 struct local {
 	sd_bus *bus;
-	const struct wanted *w;
+	struct wanted *w;
 	const char *name;
 	sd_bus_message *reply;
 	struct made made;
@@ -174,7 +177,7 @@ static int open_local(void *userdata)
 	return r < 0 ? r : open_file(local->bus, local->name, local->made.path);
 }
 
-static int snapshot_local(sd_bus *bus, const struct wanted *w, const char *name)
+static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
 {
 	struct local local = {.bus = bus, .w = w, .name = name};
 	const struct arm_dat dat = {.open = open_local, .userdata = &local, .path = name};
@@ -192,7 +195,7 @@ static int snapshot_local(sd_bus *bus, const struct wanted *w, const char *name)
 	return r;
 }
 
-static int snapshot_all(sd_bus *bus, const struct wanted *w)
+static int snapshot_all(sd_bus *bus, struct wanted *w)
 {
 	struct view_status status;
 	unsigned n = 0;
@@ -244,7 +247,11 @@ static enum ctl_status take(struct wanted *w, int argc, char **argv)
 
 enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
 {
-	struct wanted w = {.ctl = ctl, .out_fd = -EBADF};
+	struct wanted w = {
+		.ctl = ctl,
+		.out_fd = -EBADF,
+		.coresight = ctl->coresight && !ctl->coresight_dir,
+	};
 	enum ctl_status result;
 
 	if (!parse_range(ctl, &w))

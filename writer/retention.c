@@ -111,20 +111,29 @@ static int evict_coresight(int dir_fd, const char *name, struct fault *why)
 	return r < 0 && r != -ENOTDIR ? fault_errno(why, r, "cannot remove %s", directory) : 0;
 }
 
+/* A CoreSight snapshot whose snapshot somebody has removed */
+static bool is_left_alone(int dir_fd, const char *name, char ret_snapshot[STORE_NAME_SIZE])
+{
+	return store_coresight_owner(name, ret_snapshot) &&
+	       faccessat(dir_fd, ret_snapshot, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
 	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
+	char snapshot[STORE_NAME_SIZE];
+	bool alone = is_left_alone(dir_fd, name, snapshot);
 	struct stat st;
 
-	if (!item.damaged && !store_parse_archive_name(name, &item.begin_usec))
+	if (!item.damaged && !store_parse_archive_name(alone ? snapshot : name, &item.begin_usec))
 		return 0;
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode))
+	if (alone ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
 		return 0;
 	item.bytes = (uint64_t)st.st_blocks * 512;
 	if (!item.damaged)
-		item.bytes += coresight_bytes(dir_fd, name);
+		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
 	item.pinned = store_is_pinned(dir_fd, name);
 	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
@@ -185,7 +194,8 @@ static int evict(int dir_fd, const struct retention_item *item, struct retention
 	}
 	if (!item->damaged && evict_coresight(dir_fd, item->name, why) < 0)
 		return why->error;
-	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT)
+	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT &&
+	    (errno != EISDIR || remove_tree_at(dir_fd, item->name) < 0))
 		return fault_errno(why, -errno, "cannot remove old segment %s", item->name);
 	for (unsigned cpu = 0; subbufs && cpu < report->n_cpus; cpu++)
 		report->cpu_subbufs[cpu] += subbufs[cpu];

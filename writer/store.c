@@ -119,6 +119,18 @@ void store_coresight_name(const char *snapshot, char ret_name[STORE_NAME_SIZE])
 		       (int)MIN(n, STORE_NAME_SIZE - sizeof(CORESIGHT)), snapshot);
 }
 
+bool store_coresight_owner(const char *name, char ret_snapshot[STORE_NAME_SIZE])
+{
+	size_t n = strlen(name);
+	uint64_t usec;
+
+	if (!ends_with(name, CORESIGHT) || n >= STORE_NAME_SIZE)
+		return false;
+	(void)snprintf(ret_snapshot, STORE_NAME_SIZE, "%.*s.dat", (int)(n - strlen(CORESIGHT)),
+		       name);
+	return store_parse_archive_name(ret_snapshot, &usec);
+}
+
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
 {
 	(void)snprintf(ret_name, STORE_NAME_SIZE, ".%.40s" FINISHING, archive);

@@ -47,6 +47,11 @@ int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
 void store_coresight_name(const char *snapshot, char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_coresight_owner() - is it such a directory? @ret_snapshot: of this snapshot
+ */
+bool store_coresight_owner(const char *name, char ret_snapshot[STORE_NAME_SIZE]);
+
+/**
  * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
  */
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec);

@@ -24,6 +24,19 @@
 #define DEVICES "root/sys/bus/coresight/devices/"
 #define FRAMES	"0123456789abcdef0123456789abcdef"
 
+/* What the kernel says of a device that is in use cannot be had from a file */
+static const char *busy;
+
+int __real_in_root_open(int root_fd, const char *path, int flags);
+int __wrap_in_root_open(int root_fd, const char *path, int flags);
+
+int __wrap_in_root_open(int root_fd, const char *path, int flags)
+{
+	if (busy && strcmp(path, busy) == 0)
+		return -EBUSY;
+	return __real_in_root_open(root_fd, path, flags);
+}
+
 struct world {
 	struct tmp tmp;
 	struct fault why;
@@ -200,6 +213,13 @@ static void test_sinks(void **state)
 	assert_int_equal(mkfifoat(w.tmp.fd, "root/dev/tmc_etr0", 0600), 0);
 	collect(&w);
 	assert_failed(&w, -ENODATA, "tmc_etr0: No such device");
+	teardown(&w);
+
+	setup(&w);
+	busy = "/dev/tmc_etr0";
+	collect(&w);
+	busy = NULL;
+	assert_failed(&w, -ENODATA, "tmc_etr0: busy: somebody else reads it");
 	teardown(&w);
 
 	setup(&w); /* one of two has nothing: the other one counts */
