@@ -167,6 +167,26 @@ static void test_right(void **state)
 	teardown(&w);
 }
 
+/* Before Linux 5.9 the connections are not shown: with one sink there is nothing to choose */
+static void test_no_connections(void **state)
+{
+	struct world w;
+
+	setup(&w);
+	assert_int_equal(remove_tree_at(w.tmp.fd, DEVICES "etm0/connections"), 0);
+	collect(&w);
+	assert_int_equal(w.result, 0);
+	assert_file(&w, "out/trace.ini", "\netm0=tmc_etr0\n");
+	teardown(&w);
+
+	setup(&w); /* with two there is */
+	attribute(&w, "tmc_etf0", "enable_sink", "1\n");
+	assert_int_equal(remove_tree_at(w.tmp.fd, DEVICES "etm0/connections"), 0);
+	collect(&w);
+	assert_failed(&w, -ENODATA, "etm0 is left out: it leads to no sink that is enabled");
+	teardown(&w);
+}
+
 static void test_none(void **state)
 {
 	struct world w;
@@ -474,11 +494,12 @@ static void test_new_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),	cmocka_unit_test(test_none),
-		cmocka_unit_test(test_sinks),	cmocka_unit_test(test_registers),
-		cmocka_unit_test(test_offline), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_kcore),	cmocka_unit_test(test_new_dir),
+		cmocka_unit_test(test_right),	  cmocka_unit_test(test_no_connections),
+		cmocka_unit_test(test_none),	  cmocka_unit_test(test_sinks),
+		cmocka_unit_test(test_registers), cmocka_unit_test(test_offline),
+		cmocka_unit_test(test_kinds),	  cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_memory),	  cmocka_unit_test(test_kcore),
+		cmocka_unit_test(test_new_dir),
 	};
 	_cleanup_close_ int fd = in_root_open(AT_FDCWD, ".", O_PATH);
 
