@@ -5,11 +5,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
 #include "ctl/export-arm.h"
+#include "ctl/export-qemu4v.h"
 #include "ctl/export-run.h"
 #include "ctl/export.h"
+
+#define COPY_SIZE MIB
 
 static bool understood(int r, const char *option, const char *value)
 {
@@ -125,6 +129,7 @@ static const struct format {
 	{"text", CTL_FILTER, run_text},
 	{"json", CTL_FILTER, run_json},
 	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
+	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
 	{},
 };
 
@@ -144,14 +149,49 @@ static const struct format *find_format(const struct ctl *ctl)
 	return NULL;
 }
 
+/*
+ * What comes through a pipe goes to a temporary file first: a trace.dat is not read front to back
+ */
+static int open_standard_input(struct new_file *file, struct trace_dat **ret, struct fault *why)
+{
+	const char *directory = getenv("TMPDIR");
+	_cleanup_free_ char *buffer = malloc(COPY_SIZE), *path = NULL;
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (fstat(STDIN_FILENO, &st) >= 0 && S_ISREG(st.st_mode))
+		return trace_dat_open_fd(STDIN_FILENO, "standard input", ret, why);
+	if (!buffer ||
+	    asprintf(&path, "%s/flyrec", directory && *directory ? directory : "/var/tmp") < 0)
+		return fault_errno(why, -ENOMEM, "standard input");
+	r = new_file_open(file, path, 0600);
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot create a temporary file", path);
+	while ((n = read(STDIN_FILENO, buffer, COPY_SIZE)) > 0) {
+		r = io_write_all(file->fd, buffer, (size_t)n);
+		if (r < 0)
+			return fault_errno(why, r, "%s: cannot write a temporary file", path);
+	}
+	if (n < 0)
+		return fault_errno(why, -errno, "standard input: cannot read");
+	return trace_dat_open_fd(file->fd, "standard input", ret, why);
+}
+
 static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
 				   const struct format *format, const char *path)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
+	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
 	struct fault why;
+	int r;
 
-	if (trace_dat_open(path, &dat, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
+	if (strcmp(path, "-") == 0)
+		r = open_standard_input(&input, &dat, &why);
+	else
+		r = trace_dat_open(path, &dat, &why);
+	if (r < 0 || decoder_new(dat, &decoder, &why) < 0 ||
 	    export_filter_prepare(filter, dat, decoder, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
@@ -180,7 +220,8 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 	if (format->run_verb)
 		return format->run_verb(ctl, argc, argv);
 	if (argc != 2) {
-		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted\n");
+		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
+				      "input\n");
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -7,6 +7,7 @@
 
 #include "basic/log.h"
 #include "ctl/copy.h"
+#include "ctl/import-qemu4v.h"
 #include "ctl/import.h"
 
 /* --- formats: one row each */
@@ -16,6 +17,7 @@ static const struct format {
 	unsigned options; /* of enum ctl_format_option, those it takes */
 	int (*run)(struct import *import, struct fault *why);
 } formats[] = {
+	{"qemu4v", CTL_CLK | CTL_STRICT, import_qemu4v},
 	{},
 };
 

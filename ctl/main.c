@@ -27,7 +27,9 @@ enum verb_option {
 	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64,	/* --event=, --cpu=, --pid= */
+	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
+	TAKES_TEXT_IN = 128, /* --clk=, --strict */
+	TAKES_TARMAC = 256,
 	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
 	TAKES_CORESIGHT = 2048, /* --coresight */
 };
@@ -96,17 +98,18 @@ static const struct verb verbs[] = {
 	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
 	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT | TAKES_CORESIGHT | TAKES_SYSROOT},
 	{"tail"},
-	{"export", verb_export, "FILE", "Write the events of a trace.dat file as text or JSON",
+	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
-	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n"
+	 "object a line; --format=qemu4v: see flyrec-qemu4v(7). TIME as in systemd.time(7), or a\n"
+	 "number as the file's times are shown. FILE: - is standard input.\n"
 	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
 	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_SYSROOT},
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC | TAKES_SYSROOT},
 	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
-	 "output.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT},
+	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7).\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_TEXT_IN},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},
@@ -144,6 +147,10 @@ static const struct {
 	{TAKES_SYSROOT,
 	 "     --sysroot=DIR      Where sys, dev and proc are, for CoreSight (default /)\n"
 	 "     --memory=ADDR=FILE Memory that shall be in the Arm snapshot; may be repeated\n"},
+	{TAKES_TEXT_IN,
+	 "     --clk=TIME         qemu4v: how long a clk is, as in 10ns (default 1us)\n"
+	 "     --strict           qemu4v: a malformed line is an error\n"},
+	{TAKES_TARMAC, "     --tarmac           qemu4v: as Arm's tools read it\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -170,6 +177,9 @@ enum {
 	OPTION_SYSROOT,
 	OPTION_MEMORY,
 	OPTION_CORESIGHT,
+	OPTION_CLK,
+	OPTION_STRICT,
+	OPTION_TARMAC,
 };
 
 static const struct option long_options[] = {
@@ -196,6 +206,9 @@ static const struct option long_options[] = {
 	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
 	{"memory", required_argument, NULL, OPTION_MEMORY},
 	{"coresight", optional_argument, NULL, OPTION_CORESIGHT},
+	{"clk", required_argument, NULL, OPTION_CLK},
+	{"strict", no_argument, NULL, OPTION_STRICT},
+	{"tarmac", no_argument, NULL, OPTION_TARMAC},
 	{},
 };
 
@@ -288,6 +301,23 @@ static int take_coresight_option(int c, struct command *command)
 	return 0;
 }
 
+static void take_format_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
+	if (c == OPTION_CLK) {
+		ctl->clk = optarg;
+		ctl->format_options |= CTL_CLK;
+	} else if (c == OPTION_STRICT) {
+		ctl->strict = true;
+		ctl->format_options |= CTL_STRICT;
+	} else {
+		ctl->tarmac = true;
+		ctl->format_options |= CTL_TARMAC;
+	}
+}
+
 /* "+": stop at the first word that is no option, else let options stand anywhere */
 static int parse_options(int argc, char **argv, const char *how, struct command *command)
 {
@@ -337,6 +367,11 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_CORESIGHT:
 			if (take_coresight_option(c, command) < 0)
 				return -ENOMEM;
+			break;
+		case OPTION_CLK:
+		case OPTION_STRICT:
+		case OPTION_TARMAC:
+			take_format_option(c, command);
 			break;
 		case 'o':
 			command->ctl.output = optarg;

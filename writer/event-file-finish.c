@@ -3,7 +3,7 @@
  * An event file is put together: header, tables, regions. The caller's thread.
  */
 #include <errno.h>
-#include <inttypes.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -187,7 +187,11 @@ static int move_direct(struct event_file *file, uint64_t to)
 	return r;
 }
 
-/* The pieces of a CPU from the spool, those that follow each other at once */
+/*
+ * The pieces of a CPU from the spool, those that follow each other at once. What has been copied is
+ * given back to the disk, where it can, so that the spool and the file together do not need twice
+ * the room.
+ */
 static int join(const struct event_file *file, const struct event_file_cpu *c, uint64_t at)
 {
 	int r = 0;
@@ -198,6 +202,8 @@ static int join(const struct event_file *file, const struct event_file_cpu *c, u
 			n++;
 		r = io_copy_range(file->spool.fd, c->pieces[i], file->out.fd, at,
 				  n * (uint64_t)EVENT_FILE_CHUNK);
+		(void)fallocate(file->spool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)c->pieces[i], (off_t)(n * EVENT_FILE_CHUNK));
 		at += n * (uint64_t)EVENT_FILE_CHUNK;
 	}
 	return r;

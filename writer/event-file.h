@@ -17,27 +17,13 @@
 
 #include "basic/fault.h"
 #include "basic/macro.h"
+#include "formats/event-head.h"
 #include "formats/subbuf-write.h"
 
 #define EVENT_FILE_SUBBUF   4096U
 #define EVENT_FILE_MAX_CPUS 4096U
 /* bytes of one event, from its type on */
 #define EVENT_FILE_MAX_EVENT (EVENT_FILE_SUBBUF - SUBBUF_WRITE_HEAD - 8)
-
-/* What each event begins with, and its lines in a format text */
-struct event_file_head {
-	uint16_t type;
-	uint8_t flags;
-	uint8_t preempt_count;
-	int32_t pid;
-};
-
-#define EVENT_FILE_HEAD_FORMAT                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 
 struct event_file_format {
 	const char *system;
