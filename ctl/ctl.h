@@ -18,7 +18,8 @@ enum ctl_format_option {
 	CTL_CLK = 1,
 	CTL_STRICT = 2,
 	CTL_TARMAC = 4,
-	CTL_FILTER = 8, /* --event=, --cpu=, --pid=, --since=, --until= */
+	CTL_FILTER = 8,	  /* --event=, --cpu=, --pid=, --since=, --until= */
+	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
 };
 
 struct ctl {
@@ -35,8 +36,12 @@ struct ctl {
 	unsigned format_options; /* enum ctl_format_option, those that were given */
 	const char *clk;	 /* --clk= */
 	bool strict, tarmac;
-	const char *cpus;	/* --cpu= */
-	char **events, **pids;	/* each --event= and --pid= */
-	const char *max_use;	/* --max-use=, NULL: not given */
-	const char *older_than; /* --older-than= */
+	const char *cpus;	   /* --cpu= */
+	char **events, **pids;	   /* each --event= and --pid= */
+	const char *max_use;	   /* --max-use=, NULL: not given */
+	const char *older_than;	   /* --older-than= */
+	const char *sysroot;	   /* --sysroot=, NULL: / */
+	char **memory;		   /* each --memory= */
+	bool coresight;		   /* --coresight */
+	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 };
