@@ -18,9 +18,10 @@ enum ctl_format_option {
 	CTL_CLK = 1,
 	CTL_STRICT = 2,
 	CTL_TARMAC = 4,
-	CTL_FILTER = 8, /* --event=, --cpu=, --pid=, --since=, --until= */
-	CTL_MAX_FRAMES = 64,
-	CTL_ENDIAN = 128,
+	CTL_FILTER = 8,	  /* --event=, --cpu=, --pid=, --since=, --until= */
+	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
+	CTL_MAX_FRAMES = 256,
+	CTL_ENDIAN = 512,
 };
 
 struct ctl {
@@ -37,10 +38,14 @@ struct ctl {
 	unsigned format_options; /* enum ctl_format_option, those that were given */
 	const char *clk;	 /* --clk= */
 	bool strict, tarmac;
-	const char *max_frames; /* --max-frames=, NULL: not given */
-	const char *endian;	/* --endian= */
-	const char *cpus;	/* --cpu= */
-	char **events, **pids;	/* each --event= and --pid= */
-	const char *max_use;	/* --max-use=, NULL: not given */
-	const char *older_than; /* --older-than= */
+	const char *max_frames;	   /* --max-frames=, NULL: not given */
+	const char *endian;	   /* --endian= */
+	const char *cpus;	   /* --cpu= */
+	char **events, **pids;	   /* each --event= and --pid= */
+	const char *max_use;	   /* --max-use=, NULL: not given */
+	const char *older_than;	   /* --older-than= */
+	const char *sysroot;	   /* --sysroot=, NULL: / */
+	char **memory;		   /* each --memory= */
+	bool coresight;		   /* --coresight */
+	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 };

@@ -8,6 +8,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "ctl/export-arm.h"
 #include "ctl/export-gdb.h"
 #include "ctl/export-qemu4v.h"
 #include "ctl/export-run.h"
@@ -123,9 +124,12 @@ static const struct format {
 	const char *name;
 	unsigned options; /* of enum ctl_format_option, those it takes */
 	enum ctl_status (*run)(const struct export *export);
+	/* in its place: a format that is not made out of one FILE */
+	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
 } formats[] = {
 	{"text", CTL_FILTER, run_text},
 	{"json", CTL_FILTER, run_json},
+	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
 	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile},
 	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
 	{},
@@ -203,11 +207,6 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
 
-	if (argc != 2) {
-		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
-				      "input\n");
-		return CTL_USAGE;
-	}
 	if (ctl->host) {
 		(void)fprintf(stderr, "flyrecctl: export: works on local files, not with -H\n");
 		return CTL_USAGE;
@@ -218,6 +217,13 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->format_options & ~format->options) {
 		(void)fprintf(stderr, "flyrecctl: export: --format=%s takes no such option\n",
 			      format->name);
+		return CTL_USAGE;
+	}
+	if (format->run_verb)
+		return format->run_verb(ctl, argc, argv);
+	if (argc != 2) {
+		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
+				      "input\n");
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);

@@ -30,6 +30,8 @@ enum verb_option {
 	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
 	TAKES_TEXT_IN = 128, /* --clk=, --strict */
 	TAKES_TARMAC = 256,
+	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
+	TAKES_CORESIGHT = 2048, /* --coresight */
 	TAKES_MAX_FRAMES = 4096,
 	TAKES_ENDIAN = 8192,
 };
@@ -46,10 +48,12 @@ struct verb {
 
 /* The verbs that scripts may count on; those without a function answer that they are not built */
 static const struct verb verbs[] = {
-	{"verify", verb_verify, "FILE|DIR...", "Check trace.dat files, offline",
+	{"verify", verb_verify, "FILE|DIR...", "Check trace.dat files and Arm snapshots, offline",
 	 "Checks structure, alignment, every sub-buffer and every event, time order, lost\n"
 	 "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
-	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted.\n\n"
+	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted, and every\n"
+	 "directory with a snapshot.ini in it: an Arm snapshot, whose faults are lines\n"
+	 "\"DIR/FILE:LINE: what\".\n\n"
 	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n"},
 	{"status", verb_status, "[SESSION]", "Show the daemon and its sessions",
 	 "State, files, bytes, lost events and since when, and what is not as configured.\n"},
@@ -92,16 +96,19 @@ static const struct verb verbs[] = {
 	 "shown. What was asked for with --runtime is over.\n"},
 	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
-	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
-	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT},
+	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
+	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
+	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT | TAKES_CORESIGHT | TAKES_SYSROOT},
 	{"tail"},
 	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
 	 "object a line; --format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
 	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
-	 "FILE: - is standard input.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC |
+	 "FILE: - is standard input.\n"
+	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
+	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC | TAKES_SYSROOT |
 		 TAKES_MAX_FRAMES},
 	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
@@ -139,6 +146,12 @@ static const struct {
 	 "     --event=EVENT,...  Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine\n"
 	 "     --cpu=LIST         Only these CPUs, as in 0-3,8\n"
 	 "     --pid=PID,...      Only these tasks\n"},
+	{TAKES_CORESIGHT,
+	 "     --coresight[=DIR]  An Arm snapshot of CoreSight trace too, beside the file; in DIR:\n"
+	 "                        made by flyrecctl, not by the daemon\n"},
+	{TAKES_SYSROOT,
+	 "     --sysroot=DIR      Where sys, dev and proc are, for CoreSight (default /)\n"
+	 "     --memory=ADDR=FILE Memory that shall be in the Arm snapshot; may be repeated\n"},
 	{TAKES_MAX_FRAMES,
 	 "     --max-frames=N     gdb-tfile: at most so many events, 0: all (default 20000)\n"},
 	{TAKES_ENDIAN,
@@ -170,6 +183,9 @@ enum {
 	OPTION_EVENT,
 	OPTION_CPU,
 	OPTION_PID,
+	OPTION_SYSROOT,
+	OPTION_MEMORY,
+	OPTION_CORESIGHT,
 	OPTION_MAX_FRAMES,
 	OPTION_ENDIAN,
 	OPTION_CLK,
@@ -198,6 +214,9 @@ static const struct option long_options[] = {
 	{"event", required_argument, NULL, OPTION_EVENT},
 	{"cpu", required_argument, NULL, OPTION_CPU},
 	{"pid", required_argument, NULL, OPTION_PID},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
+	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"coresight", optional_argument, NULL, OPTION_CORESIGHT},
 	{"max-frames", required_argument, NULL, OPTION_MAX_FRAMES},
 	{"endian", required_argument, NULL, OPTION_ENDIAN},
 	{"clk", required_argument, NULL, OPTION_CLK},
@@ -277,6 +296,24 @@ static int take_filter_option(int c, struct command *command)
 	return r;
 }
 
+static int take_coresight_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= c == OPTION_CORESIGHT ? TAKES_CORESIGHT : TAKES_SYSROOT;
+	ctl->format_options |= c == OPTION_CORESIGHT ? 0 : CTL_SYSROOT;
+	if (c == OPTION_CORESIGHT) {
+		ctl->coresight = true;
+		ctl->coresight_dir = optarg;
+	} else if (c == OPTION_SYSROOT) {
+		ctl->sysroot = optarg;
+	} else if (strv_append(&ctl->memory, optarg) < 0) {
+		(void)fprintf(stderr, "flyrecctl: out of memory\n");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 static void take_format_option(int c, struct command *command)
 {
 	struct ctl *ctl = &command->ctl;
@@ -347,6 +384,12 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 			command->ctl.endian = optarg;
 			command->ctl.format_options |= CTL_ENDIAN;
 			command->used |= TAKES_ENDIAN;
+			break;
+		case OPTION_SYSROOT:
+		case OPTION_MEMORY:
+		case OPTION_CORESIGHT:
+			if (take_coresight_option(c, command) < 0)
+				return -ENOMEM;
 			break;
 		case OPTION_CLK:
 		case OPTION_STRICT:
@@ -433,5 +476,6 @@ int main(int argc, char **argv)
 	status = run(&command, argc, argv);
 	strv_free(command.ctl.events);
 	strv_free(command.ctl.pids);
+	strv_free(command.ctl.memory);
 	return (int)status;
 }
