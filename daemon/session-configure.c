@@ -10,20 +10,30 @@
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
-static int take_storage(struct session *s, const struct session_config *config)
+/*
+ * Everything but [Trace]: the instance stays, the next segment is made the new way, snapshots are
+ * taken the new way and for other reasons
+ */
+static int take_rest(struct session *s, const struct session_config *config)
 {
-	struct session_config *copy;
+	_cleanup_(session_config_freep) struct session_config *copy = NULL;
+	bool other_storage =
+		memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0;
+	struct fault why;
 	int r = session_config_copy(config, &copy);
 
 	if (r < 0)
 		return r;
 	s->config->storage = copy->storage;
-	free(s->config->text);
-	s->config->text = TAKE_PTR(copy->text);
-	session_config_free(copy);
-	session_rotate(s);
-	return 0;
+	SWAP(s->config->snapshot, copy->snapshot);
+	SWAP(s->config->description, copy->description);
+	SWAP(s->config->text, copy->text);
+	if (other_storage)
+		session_rotate(s);
+	r = triggers_configure(s, &why);
+	if (r < 0)
+		(void)log_full(LOG_ERR, s->name, NULL, r, "%s", why.text);
+	return r;
 }
 
 /* Is nothing but the list of events different? */
@@ -83,14 +93,9 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	if (s->paused)
 		(void)session_pause(s, false, &why);
 	if (same)
-		return strcmp(s->config->text, config->text) == 0 || take_storage(s, config) >= 0;
-	if (session_change_events(s, config, on_events_changed, s, &why) < 0)
-		return false;
-	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0) {
-		s->config->storage = config->storage;
-		session_rotate(s);
-	}
-	return true;
+		return strcmp(s->config->text, config->text) == 0 || take_rest(s, config) >= 0;
+	return session_change_events(s, config, on_events_changed, s, &why) >= 0 &&
+	       take_rest(s, config) >= 0;
 }
 
 int session_configure(struct session *s, const struct session_config *config)

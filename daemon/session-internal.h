@@ -10,6 +10,8 @@
 #include "daemon/segment.h"
 #include "daemon/session.h"
 #include "daemon/state.h"
+#include "daemon/trigger-limit.h"
+#include "daemon/trigger.h"
 
 /* What a session waits for; only one thing at a time */
 enum session_step {
@@ -38,9 +40,8 @@ struct session {
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
-	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
-	unsigned burst_count;		   /* triggers since then */
-	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */
+	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
+	struct triggers *triggers;	   /* or NULL: it never began to start */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */

@@ -44,6 +44,7 @@ void session_free(struct session *s)
 	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
+	triggers_free(s);
 	account_done(&s->account);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -140,6 +141,8 @@ static void on_opened(struct session *s, int result)
 
 	if (result >= 0)
 		result = session_begin_recording(s, &why);
+	if (result >= 0)
+		result = triggers_arm(s, &why);
 	if (result < 0) {
 		session_fail(s, &why);
 		return;

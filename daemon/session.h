@@ -75,13 +75,20 @@ typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *
 int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_usec,
 		     const char *reason, session_snapshot_done_t done, void *userdata);
 
+/* Why a snapshot is taken without anyone asking for it */
+struct snapshot_cause {
+	const char *reason; /* as for session_snapshot() */
+	const char *detail; /* lines "KEY: VALUE" for the text in the file, or NULL */
+	uint64_t time_usec; /* realtime, when it happened; 0: now */
+};
+
 /**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
+ * What becomes of it is logged, and clients are told when the file is there.
  * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
  * logged.
  */
-int session_trigger(struct session *session, const char *reason, session_snapshot_done_t done,
-		    void *userdata);
+int session_trigger(struct session *session, const struct snapshot_cause *cause);
 
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);
