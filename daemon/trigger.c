@@ -96,7 +96,8 @@ static int set_unavailable(struct session *s, struct trigger *t, const char *why
 
 	if (why) {
 		if (!t->unavailable || strcmp(t->unavailable, why) != 0)
-			(void)log_full(LOG_WARNING, s->name, MESSAGE_TRIGGER_UNAVAILABLE, 0,
+			(void)log_full(*t->text == '-' ? LOG_INFO : LOG_WARNING, s->name,
+				       MESSAGE_TRIGGER_UNAVAILABLE, 0,
 				       "cannot wait for %s %s, recording goes on without: %s",
 				       trigger_kind_name(t->kind), t->text, why);
 		text = strdup(why);
@@ -178,12 +179,22 @@ static int add(struct triggers *all, enum trigger_kind kind, const char *text)
 	return more[all->n++].text ? 0 : -ENOMEM;
 }
 
+static bool has(const struct triggers *all, enum trigger_kind kind, const char *text)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->items[i].kind == kind && strcmp(all->items[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+/* Each once */
 static int add_list(struct triggers *all, enum trigger_kind kind, char *const *list)
 {
 	int r = 0;
 
 	STRV_FOREACH (text, list)
-		r = r < 0 ? r : add(all, kind, *text);
+		if (r >= 0 && !has(all, kind, *text))
+			r = add(all, kind, *text);
 	return r;
 }
 
