@@ -101,7 +101,7 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	};
 	struct tep_event *event = tep_find_event_by_record(text->tep, &record);
 	struct trace_seq seq;
-	char name[32], *lines;
+	char name[32], none[] = "", *fields = none, *lines;
 	int pid;
 
 	if (!event)
@@ -111,13 +111,14 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	trace_seq_init(&seq);
 	tep_print_event(text->tep, &seq, &record, "%s", TEP_PRINT_INFO);
 	(void)trace_seq_terminate(&seq);
+	if (seq.state == TRACE_SEQ__GOOD)
+		fields = seq.buffer;
 	/* One line, whatever a string of the event has in it */
-	for (char *c = seq.buffer; seq.state == TRACE_SEQ__GOOD && *c; c++)
+	for (char *c = fields; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
-	if (asprintf(&lines, "event: %s:%s %.*s\ncpu: %u\ntask: %s-%d\n", event->system,
-		     event->name, (int)FIELDS_MAX, seq.state == TRACE_SEQ__GOOD ? seq.buffer : "",
-		     cpu, name, pid) < 0)
+	if (asprintf(&lines, "event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
+		     event->name, *fields ? " " : "", (int)FIELDS_MAX, fields, cpu, name, pid) < 0)
 		lines = NULL;
 	trace_seq_destroy(&seq);
 	return lines;

@@ -105,6 +105,15 @@ int event_watch_free(struct event_watch *w, bool keep, struct fault *why)
 	return r;
 }
 
+/* To an instance it is Event= */
+static int name_key(int error, struct fault *why)
+{
+	struct fault inner = *why;
+
+	return fault_set(why, error, "%s%s",
+			 strncmp(inner.text, "Event=", 6) == 0 ? "On" : "OnEvent=: ", inner.text);
+}
+
 /*
  * The group of an instance names its probes, and whatever else is in that group is removed. This
  * one has none: a name with a dot in it is never a group's.
@@ -115,7 +124,7 @@ static int make_instance(struct event_watch *w, const char *name, bool adopt, st
 
 	if (r == -ENOENT)
 		r = instance_create(name, name, &w->config, &w->instance, why);
-	return r;
+	return r < 0 ? name_key(r, why) : 0;
 }
 
 static int open_cpus(struct event_watch *w, struct fault *why)

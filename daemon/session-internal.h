@@ -103,6 +103,8 @@ void session_release(struct session *session, bool keep_instance);
 bool session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
+/* one is being made, or waits for nothing but its turn, or very many wait for PostSec= */
+bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 

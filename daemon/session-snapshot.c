@@ -12,6 +12,8 @@
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
+#define POSTS_MAX 16
+
 struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
@@ -48,6 +50,16 @@ void session_drop_snapshots(struct session *s)
 		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
 		answer(s, why.error, NULL, &why);
 	}
+}
+
+bool session_snapshots_busy(const struct session *s)
+{
+	unsigned waiting = 0;
+
+	for (const struct snapshot_request *r = s->requests; r; r = r->next)
+		if (!r->post || ++waiting >= POSTS_MAX)
+			return true;
+	return false;
 }
 
 static bool is_word(const char *reason)

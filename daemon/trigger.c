@@ -15,10 +15,9 @@
 #include "daemon/unit-watch.h"
 #include "writer/store.h"
 
-#define SUFFIX	      ".trigger"   /* of the instance: no session's name has a dot in it */
-#define WAIT_USEC     (100 * 1000) /* between looks whether the snapshot before is finished … */
-#define WAIT_MAX_USEC USEC_PER_SEC /* … and when PostSec= is on its way */
-#define COUNT_USEC    (20 * 1000)  /* many clients may ask: not each counts anew */
+#define SUFFIX	   ".trigger"	/* of the instance: no session's name has a dot in it */
+#define WAIT_USEC  (100 * 1000) /* between looks whether the snapshot before is finished */
+#define COUNT_USEC (20 * 1000)	/* many clients may ask: not each counts anew */
 
 struct pressure_source {
 	struct session *session;
@@ -85,9 +84,7 @@ static struct event_pause pause_events(void *userdata)
 
 	if (usec > 0)
 		return (struct event_pause){.usec = usec, .discard = true};
-	if (!s->requests)
-		return (struct event_pause){};
-	return (struct event_pause){.usec = MAX(WAIT_USEC, MIN(config->post_usec, WAIT_MAX_USEC))};
+	return (struct event_pause){.usec = session_snapshots_busy(s) ? WAIT_USEC : 0};
 }
 
 static int set_unavailable(struct session *s, struct trigger *t, const char *why)
