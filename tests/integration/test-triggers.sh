@@ -7,7 +7,7 @@
 # units are in test-systemd-triggers.sh.
 . "$(dirname "$0")/lib.sh"
 need_tracefs
-need_command trace-cmd jq
+need_command trace-cmd python3
 need_event sched:sched_process_exec syscalls:sys_enter_getppid
 
 TRIGGER_INSTANCE=$TRACEFS/instances/${PREFIX}ev.trigger
@@ -27,7 +27,9 @@ has_snapshots() {
 
 # trigger KIND FIELD: from status, of the first trigger of the kind
 trigger() {
-	ctl --json status ev | jq -r "[.sessions[0].triggers[] | select(.kind == \"$1\")][0].$2"
+	ctl --json status ev | python3 -c 'import json, sys
+all = json.load(sys.stdin)["sessions"][0]["triggers"]
+print([t[sys.argv[2]] for t in all if t["kind"] == sys.argv[1]][0])' "$1" "$2"
 }
 
 trigger_is() { # KIND FIELD VALUE
@@ -82,7 +84,7 @@ done
 # the time of the event, not of the file
 time=$(sed -n 's/^time: \(.*\) UTC$/\1/p' "$T/stat")
 usec=$(date -u -d "$time" +%s%6N)
-[ "$usec" -ge "$before" ] && [ "$usec" -le "$after" ] || fail "'$time' is not when it happened"
+[[ $usec -ge $before && $usec -le $after ]] || fail "'$time' is not when it happened"
 verify "${SNAPSHOTS[0]}"
 trigger_is event fired 1 || fail "status says $(trigger event fired) snapshots"
 
@@ -232,11 +234,13 @@ if [ -e /proc/pressure/cpu ]; then
 	grep -q '^pressure: cpu some 20ms ' "$T/stat" || fail "the file does not say which pressure"
 	grep -q '^now: some avg10=' "$T/stat" || fail "the file does not say how much pressure"
 	# without the capability the other one is unavailable, and says so; with it, it works
-	ctl --json status ev >"$T/status"
-	jq -e '.sessions[0].triggers[] | select(.text == "cpu some 20ms 600ms") |
-		.state == "armed" or (.unavailable | test("CAP_SYS_RESOURCE"))' "$T/status" >/dev/null ||
-		fail "a short window is neither watched nor explained: $(cat "$T/status")"
-	[ "$(jq -r '.sessions[0].state' "$T/status")" = recording ] || fail "does not record"
+	ctl --json status ev | python3 -c 'import json, sys
+s = json.load(sys.stdin)["sessions"][0]
+t = [t for t in s["triggers"] if t["text"] == "cpu some 20ms 600ms"][0]
+print(t)
+sys.exit(s["state"] != "recording" or
+	t["state"] != "armed" and "CAP_SYS_RESOURCE" not in t["unavailable"])' ||
+		fail "a short window is neither watched nor explained"
 	flyrecd_stop
 else
 	echo "this kernel does not watch pressure"
