@@ -135,8 +135,11 @@ static void on_triggered(void *userdata, int result, const char *path, const str
 	struct session *s = userdata;
 
 	if (result < 0) {
-		(void)log_full(LOG_ERR, s->name, MESSAGE_SNAPSHOT, result, "snapshot failed: %s",
-			       why->text);
+		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
+			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
+		/* Nothing had been traced yet: the next one shall not be refused over that */
+		if (result == -ENODATA)
+			trigger_limit_give_back(&s->limit);
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);

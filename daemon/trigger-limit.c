@@ -20,6 +20,12 @@ bool trigger_limit_admit(struct trigger_limit *limit, unsigned burst, uint64_t i
 	return true;
 }
 
+void trigger_limit_give_back(struct trigger_limit *limit)
+{
+	if (limit->admitted > 0)
+		limit->admitted--;
+}
+
 uint64_t trigger_limit_wait(const struct trigger_limit *limit, unsigned burst,
 			    uint64_t interval_usec, uint64_t now_usec)
 {

@@ -25,6 +25,11 @@ bool trigger_limit_admit(struct trigger_limit *limit, unsigned burst, uint64_t i
 			 uint64_t now_usec);
 
 /**
+ * trigger_limit_give_back() - one that was let through has come to nothing, and does not count
+ */
+void trigger_limit_give_back(struct trigger_limit *limit);
+
+/**
  * trigger_limit_wait() - how long until one would be let through
  * Return: microseconds, 0: now.
  */

@@ -167,11 +167,12 @@ echo "CPU in 4 s of storm: $((ticks * 1000 / $(getconf CLK_TCK))) ms; $(head -n 
 has_snapshots '*' 2
 [ ${#SNAPSHOTS[@]} = 2 ] || fail "Burst=2, but ${#SNAPSHOTS[@]} snapshots"
 trigger_is event fired 2 || fail "status says $(trigger event fired) snapshots"
-# every single one is accounted for
+# every one is accounted for (and those that a tool built with sanitizers makes by itself)
 calls=$(sed -n 's/^cpu=.*calls=\([0-9]*\).*/\1/p' "$T/load" | awk '{ n += $1 } END { print n }')
 suppressed=$(trigger event suppressed)
 echo "events: $calls, suppressed: $suppressed"
-[ $((suppressed + 2)) = "$calls" ] || fail "$suppressed suppressed and 2 fired are not $calls"
+[[ $((suppressed + 2)) -ge $calls && $suppressed -le $((calls + calls / 10000)) ]] ||
+	fail "$suppressed suppressed and 2 fired are not $calls"
 ctl metrics | grep -E '^flyrec_triggers_suppressed_total\{session="ev",kind="event",trigger="syscalls:' >"$T/metrics"
 grep -q "} $suppressed\$" "$T/metrics" || fail "metrics: $(cat "$T/metrics")"
 # asked for by a person, a snapshot is always taken

@@ -87,6 +87,19 @@ static void test_other_limit(void **state)
 	assert_true(trigger_limit_admit(&limit, 2, S, 3 * S));
 }
 
+static void test_give_back(void **state)
+{
+	struct trigger_limit limit = {};
+
+	trigger_limit_give_back(&limit);
+	assert_int_equal(limit.admitted, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(trigger_limit_admit(&limit, 1, 60 * S, S + i));
+		assert_false(trigger_limit_admit(&limit, 1, 60 * S, S + i));
+		trigger_limit_give_back(&limit);
+	}
+}
+
 static void test_pressure(void **state)
 {
 	struct fault why = {};
@@ -129,8 +142,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_pressure),
-		cmocka_unit_test(test_strv_equal),
+		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_strv_equal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
