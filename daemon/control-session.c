@@ -295,7 +295,7 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
 
 	if (result >= 0) {
-		control_snapshot_finished(c, call->session, path);
+		daemon_snapshot_finished(c->daemon, call->session, path);
 		if (call->pin)
 			result = control_pin_path(c, call->session, path);
 	}

@@ -14,6 +14,7 @@
 #include "daemon/control.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
+#include "daemon/ship.h"
 #include "daemon/trigger.h"
 #include "daemon/unit-watch.h"
 #include "recorder/instance.h"
@@ -319,9 +320,15 @@ int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
 			 name);
 }
 
-void daemon_snapshot_finished(struct daemon *d, struct session *session, const char *path)
+void daemon_snapshot_finished(struct daemon *d, const char *session, const char *path)
 {
-	control_snapshot_finished(d->control, session_name(session), path);
+	int r;
+
+	control_snapshot_finished(d->control, session, path);
+	r = ship(d->options.runtime_dir, path);
+	if (r < 0 && r != -ENOENT)
+		(void)log_full(LOG_WARNING, session, MESSAGE_SNAPSHOT, r,
+			       "cannot have %s shipped: %m", path);
 }
 
 static void on_unit_failed(void *userdata, const char *unit, uint64_t usec)

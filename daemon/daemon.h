@@ -83,9 +83,10 @@ void daemon_session_changed(struct daemon *daemon, struct session *session);
 void daemon_segment_finished(struct daemon *daemon, struct session *session, const char *path);
 
 /**
- * daemon_snapshot_finished() - @path: of a snapshot that nobody has asked for
+ * daemon_snapshot_finished() - a snapshot is there: tell clients, and whoever ships files
+ * @session: its name
  */
-void daemon_snapshot_finished(struct daemon *daemon, struct session *session, const char *path);
+void daemon_snapshot_finished(struct daemon *daemon, const char *session, const char *path);
 
 /**
  * daemon_watch_units() - sessions may have begun, or ceased, to want to know of failed units

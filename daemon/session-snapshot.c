@@ -143,7 +143,7 @@ static void on_triggered(void *userdata, int result, const char *path, const str
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
-	daemon_snapshot_finished(s->daemon, s, path);
+	daemon_snapshot_finished(s->daemon, s->name, path);
 }
 
 static bool too_many(struct session *s, const struct snapshot_config *config, const char *reason)

@@ -102,6 +102,33 @@ guest journalctl --sync
 guest journalctl --quiet --unit=flyrec-snapshot@asks.service.service | grep -q -e '-unit.dat' ||
 	fail "the log does not name the file"
 
+# --- flyrec-shipping.socket: each finished snapshot starts a unit with its path
+mkdir -p "$T/root/var/lib/shipped"
+printf '[Service]\nType=oneshot\nExecStart=/bin/cp %%f /var/lib/shipped/\n' | unit flyrec-ship@.service
+guest systemctl daemon-reload
+guest systemd-analyze --man=no verify flyrec-shipping@x.service flyrec-shipping.socket >"$T/verify" 2>&1 ||
+	fail "$(cat "$T/verify")"
+[ ! -s "$T/verify" ] || fail "systemd-analyze verify: $(cat "$T/verify")"
+guest systemctl start flyrec-shipping.socket
+path=$(guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-1 ev)
+shipped() { [ -s "$T/root/var/lib/shipped/${path##*/}" ]; }
+wait_for 20 shipped || {
+	guest journalctl --quiet | tail -n 20 >&2
+	fail "a snapshot that was asked for is not shipped: $path"
+}
+guest systemctl start fails.service
+must_have 5 "with shipping"
+path=${SNAPSHOTS[4]}
+wait_for 20 shipped || fail "a snapshot by a trigger is not shipped: $path"
+sleep 0.2
+cmp "$path" "$T/root/var/lib/shipped/${path##*/}" || fail "what was shipped is another file"
+# and nobody listens any more: not a word
+guest systemctl stop flyrec-shipping.socket
+guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-2 ev >/dev/null ||
+	fail "a snapshot without shipping"
+guest journalctl --sync
+! guest journalctl --quiet --unit=flyrecd | grep "shipped:" || fail "complains that nobody ships"
+
 # --- nothing was refused by the sandbox
 guest journalctl --quiet --unit=flyrecd >"$T/journal"
 ! grep -E 'denied|not permitted|SYS' "$T/journal" || fail "the sandbox is too narrow"
