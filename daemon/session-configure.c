@@ -17,23 +17,19 @@
 static int take_rest(struct session *s, const struct session_config *config)
 {
 	_cleanup_(session_config_freep) struct session_config *copy = NULL;
-	bool other_storage =
-		memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0;
-	struct fault why;
 	int r = session_config_copy(config, &copy);
 
 	if (r < 0)
 		return r;
+	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0)
+		s->rotate_wanted = true;
 	s->config->storage = copy->storage;
 	SWAP(s->config->snapshot, copy->snapshot);
 	SWAP(s->config->description, copy->description);
 	SWAP(s->config->text, copy->text);
-	if (other_storage)
-		session_rotate(s);
-	r = triggers_configure(s, &why);
-	if (r < 0)
-		(void)log_full(LOG_ERR, s->name, NULL, r, "%s", why.text);
-	return r;
+	s->triggers_wanted = true;
+	session_advance(s);
+	return 0;
 }
 
 /* Is nothing but the list of events different? */
@@ -70,6 +66,18 @@ static int restart_as(struct session *s, const struct session_config *config)
 	s->hand_over = false;
 	session_advance(s);
 	return 0;
+}
+
+void session_renew_triggers(struct session *s)
+{
+	const struct session_config *config = config_find(s->daemon->config, s->name);
+	struct fault why;
+
+	s->triggers_wanted = false;
+	if (triggers_configure(s, &why) >= 0 || !config)
+		return;
+	(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
+	(void)restart_as(s, config);
 }
 
 /* The kernel did not take the events of a new configuration: that session fails as a whole */

@@ -37,7 +37,8 @@ struct session {
 	enum session_state state;
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
-	bool salvage; /* only emptying and undoing what an earlier process left */
+	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
@@ -88,6 +89,9 @@ uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
+
+/* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
+void session_renew_triggers(struct session *session);
 
 /* session-start.c */
 void session_start(struct session *session);

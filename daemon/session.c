@@ -97,6 +97,7 @@ static void settled(struct session *s, enum session_state state)
 	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
+	s->triggers_wanted = false;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -456,6 +457,10 @@ void session_advance(struct session *s)
 	bool may_rotate;
 
 	if (s->step != STEP_NONE || !running)
+		return;
+	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
+		session_renew_triggers(s);
+	if (s->step != STEP_NONE)
 		return;
 	if (s->state == SESSION_RECORDING && session_begin_change(s))
 		return;

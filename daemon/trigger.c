@@ -284,6 +284,7 @@ void triggers_remove_stray(const struct session *s, const char *instance)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 }
 
+/* Between steps only: jobs write the state file, too */
 static int note_watched(struct session *s, char *const *events, struct fault *why)
 {
 	char **copy = NULL;
@@ -319,8 +320,6 @@ static int open_watch(struct session *s, struct fault *why)
 		r = instance_of(instance_name(s->instance), &name, why);
 	if (r >= 0)
 		r = event_watch_new(name, all->events, adopt, &all->watch, why);
-	if (r < 0)
-		(void)note_watched(s, NULL, NULL);
 	return r;
 }
 

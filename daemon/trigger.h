@@ -52,7 +52,7 @@ int triggers_prepare(struct session *session, struct fault *why);
 int triggers_arm(struct session *session, struct fault *why);
 
 /**
- * triggers_configure() - [Snapshot] of a recording session has changed
+ * triggers_configure() - [Snapshot] of a recording session has changed; between steps
  * Return: as triggers_prepare(); then the session has no triggers, and should fail.
  */
 int triggers_configure(struct session *session, struct fault *why);

@@ -138,6 +138,13 @@ for name in bad bad.trigger lacks lacks.trigger; do
 	wait_for 5 test ! -e "$TRACEFS/instances/$PREFIX$name" || fail "instance $name is left"
 done
 rm "$CONFIG"/sessions.d/{bad,lacks}.conf
+# the same by a reload of a session that records: what it has is kept, and it fails
+log_mark
+sed -i 's/^OnEvent=-nosuch/OnEvent=nosuch/' "$CONFIG/sessions.d/ev.conf"
+kill -HUP "$FLYRECD_PID"
+must_log "ev: session failed: OnEvent=nosuch:event: this kernel has no event"
+segments=("$STATE"/ev/record/2*.dat)
+[ ${#segments[@]} -ge 1 ] || fail "a session that fails by a reload has not finished its segment"
 flyrecd_stop
 [ ! -e "$TRIGGER_INSTANCE" ] || fail "stop has left the instance"
 
@@ -209,6 +216,29 @@ flyrecd_start
 trigger_is event state armed || fail "the session's own probe is no trigger: $(tail -n 3 "$FLYRECD_LOG")"
 flyrecd_stop
 ! grep "$group" "$TRACEFS/dynamic_events" || fail "stop has left a dynamic event"
+
+# --- nothing happens: nobody wakes up
+rm -rf "$STATE/ev"
+session ev <<-EOF
+	[Trace]
+	Event=sched:sched_process_fork if common_pid == 0
+	[Storage]
+	FlushSec=1h
+	[Snapshot]
+	OnEvent=sched:sched_process_exec if filename == "$HIT"
+	OnUnitFailed=*.service
+EOF
+wakeups() {
+	awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$FLYRECD_PID/task/$FLYRECD_PID/status"
+}
+flyrecd_start
+sleep 1
+n=$(wakeups)
+sleep 3
+n=$(($(wakeups) - n))
+echo "wake-ups in 3 s: $n"
+[ "$n" -le 2 ] || fail "$n wake-ups in 3 s though nothing happens"
+flyrecd_stop
 
 # --- pressure: two busy loops a CPU, and a window that needs no capability
 if [ -e /proc/pressure/cpu ]; then
