@@ -277,6 +277,48 @@ else
 	echo "this kernel does not watch pressure"
 fi
 
+# --- memory runs out for real, in a control group: the kernel kills, and waits for memory before it
+oom_group() {
+	if [ -e /sys/fs/cgroup/memory/memory.limit_in_bytes ]; then
+		GROUP=/sys/fs/cgroup/memory/flyrec-${PREFIX%.} LIMIT=memory.limit_in_bytes
+	elif grep -qw memory /sys/fs/cgroup/cgroup.subtree_control 2>/dev/null; then
+		GROUP=/sys/fs/cgroup/flyrec-${PREFIX%.} LIMIT=memory.max
+	else
+		return 1
+	fi
+	mkdir "$GROUP" 2>/dev/null || return 1
+	at_end rmdir "$GROUP"
+	echo 24M >"$GROUP/$LIMIT"
+	[ ! -e "$GROUP/memory.swap.max" ] || echo 0 >"$GROUP/memory.swap.max"
+}
+if [ -e "$TRACEFS/events/oom/mark_victim" ] && oom_group; then
+	rm -rf "$STATE/ev"
+	session ev <<-EOF
+		[Trace]
+		Event=sched:sched_process_fork
+		Event=sched:sched_process_exec
+		[Snapshot]
+		OnSignal=no
+		OnEvent=oom:mark_victim
+		OnPressure=memory some 100us 2s
+		Burst=10
+	EOF
+	flyrecd_start
+	# shellcheck disable=SC2016 # for the inner shell
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 -c "x = bytearray(100 << 20)"' "$GROUP" &
+	VICTIM=$!
+	wait "$VICTIM" 2>/dev/null || true
+	wait_for 10 has_snapshots event 1 || fail "no snapshot when memory ran out"
+	trace-cmd report --stat "${SNAPSHOTS[0]}" >"$T/stat" 2>/dev/null
+	grep -qE "^event: oom:mark_victim .*pid=$VICTIM" "$T/stat" || fail "whom? $(tail -n 4 "$T/stat")"
+	# the kernel looks every two seconds
+	[ ! -e /proc/pressure/memory ] || wait_for 10 has_snapshots pressure 1 ||
+		fail "no snapshot on memory pressure: $(cat /proc/pressure/memory)"
+	flyrecd_stop
+else
+	echo "memory cannot run out here"
+fi
+
 # --- units where systemd is not: said, and recording goes on
 if [ ! -d /run/systemd/system ]; then
 	rm -rf "$STATE/ev"
