@@ -7,36 +7,13 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
-#include "daemon/config-trace.h"
 #include "daemon/event-watch.h"
 #include "daemon/pressure.h"
 #include "daemon/session-internal.h"
-#include "daemon/trigger.h"
+#include "daemon/trigger-internal.h"
 #include "daemon/unit-watch.h"
-#include "writer/store.h"
 
-#define SUFFIX	   ".trigger"	/* of the instance: no session's name has a dot in it */
-#define WAIT_USEC  (100 * 1000) /* between looks whether the snapshot before is finished */
-#define COUNT_USEC (20 * 1000)	/* many clients may ask: not each counts anew */
-
-struct pressure_source {
-	struct session *session;
-	size_t index; /* in the list of triggers */
-	int fd;
-	sd_event_source *source;
-};
-
-struct triggers {
-	struct trigger *items;
-	size_t n;
-	size_t first_event; /* in items, as many as: */
-	char **events;	    /* as watched: each event once */
-	struct event_watch *watch;
-	struct pressure_source *pressures;
-	size_t n_pressures;
-	bool armed;
-	uint64_t counted_usec; /* monotonic */
-};
+#define COUNT_USEC (20 * 1000) /* many clients may ask: not each counts anew */
 
 const char *trigger_kind_name(enum trigger_kind kind)
 {
@@ -47,7 +24,7 @@ const char *trigger_kind_name(enum trigger_kind kind)
 
 /* --- firing */
 
-static void fire(struct session *s, struct trigger *t, const char *detail, uint64_t usec)
+void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint64_t usec)
 {
 	const struct snapshot_cause cause = {
 		.reason = trigger_kind_name(t->kind),
@@ -61,33 +38,7 @@ static void fire(struct session *s, struct trigger *t, const char *detail, uint6
 		t->suppressed++;
 }
 
-static void on_event(void *userdata, size_t index, const struct event_hit *first, uint64_t more)
-{
-	struct session *s = userdata;
-	struct trigger *t = &s->triggers->items[s->triggers->first_event + index];
-
-	if (first)
-		fire(s, t, first->lines, first->time_usec);
-	t->suppressed += more;
-}
-
-/*
- * Beyond the limit events are only counted until it lets another one through. Otherwise one
- * snapshot at a time: what happens meanwhile asks for the next.
- */
-static struct event_pause pause_events(void *userdata)
-{
-	struct session *s = userdata;
-	const struct snapshot_config *config = &s->config->snapshot;
-	uint64_t usec = trigger_limit_wait(&s->limit, config->burst, config->interval_usec,
-					   session_now_usec());
-
-	if (usec > 0)
-		return (struct event_pause){.usec = usec, .discard = true};
-	return (struct event_pause){.usec = session_snapshots_busy(s) ? WAIT_USEC : 0};
-}
-
-static int set_unavailable(struct session *s, struct trigger *t, const char *why)
+int trigger_set_unavailable(struct session *s, struct trigger *t, const char *why)
 {
 	char *text = NULL;
 
@@ -134,10 +85,10 @@ static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *
 
 	if (revents & (EPOLLERR | EPOLLHUP)) {
 		(void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
-		return set_unavailable(p->session, t, "the kernel has ended it");
+		return trigger_set_unavailable(p->session, t, "the kernel has ended it");
 	}
 	lines = pressure_lines(t);
-	fire(p->session, t, lines, 0);
+	trigger_fire(p->session, t, lines, 0);
 	return 0;
 }
 
@@ -146,7 +97,7 @@ void triggers_on_signal(struct session *s)
 	struct triggers *all = s->triggers;
 
 	if (all && all->n > 0 && all->items[0].kind == TRIGGER_SIGNAL)
-		fire(s, &all->items[0], NULL, 0);
+		trigger_fire(s, &all->items[0], NULL, 0);
 }
 
 void triggers_on_unit(struct session *s, const char *unit, uint64_t usec)
@@ -158,7 +109,7 @@ void triggers_on_unit(struct session *s, const char *unit, uint64_t usec)
 	for (size_t i = 0; all && all->armed && i < all->n; i++)
 		if (all->items[i].kind == TRIGGER_UNIT &&
 		    fnmatch(all->items[i].text, unit, FNM_NOESCAPE) == 0) {
-			fire(s, &all->items[i], lines, usec);
+			trigger_fire(s, &all->items[i], lines, usec);
 			return; /* one snapshot, however many patterns */
 		}
 }
@@ -265,94 +216,6 @@ static int make_list(struct session *s)
 	return r;
 }
 
-/* --- the instance of OnEvent= */
-
-static int instance_of(const char *instance, char **ret, struct fault *why)
-{
-	if (asprintf(ret, "%s" SUFFIX, instance) >= 0)
-		return 0;
-	*ret = NULL;
-	return fault_errno(why, -ENOMEM, "instance %s" SUFFIX, instance);
-}
-
-void triggers_remove_stray(const struct session *s, const char *instance)
-{
-	_cleanup_free_ char *name = NULL;
-	struct fault why;
-
-	if (instance_of(instance, &name, &why) < 0 || event_watch_remove(name, &why) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
-}
-
-/* Between steps only: jobs write the state file, too */
-static int note_watched(struct session *s, char *const *events, struct fault *why)
-{
-	char **copy = NULL;
-	int r = strv_copy(events, &copy);
-
-	if (r >= 0) {
-		strv_free(s->kernel->watched);
-		s->kernel->watched = copy;
-		r = state_write(s->dir_fd, s->kernel);
-	}
-	return r < 0 ? fault_errno(why, r, "cannot write the state file of session %s", s->name)
-		     : 0;
-}
-
-/* First the note, then the deed, as for the session's own instance */
-static int open_watch(struct session *s, struct fault *why)
-{
-	struct triggers *all = s->triggers;
-	_cleanup_free_ char *name = NULL;
-	bool adopt;
-	int r = 0;
-
-	if (s->kernel->watched && !strv_equal(s->kernel->watched, all->events)) {
-		triggers_remove_stray(s, instance_name(s->instance));
-		r = note_watched(s, NULL, why);
-	}
-	if (r < 0 || !all->events)
-		return r;
-	adopt = s->kernel->watched;
-	if (!adopt)
-		r = note_watched(s, all->events, why);
-	if (r >= 0)
-		r = instance_of(instance_name(s->instance), &name, why);
-	if (r >= 0)
-		r = event_watch_new(name, all->events, adopt, &all->watch, why);
-	return r;
-}
-
-static int start_watch(struct session *s, struct fault *why)
-{
-	const struct event_watch_calls calls = {
-		.on_event = on_event,
-		.pause = pause_events,
-		.userdata = s,
-	};
-	struct triggers *all = s->triggers;
-	int r = 0;
-
-	if (all->watch)
-		r = event_watch_start(all->watch, s->daemon->event, PRIORITY_TRIGGER, &calls, why);
-	for (size_t i = 0; r >= 0 && i < strv_length(all->events); i++) {
-		struct trigger *t = &all->items[all->first_event + i];
-
-		r = set_unavailable(
-			s, t,
-			event_watch_has(all->watch, i) ? NULL : "this kernel has no such event");
-	}
-	return r;
-}
-
-static void close_watch(struct session *s, bool keep)
-{
-	struct fault why;
-
-	if (event_watch_free(TAKE_PTR(s->triggers->watch), keep, &why) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s", why.text);
-}
-
 /* --- pressure */
 
 static int watch_pressure(struct session *s, struct pressure_source *source, struct trigger *t)
@@ -371,7 +234,7 @@ static int watch_pressure(struct session *s, struct pressure_source *source, str
 		if (r < 0)
 			(void)fault_errno(&why, r, "cannot watch %s", t->text);
 	}
-	return set_unavailable(s, t, r < 0 ? why.text : NULL);
+	return trigger_set_unavailable(s, t, r < 0 ? why.text : NULL);
 }
 
 static int watch_pressures(struct session *s)
@@ -418,7 +281,7 @@ int triggers_prepare(struct session *s, struct fault *why)
 	if (!s->triggers)
 		s->triggers = calloc(1, sizeof(*s->triggers));
 	r = s->triggers ? make_list(s) : -ENOMEM;
-	return r < 0 ? fault_errno(why, r, "cannot set up triggers") : open_watch(s, why);
+	return r < 0 ? fault_errno(why, r, "cannot set up triggers") : trigger_open_events(s, why);
 }
 
 int triggers_arm(struct session *s, struct fault *why)
@@ -427,7 +290,7 @@ int triggers_arm(struct session *s, struct fault *why)
 
 	if (s->salvage)
 		return 0;
-	r = start_watch(s, why);
+	r = trigger_start_events(s, why);
 	if (r >= 0) {
 		r = watch_pressures(s);
 		if (r < 0)
@@ -452,7 +315,7 @@ void triggers_disarm(struct session *s, bool keep)
 	if (!s->triggers)
 		return;
 	close_pressures(s->triggers);
-	close_watch(s, keep);
+	trigger_close_events(s, keep);
 	if (!s->triggers->armed)
 		return;
 	s->triggers->armed = false;
@@ -467,38 +330,6 @@ void triggers_free(struct session *s)
 	free_items(s->triggers->items, s->triggers->n);
 	strv_free(s->triggers->events);
 	free(TAKE_PTR(s->triggers));
-}
-
-static void watch_again(struct session *s)
-{
-	struct triggers *all = s->triggers;
-	struct fault why;
-	int r;
-
-	close_watch(s, true);
-	r = open_watch(s, &why);
-	if (r >= 0)
-		r = start_watch(s, &why);
-	for (size_t i = 0; r < 0 && i < strv_length(all->events); i++)
-		(void)set_unavailable(s, &all->items[all->first_event + i], why.text);
-	if (r < 0)
-		close_watch(s, false);
-}
-
-void triggers_check(struct session *s)
-{
-	struct triggers *all = s->triggers;
-	struct fault why;
-	int r;
-
-	if (!all || !all->armed || !all->events)
-		return;
-	r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
-	if (all->watch && r != INSTANCE_OK)
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s",
-			       why.text);
-	if (r == INSTANCE_GONE)
-		watch_again(s);
 }
 
 bool triggers_want_units(const struct session *s)

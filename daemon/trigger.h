@@ -4,11 +4,11 @@
  * All of them obey Burst= and IntervalSec=. Modes do not matter here: each trigger ends in
  * session_trigger(). Owner: the session. Main thread.
  *
- *   trigger.c       the list: made, counted, fired
- *   trigger-limit.c how often
- *   event-watch.c, event-text.c   events, by an instance of their own
- *   pressure.c      PSI
- *   unit-watch.c    systemd
+ *   trigger.c         the list: made, counted, fired
+ *   trigger-limit.c   how often
+ *   trigger-event.c, event-watch.c, event-text.c   events, by an instance of their own
+ *   pressure.c        PSI
+ *   unit-watch.c      systemd
  */
 #pragma once
 
