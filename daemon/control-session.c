@@ -330,12 +330,13 @@ static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = session_snapshot(s, from, to, *reason ? reason : "control", on_snapshot, call);
 		if (r >= 0)
 			return 1;
-		control_request_done(call->request, r,
-				     r == -ENOTCONN ? "the session does not record"
-				     : r == -EINVAL
-					     ? "a reason is a word of a-z, 0-9 and -, at most "
-					       "28 long; a range begins before it ends"
-					     : NULL);
+		control_request_done(
+			call->request, r,
+			r == -ENOTCONN ? "the session does not record"
+			: r == -EINVAL
+				? "a reason is a word of a-z, 0-9 and -, at most "
+				  "28 long, and maybe a line of text; a range begins before it ends"
+				: NULL);
 		r = 1;
 	}
 	free(call->session);

@@ -12,7 +12,8 @@
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
-#define POSTS_MAX 16
+#define POSTS_MAX  16
+#define DETAIL_MAX 512
 
 struct snapshot_request {
 	struct snapshot_request *next;
@@ -116,16 +117,42 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 	return 0;
 }
 
+/* What follows the word, as a line of the file's text; *@ret is NULL if nothing does */
+static int detail_of(const char *reason, char **ret)
+{
+	const char *text = strchr(reason, ' ');
+
+	*ret = NULL;
+	if (!text)
+		return 0;
+	text += strspn(text, " ");
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || c - text >= DETAIL_MAX)
+			return -EINVAL;
+	if (asprintf(ret, "for: %s\n", text) >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
+}
+
 int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
 		     session_snapshot_done_t done, void *userdata)
 {
-	const struct segment_cut cut = {
+	_cleanup_free_ char *detail = NULL, *word = NULL;
+	struct segment_cut cut = {
 		.from_usec = from_usec,
 		.to_usec = to_usec,
-		.reason = reason,
 		.trigger_usec = store_now_usec(),
 	};
+	int r = detail_of(reason, &detail);
 
+	if (r < 0)
+		return r;
+	word = strndup(reason, strcspn(reason, " "));
+	if (!word)
+		return -ENOMEM;
+	cut.reason = word;
+	cut.detail = detail;
 	return enqueue(s, &cut, 0, done, userdata);
 }
 

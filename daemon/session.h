@@ -68,7 +68,8 @@ typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *
 /**
  * session_snapshot() - a trace.dat of a time range into STATE/NAME/snapshot
  * @from_usec, @to_usec: realtime; 0 and UINT64_MAX: from the first, to the last there is
- * @reason: a word of [a-z0-9-], part of the file's name
+ * @reason: a word of [a-z0-9-], part of the file's name; what follows after a blank, one line,
+ *          goes into the file's text
  * @done: called once, maybe before this returns
  * Return: 0, or negative errno (-ENOTCONN: not recording) and @done is not called.
  */

@@ -94,6 +94,8 @@ guest systemd-analyze --man=no verify flyrec-snapshot@x.service >"$T/verify" 2>&
 [ ! -s "$T/verify" ] || fail "systemd-analyze verify: $(cat "$T/verify")"
 guest systemctl start asks.service
 must_have 4 "flyrec-snapshot@.service"
+trace-cmd report --stat "${SNAPSHOTS[3]}" 2>/dev/null | grep -qx 'for: asks.service' ||
+	fail "the file does not say for which unit"
 gone() { ! guest systemctl is-active --quiet flyrec-snapshot@asks.service.service; }
 wait_for 10 gone || fail "flyrec-snapshot@ does not end"
 result=$(guest systemctl show --property=Result --value flyrec-snapshot@asks.service.service)
