@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/trigger-limit: how often; daemon/pressure: the syntax of OnPressure= */
+/* daemon/trigger-limit: how often; daemon/pressure: the syntax of OnPressure=; daemon/ship */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
 #include "basic/strv.h"
 #include "daemon/pressure.h"
+#include "daemon/ship.h"
 #include "daemon/trigger-limit.h"
+#include "tests/unit/tmp.h"
 
 #define S USEC_PER_SEC
 
@@ -124,6 +128,43 @@ static void test_pressure(void **state)
 	assert_int_equal(pressure_parse("cpu some 10ms 500ms", &p, &why), 0);
 }
 
+/* Somebody listens beside the runtime directory, or not */
+static void test_ship(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_free_ char *run = NULL, *slashes = NULL;
+	_cleanup_close_ int listener = -EBADF, fd = -EBADF;
+	char line[64] = "", path[300];
+	struct tmp tmp;
+
+	tmp_init(&tmp);
+	assert_true(asprintf(&run, "%s/run", tmp.path) > 0);
+	assert_true(asprintf(&slashes, "%s//", run) > 0);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s-ship.socket", run);
+	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	/* left behind by one who has gone */
+	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(ship(run, "/a b.dat"), 0);
+	fd = accept(listener, NULL, NULL);
+	assert_int_equal(read(fd, line, sizeof(line) - 1), strlen("/a b.dat\n"));
+	assert_string_equal(line, "/a b.dat\n");
+	assert_int_equal(ship(slashes, "/c"), 0);
+	/* does not wait for one who does not listen */
+	for (int i = 0, r = 0; r != -EAGAIN; i++) {
+		r = ship(run, "/c");
+		assert_true(r == 0 || r == -EAGAIN);
+		assert_true(i < 100);
+	}
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(ship(path, "/c"), -ENOENT);
+	assert_int_equal(unlink(address.sun_path), 0);
+	tmp_done(&tmp);
+}
+
 static void test_strv_equal(void **state)
 {
 	char *ab[] = {(char *)"a", (char *)"b", NULL}, *ba[] = {(char *)"b", (char *)"a", NULL};
@@ -143,7 +184,8 @@ int main(void)
 		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
 		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
-		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_strv_equal),
+		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_ship),
+		cmocka_unit_test(test_strv_equal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
