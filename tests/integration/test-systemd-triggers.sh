@@ -131,6 +131,13 @@ guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-2 ev >
 guest journalctl --sync
 ! guest journalctl --quiet --unit=flyrecd | grep "shipped:" || fail "complains that nobody ships"
 
+# --- the journal can be asked for snapshots of a session
+id=$(sed -nE 's/^#define MESSAGE_SNAPSHOT[[:space:]]+"(.*)"/\1/p' "$SRC/basic/log.h")
+guest journalctl --quiet --output=cat "MESSAGE_ID=${id:?}" FLYREC_SESSION=ev >"$T/journal"
+for line in "ev: snapshot trigger unit, unit: fails.service" "ev: snapshot /.*-unit.dat"; do
+	grep -qx "$line" "$T/journal" || fail "the journal lacks '$line': $(cat "$T/journal")"
+done
+
 # --- nothing was refused by the sandbox
 guest journalctl --quiet --unit=flyrecd >"$T/journal"
 ! grep -E 'denied|not permitted|SYS' "$T/journal" || fail "the sandbox is too narrow"
