@@ -144,7 +144,6 @@ static const struct {
 	{ "Session", "Mode", "flight" },
 	{ "Trace", "Persistent", "yes" },
 	{ "Storage", "Format", "7" },
-	{ "Snapshot", "Coresight", "yes" },
 };
 /* clang-format on */
 

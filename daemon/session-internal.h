@@ -6,6 +6,7 @@
 #pragma once
 
 #include "daemon/account.h"
+#include "daemon/coresight-job.h"
 #include "daemon/drain.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
@@ -41,6 +42,8 @@ struct session {
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	struct coresight_job *answered;	   /* while a request is answered: what goes with it */
+	bool coresight_said;		   /* that this machine has none */
 	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
 

@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -18,6 +19,7 @@
 struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
+	struct coresight_job coresight;
 	char *reason;
 	char *detail;	       /* or NULL */
 	sd_event_source *post; /* PostSec= runs: not yet */
@@ -28,6 +30,7 @@ struct snapshot_request {
 static void request_free(struct snapshot_request *request)
 {
 	(void)sd_event_source_disable_unref(request->post);
+	coresight_job_done(&request->coresight);
 	close_p(&request->cut.dir_fd);
 	free(request->reason);
 	free(request->detail);
@@ -39,7 +42,9 @@ static void answer(struct session *s, int result, const char *path, const struct
 	struct snapshot_request *request = s->requests;
 
 	s->requests = request->next;
+	s->answered = &request->coresight;
 	request->done(request->userdata, result, path, why);
+	s->answered = NULL;
 	request_free(request);
 }
 
@@ -135,14 +140,15 @@ static int detail_of(const char *reason, char **ret)
 	return -ENOMEM;
 }
 
-int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		     session_snapshot_done_t done, void *userdata)
+static int take_range(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		      bool coresight, session_snapshot_done_t done, void *userdata)
 {
 	_cleanup_free_ char *detail = NULL, *word = NULL;
 	struct segment_cut cut = {
 		.from_usec = from_usec,
 		.to_usec = to_usec,
 		.trigger_usec = store_now_usec(),
+		.coresight = coresight,
 	};
 	int r = detail_of(reason, &detail);
 
@@ -154,6 +160,24 @@ int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, co
 	cut.reason = word;
 	cut.detail = detail;
 	return enqueue(s, &cut, 0, done, userdata);
+}
+
+int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		     session_snapshot_done_t done, void *userdata)
+{
+	return take_range(s, from_usec, to_usec, reason, false, done, userdata);
+}
+
+int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
+			       const char *reason, session_snapshot_done_t done, void *userdata)
+{
+	return take_range(s, from_usec, to_usec, reason, true, done, userdata);
+}
+
+const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
+{
+	*ret_why = &s->answered->why;
+	return s->answered->name;
 }
 
 /* Nobody waits for it: the log says what became of it, and those who listen are told */
@@ -230,6 +254,7 @@ bool session_begin_snapshot(struct session *s)
 
 	if (!find_ready(s))
 		return false;
+	s->requests->coresight.wanted = s->requests->cut.coresight || config->coresight;
 	s->requests->cut.limits = (struct retention_limits){
 		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use
 							      : config->max_use,
@@ -263,11 +288,33 @@ int session_run_cut(void *userdata)
 	int r;
 
 	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	if (r >= 0 && request->coresight.wanted)
+		coresight_job_collect(&request->coresight, request->cut.dir_fd,
+				      request->cut.trigger_usec, request->reason);
 	if (r >= 0)
 		r = segment_cut(&s->segment, &request->cut);
-	if (r >= 0)
+	if (r >= 0) {
 		label(s, request);
+		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
+	}
 	return r;
+}
+
+/* What is there, or why not. That a machine has none is said once. */
+static void report_coresight(struct session *s)
+{
+	const struct coresight_job *job = &s->requests->coresight;
+
+	if (!job->wanted)
+		return;
+	STRV_FOREACH (note, job->notes)
+		if (job->name[0])
+			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
+	if (job->name[0] || (job->why.error == -ENODEV && s->coresight_said))
+		return;
+	s->coresight_said |= job->why.error == -ENODEV;
+	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
+		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
 
 void session_cut_done(struct session *s, int result)
@@ -277,5 +324,7 @@ void session_cut_done(struct session *s, int result)
 	if (result >= 0 && asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir,
 				    s->name, s->requests->cut.name) < 0)
 		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
+	if (result >= 0)
+		report_coresight(s);
 	answer(s, result, path, &s->segment.failure);
 }
