@@ -13,15 +13,17 @@
 #include "basic/macro.h"
 
 /* Journal message ids, explained in the catalog */
-#define MESSAGE_STARTED		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e01"
-#define MESSAGE_STOPPED		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e02"
-#define MESSAGE_SESSION_FAILED	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e03"
-#define MESSAGE_SESSION_STARTED "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e04"
-#define MESSAGE_EVENTS_LOST	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e05"
-#define MESSAGE_DISK_TROUBLE	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e06"
-#define MESSAGE_MEDDLING	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e07"
-#define MESSAGE_RECOVERED	"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e08"
-#define MESSAGE_CONFIG		"5d1c6bd0b0f84f6c9a1dcb0a2c5f9e09"
+#define MESSAGE_STARTED		    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e01"
+#define MESSAGE_STOPPED		    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e02"
+#define MESSAGE_SESSION_FAILED	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e03"
+#define MESSAGE_SESSION_STARTED	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e04"
+#define MESSAGE_EVENTS_LOST	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e05"
+#define MESSAGE_DISK_TROUBLE	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e06"
+#define MESSAGE_MEDDLING	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e07"
+#define MESSAGE_RECOVERED	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e08"
+#define MESSAGE_CONFIG		    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e09"
+#define MESSAGE_SNAPSHOT	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e0a"
+#define MESSAGE_TRIGGER_UNAVAILABLE "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e0b"
 
 /**
  * log_open() - decide where lines go and the least severe level shown

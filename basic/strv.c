@@ -28,6 +28,18 @@ bool strv_contains(char *const *list, const char *text)
 	return false;
 }
 
+bool strv_equal(char *const *a, char *const *b)
+{
+	size_t n = strv_length(a);
+
+	if (n != strv_length(b))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(a[i], b[i]) != 0)
+			return false;
+	return true;
+}
+
 int strv_append(char ***list, const char *text)
 {
 	size_t n = strv_length(*list);

@@ -17,6 +17,9 @@ size_t strv_length(char *const *list);
 
 bool strv_contains(char *const *list, const char *text);
 
+/* The same strings in the same order? */
+bool strv_equal(char *const *a, char *const *b);
+
 /**
  * strv_append() - add a copy of @text at the end of *@list
  * Return: 0 or -ENOMEM, with *@list as it was.

@@ -13,6 +13,7 @@ struct metric {
 
 #define C(member) offsetof(struct view_cpu, member)
 #define S(member) offsetof(struct view_session, member)
+#define T(member) offsetof(struct view_trigger, member)
 
 /* clang-format off */
 static const struct metric counters[] = {
@@ -25,6 +26,11 @@ static const struct metric counters[] = {
 	{ "flyrec_torn_subbufs", NULL, "Sub-buffers overwritten while a snapshot copied them", C(torn) },
 	{ "flyrec_evicted_subbufs", NULL, "Sub-buffers removed by retention", C(evicted) },
 	{ "flyrec_not_written_subbufs", NULL, "Sub-buffers that the disk did not take", C(not_written) },
+};
+
+static const struct metric trigger_counters[] = {
+	{ "flyrec_triggers_fired", NULL, "Snapshots that a trigger asked for", T(fired) },
+	{ "flyrec_triggers_suppressed", NULL, "Times a trigger got no snapshot of its own", T(suppressed) },
 };
 
 static const struct metric gauges[] = {
@@ -91,6 +97,25 @@ static void put_gauge(FILE *f, const struct metric *m, const struct view_status 
 	}
 }
 
+/* By session, kind and text: the same event may trigger several sessions */
+static void put_triggers(FILE *f, const struct metric *m, const struct view_status *status)
+{
+	put_head(f, m, "counter");
+	for (size_t i = 0; i < status->n_sessions; i++) {
+		const struct view_session *s = &status->sessions[i];
+
+		for (size_t j = 0; j < s->n_triggers; j++) {
+			(void)fprintf(f, "%s_total{", m->name);
+			put_label(f, "session", s->name);
+			(void)fputc(',', f);
+			put_label(f, "kind", s->triggers[j].kind);
+			(void)fputc(',', f);
+			put_label(f, "trigger", s->triggers[j].text);
+			(void)fprintf(f, "} %" PRIu64 "\n", value_of(m, &s->triggers[j]));
+		}
+	}
+}
+
 /* A gauge that is 1 for the state it is in: node_exporter knows no type stateset */
 static void put_states(FILE *f, const struct view_status *status)
 {
@@ -127,5 +152,7 @@ void metrics_write(FILE *f, const struct view_status *status, const struct view_
 		put_gauge(f, &gauges[i], status);
 	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
 		put_counter(f, &counters[i], stats);
+	for (size_t i = 0; i < ARRAY_SIZE(trigger_counters); i++)
+		put_triggers(f, &trigger_counters[i], status);
 	(void)fprintf(f, "# EOF\n");
 }

@@ -21,6 +21,25 @@ static bool one_session(int argc, char **argv, const char **ret)
 
 /* --- status */
 
+static struct json_object *triggers_json(const struct view_session *s)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; array && i < s->n_triggers; i++) {
+		const struct view_trigger *t = &s->triggers[i];
+		struct json_object *o = json_object_new_object();
+
+		json_add(o, "kind", json_text(t->kind));
+		json_add(o, "text", json_text(t->text));
+		json_add(o, "state", json_text(t->state));
+		json_add(o, "unavailable", json_text(t->unavailable));
+		json_add(o, "fired", json_number(t->fired));
+		json_add(o, "suppressed", json_number(t->suppressed));
+		(void)json_object_array_add(array, o);
+	}
+	return array;
+}
+
 static struct json_object *session_json(const struct view_session *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -41,6 +60,7 @@ static struct json_object *session_json(const struct view_session *s)
 	json_add(o, "last_loss_usec", json_number(s->last_loss_usec));
 	json_add(o, "events", json_list(s->events));
 	json_add(o, "runtime_changes", json_list(s->changes));
+	json_add(o, "triggers", triggers_json(s));
 	return o;
 }
 
@@ -75,6 +95,30 @@ static void print_lost(const struct view_session *s)
 		       s->name, s->lost_events, first, last, style(STYLE_OFF));
 }
 
+/* Of these people must know without asking */
+static void print_unavailable(const struct view_session *s)
+{
+	for (size_t i = 0; i < s->n_triggers; i++)
+		if (strcmp(s->triggers[i].state, "unavailable") == 0 && *s->triggers[i].text != '-')
+			printf("%s%s: no snapshot on %s %s: %s%s\n", style(STYLE_YELLOW), s->name,
+			       s->triggers[i].kind, s->triggers[i].text, s->triggers[i].unavailable,
+			       style(STYLE_OFF));
+}
+
+static void print_triggers(const struct view_session *s)
+{
+	for (size_t i = 0; i < s->n_triggers; i++) {
+		const struct view_trigger *t = &s->triggers[i];
+
+		printf("%s%s%s%s (%s, %" PRIu64 " snapshots",
+		       i == 0 ? "  Triggers: " : "            ", t->kind, *t->text ? " " : "",
+		       t->text, t->state, t->fired);
+		if (t->suppressed > 0)
+			printf(", %" PRIu64 " times suppressed", t->suppressed);
+		printf(")\n");
+	}
+}
+
 /* What the table has no room for */
 static void print_remarks(const struct view_session *s)
 {
@@ -82,6 +126,7 @@ static void print_remarks(const struct view_session *s)
 		printf("%s%s: failed: %s%s\n", style(STYLE_RED), s->name, s->failure,
 		       style(STYLE_OFF));
 	print_lost(s);
+	print_unavailable(s);
 	if (s->changes && s->changes[0])
 		printf("%s: not as configured:", s->name);
 	STRV_FOREACH (change, s->changes)
@@ -141,6 +186,7 @@ static void print_one(const struct view_session *s)
 	printf("      Lost: %" PRIu64 " events\n", s->lost_events);
 	STRV_FOREACH (event, s->events)
 		printf("%s%s\n", event == s->events ? "    Events: " : "            ", *event);
+	print_triggers(s);
 	print_remarks(s);
 }
 

@@ -33,6 +33,7 @@ static const struct field session_fields[] = {
 	{"LastLossUSec", 't', S(last_loss_usec)},
 	{"Events", 'a', S(events)},
 	{"RuntimeChanges", 'a', S(changes)},
+	{"Triggers", '(', S(triggers)}, /* and n_triggers */
 	{},
 };
 
@@ -41,6 +42,37 @@ static const struct field daemon_fields[] = {
 	{"StateDirectory", 's', D(state_dir)}, {"ProcessId", 'u', D(pid)},
 	{"UptimeUSec", 't', D(uptime_usec)},   {},
 };
+
+/* v of a(sssstt) */
+static int read_triggers(sd_bus_message *m, struct view_session *s)
+{
+	const char *kind, *text, *state, *unavailable;
+	uint64_t fired, suppressed;
+	int r = sd_bus_message_enter_container(m, 'v', "a(sssstt)");
+
+	if (r >= 0)
+		r = sd_bus_message_enter_container(m, 'a', "(sssstt)");
+	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstt)", &kind, &text, &state, &unavailable,
+						  &fired, &suppressed)) > 0) {
+		struct view_trigger *more =
+			reallocarray(s->triggers, s->n_triggers + 1, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->triggers = more;
+		more[s->n_triggers++] = (struct view_trigger){
+			.kind = strdup(kind),
+			.text = strdup(text),
+			.state = strdup(state),
+			.unavailable = strdup(unavailable),
+			.fired = fired,
+			.suppressed = suppressed,
+		};
+	}
+	if (r >= 0)
+		r = sd_bus_message_exit_container(m);
+	return r < 0 ? r : sd_bus_message_exit_container(m);
+}
 
 static int read_value(sd_bus_message *m, const struct field *f, void *object)
 {
@@ -67,6 +99,8 @@ static int read_value(sd_bus_message *m, const struct field *f, void *object)
 		return r;
 	case 't':
 		return sd_bus_message_read(m, "v", "t", at);
+	case '(':
+		return read_triggers(m, object);
 	default:
 		r = sd_bus_message_enter_container(m, 'v', "as");
 		if (r >= 0)
@@ -107,6 +141,13 @@ static void session_done(struct view_session *s)
 	free(s->instance);
 	strv_free(s->events);
 	strv_free(s->changes);
+	for (size_t i = 0; i < s->n_triggers; i++) {
+		free(s->triggers[i].kind);
+		free(s->triggers[i].text);
+		free(s->triggers[i].state);
+		free(s->triggers[i].unavailable);
+	}
+	free(s->triggers);
 }
 
 void view_status_done(struct view_status *status)

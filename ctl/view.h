@@ -6,6 +6,12 @@
 
 #include "ctl/bus.h"
 
+/* What causes snapshots by itself */
+struct view_trigger {
+	char *kind, *text, *state, *unavailable;
+	uint64_t fired, suppressed;
+};
+
 struct view_session {
 	char *name, *description, *mode, *state, *failure, *instance;
 	bool enabled;
@@ -13,6 +19,8 @@ struct view_session {
 	uint64_t segment_usec; /* realtime, microseconds; 0: none */
 	uint64_t lost_events, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
+	struct view_trigger *triggers;
+	size_t n_triggers;
 };
 
 struct view_status {

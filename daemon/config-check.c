@@ -10,6 +10,7 @@
 #include "daemon/config-trace.h"
 #include "daemon/config.h"
 #include "recorder/probe-args.h"
+#include "daemon/pressure.h"
 
 #define DIGITS	       "0123456789"
 #define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -243,38 +244,11 @@ int check_unit_glob(const char *text, const void *object, struct fault *why)
 
 /* --- snapshot triggers */
 
-#define PRESSURE_WINDOW_MIN (500 * 1000ULL)	/* WINDOW_MIN_US of kernel/sched/psi.c */
-#define PRESSURE_WINDOW_MAX (10 * USEC_PER_SEC) /* WINDOW_MAX_US */
-
-/* "memory some 150ms 1s": Documentation/accounting/psi.rst, with units */
 int check_pressure(const char *text, const void *object, struct fault *why)
 {
-	_cleanup_free_ char *copy = strdup(text);
-	char *state = NULL, *word[5] = {};
-	uint64_t stall, window;
+	struct pressure pressure;
 
-	if (!copy)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(word); i++)
-		word[i] = strtok_r(i == 0 ? copy : NULL, " ", &state);
-	if (!word[3] || word[4])
-		return value_refuse(why, "must be RESOURCE some|full STALL WINDOW, as in "
-					 "memory some 150ms 1s");
-	if (strcmp(word[0], "memory") != 0 && strcmp(word[0], "cpu") != 0 &&
-	    strcmp(word[0], "io") != 0)
-		return value_refuse(why, "the resource must be one of memory, cpu, io");
-	if (strcmp(word[1], "some") != 0 && strcmp(word[1], "full") != 0)
-		return value_refuse(why, "after the resource must come some or full");
-	if (strcmp(word[0], "cpu") == 0 && strcmp(word[1], "full") == 0)
-		return value_refuse(why, "cpu full never happens to a whole machine, use cpu some");
-	if (parse_time(word[2], &stall) < 0 || parse_time(word[3], &window) < 0)
-		return value_refuse(why, "STALL and WINDOW must be time spans, as in 150ms 1s");
-	if (window < PRESSURE_WINDOW_MIN || window > PRESSURE_WINDOW_MAX)
-		return value_refuse(why, "the window must be 500ms to 10s");
-	if (stall == 0 || stall > window)
-		return value_refuse(why, "the stall time must be more than 0 and at most the "
-					 "window");
-	return 0;
+	return pressure_parse(text, &pressure, why);
 }
 
 int check_event(const char *text, const void *object, struct fault *why)

@@ -144,9 +144,6 @@ static const struct {
 	{ "Session", "Mode", "flight" },
 	{ "Trace", "Persistent", "yes" },
 	{ "Storage", "Format", "7" },
-	{ "Snapshot", "OnPressure", NULL },
-	{ "Snapshot", "OnEvent", NULL },
-	{ "Snapshot", "OnUnitFailed", NULL },
 };
 /* clang-format on */
 

@@ -79,6 +79,7 @@ int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_check_access(struct control *control, const struct access_peer *who, sd_bus_message *m);
 
 /* control-system.c */
+/* On an error, too, there is an object, but for -ENOMEM: it tries again later */
 int system_bus_new(struct control *control, struct system_bus **ret);
 void system_bus_free(struct system_bus *system);
 

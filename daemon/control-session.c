@@ -9,6 +9,7 @@
 #include "basic/strv.h"
 #include "daemon/control-internal.h"
 #include "daemon/runtime-changes.h"
+#include "daemon/trigger.h"
 
 /* Whom a path is about */
 struct target {
@@ -177,6 +178,31 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 	return sd_bus_message_append(reply, "t", n);
 }
 
+static int append_trigger(sd_bus_message *reply, const struct session *s, const struct trigger *t)
+{
+	const char *state = !triggers_armed(s) ? "off" : t->unavailable ? "unavailable" : "armed";
+
+	return sd_bus_message_append(reply, "(sssstt)", trigger_kind_name(t->kind), t->text, state,
+				     t->unavailable ? t->unavailable : "", t->fired, t->suppressed);
+}
+
+static int get_triggers(sd_bus *bus, const char *path, const char *interface, const char *property,
+			sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct trigger *triggers = NULL;
+	size_t n = 0;
+	int r = look(userdata, path, &t);
+
+	if (r >= 0 && t.session)
+		triggers = triggers_list(t.session, &n);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(sssstt)");
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = append_trigger(reply, t.session, &triggers[i]);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 /* --- methods */
 
 /* The session that a call is for; it must exist, not only be configured */
@@ -297,7 +323,7 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
 
 	if (result >= 0) {
-		control_snapshot_finished(c, call->session, path);
+		daemon_snapshot_finished(c->daemon, call->session, path);
 		if (call->pin)
 			result = control_pin_path(c, call->session, path);
 	}
@@ -338,12 +364,13 @@ static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, s
 			s, from, to, *reason ? reason : "control", on_snapshot, call);
 		if (r >= 0)
 			return 1;
-		control_request_done(call->request, r,
-				     r == -ENOTCONN ? "the session does not record"
-				     : r == -EINVAL
-					     ? "a reason is a word of a-z, 0-9 and -, at most "
-					       "28 long; a range begins before it ends"
-					     : NULL);
+		control_request_done(
+			call->request, r,
+			r == -ENOTCONN ? "the session does not record"
+			: r == -EINVAL
+				? "a reason is a word of a-z, 0-9 and -, at most "
+				  "28 long, and maybe a line of text; a range begins before it ends"
+				: NULL);
 		r = 1;
 	}
 	free(call->session);
@@ -377,6 +404,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_PROPERTY("Enabled", "b", get_enabled, 0, 0),
 	SD_BUS_PROPERTY("Events", "as", get_events, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("RuntimeChanges", "as", get_changes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Triggers", "a(sssstt)", get_triggers, 0, 0),
 	NUMBER("Segments"),
 	NUMBER("BytesOnDisk"),
 	NUMBER("BytesRecorded"),

@@ -6,12 +6,15 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
 #include "daemon/control-internal.h"
 
-#define CALLERS_MAX    64
-#define RECONNECT_USEC (10 * USEC_PER_SEC)
+#define CALLERS_MAX 64
+/* Early in the boot there is no bus yet, and it may be restarted; some machines never have one */
+#define RECONNECT_USEC	   (10 * USEC_PER_SEC)
+#define RECONNECT_MAX_USEC (640 * USEC_PER_SEC)
 
 struct caller {
 	char name[64];
@@ -22,6 +25,7 @@ struct system_bus {
 	struct control *control;
 	struct peer *peer; /* NULL: not connected */
 	sd_event_source *retry_source;
+	uint64_t retry_usec; /* doubles while it is in vain */
 	struct caller callers[CALLERS_MAX];
 	size_t next;
 };
@@ -133,13 +137,27 @@ static int ask(struct system_bus *s, sd_bus_message *call, const char *name)
 	return r < 0 ? r : 1;
 }
 
+static void retry_later(struct system_bus *s);
+
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct system_bus *s = userdata;
 
 	s->retry_source = sd_event_source_disable_unref(s->retry_source);
-	(void)join(s);
+	if (join(s) < 0)
+		retry_later(s);
 	return 0;
+}
+
+/* Without systemd nothing starts a bus behind our back: nobody wakes up for that */
+static void retry_later(struct system_bus *s)
+{
+	uint64_t usec = MAX(s->retry_usec, RECONNECT_USEC);
+
+	s->retry_usec = MIN(2 * usec, RECONNECT_MAX_USEC);
+	if (sd_booted() > 0)
+		(void)sd_event_add_time_relative(s->control->daemon->event, &s->retry_source,
+						 CLOCK_MONOTONIC, usec, USEC_PER_SEC, on_retry, s);
 }
 
 static void on_disconnected(struct system_bus *s)
@@ -147,9 +165,8 @@ static void on_disconnected(struct system_bus *s)
 	peer_end(s->peer);
 	s->peer = NULL;
 	memset(s->callers, 0, sizeof(s->callers));
-	(void)sd_event_add_time_relative(s->control->daemon->event, &s->retry_source,
-					 CLOCK_MONOTONIC, RECONNECT_USEC, USEC_PER_SEC, on_retry,
-					 s);
+	s->retry_usec = 0;
+	retry_later(s);
 }
 
 static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -224,12 +241,10 @@ int system_bus_new(struct control *control, struct system_bus **ret)
 		return -ENOMEM;
 	s->control = control;
 	r = join(s);
-	if (r < 0) {
-		system_bus_free(s);
-		return r;
-	}
+	if (r < 0)
+		retry_later(s);
 	*ret = s;
-	return 0;
+	return r;
 }
 
 void system_bus_free(struct system_bus *s)

@@ -14,6 +14,9 @@
 #include "daemon/control.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
+#include "daemon/ship.h"
+#include "daemon/trigger.h"
+#include "daemon/unit-watch.h"
 #include "recorder/instance.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
@@ -317,23 +320,42 @@ int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
 			 name);
 }
 
-static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+void daemon_snapshot_finished(struct daemon *d, const char *session, const char *path)
 {
-	if (result < 0)
-		log_error_errno(result, "snapshot failed: %s", why->text);
-	else
-		log_notice("snapshot %s", path);
+	int r;
+
+	control_snapshot_finished(d->control, session, path);
+	r = ship(d->options.runtime_dir, path);
+	if (r < 0 && r != -ENOENT)
+		(void)log_full(LOG_WARNING, session, MESSAGE_SNAPSHOT, r,
+			       "cannot have %s shipped: %m", path);
+}
+
+static void on_unit_failed(void *userdata, const char *unit, uint64_t usec)
+{
+	struct daemon *d = userdata;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		triggers_on_unit(d->sessions[i], unit, usec);
+}
+
+void daemon_watch_units(struct daemon *d)
+{
+	bool wanted = false;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		wanted |= d->sessions[i] && triggers_want_units(d->sessions[i]);
+	if (wanted && !d->units &&
+	    unit_watch_new(d->event, PRIORITY_TRIGGER, on_unit_failed, d, &d->units) < 0)
+		log_error_errno(-ENOMEM, "cannot watch units: %m");
+	else if (!wanted)
+		unit_watch_free(TAKE_PTR(d->units));
 }
 
 static void snapshot_all(struct daemon *d)
 {
-	for (size_t i = 0; i < d->n_sessions; i++) {
-		const struct session_config *config =
-			config_find(d->config, session_name(d->sessions[i]));
-
-		if (config && config->snapshot.on_signal)
-			(void)session_trigger(d->sessions[i], "signal", on_snapshot, d);
-	}
+	for (size_t i = 0; i < d->n_sessions; i++)
+		triggers_on_signal(d->sessions[i]);
 }
 
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
@@ -440,9 +462,10 @@ static void tear_down(struct daemon *d)
 {
 	/* First the sessions: who waits for one is told */
 	for (size_t i = 0; i < d->n_sessions; i++)
-		session_free(d->sessions[i]);
+		session_free(TAKE_PTR(d->sessions[i]));
 	free(d->sessions);
 	d->n_sessions = 0;
+	unit_watch_free(TAKE_PTR(d->units));
 	control_free(TAKE_PTR(d->control));
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);

@@ -14,12 +14,14 @@
 
 struct control;
 struct session;
+struct unit_watch;
 
 /* Order in which the event loop serves what is ready at the same time: small numbers first */
 enum daemon_priority {
 	PRIORITY_WORKER = SD_EVENT_PRIORITY_NORMAL - 20, /* a full region must not wait */
 	PRIORITY_JOB = SD_EVENT_PRIORITY_NORMAL - 10,
 	PRIORITY_SIGNAL = SD_EVENT_PRIORITY_NORMAL,
+	PRIORITY_TRIGGER = SD_EVENT_PRIORITY_NORMAL,
 	PRIORITY_TIMER = SD_EVENT_PRIORITY_NORMAL + 10,
 	PRIORITY_CONTROL = SD_EVENT_PRIORITY_NORMAL + 20, /* who asks can wait */
 };
@@ -53,6 +55,7 @@ struct daemon {
 	struct session **sessions;
 	size_t n_sessions;
 	struct control *control;	    /* NULL: nobody can ask anything */
+	struct unit_watch *units;	    /* NULL: no session wants it */
 	uint64_t started_usec;		    /* monotonic */
 	unsigned cmdlines_old;		    /* saved_cmdlines_size as we found it; 0: not changed */
 	uint64_t status_bytes, status_usec; /* for the rate in STATUS= */
@@ -78,6 +81,17 @@ void daemon_session_changed(struct daemon *daemon, struct session *session);
  * daemon_segment_finished() - @path: of the file that has just been finished
  */
 void daemon_segment_finished(struct daemon *daemon, struct session *session, const char *path);
+
+/**
+ * daemon_snapshot_finished() - a snapshot is there: tell clients, and whoever ships files
+ * @session: its name
+ */
+void daemon_snapshot_finished(struct daemon *daemon, const char *session, const char *path);
+
+/**
+ * daemon_watch_units() - sessions may have begun, or ceased, to want to know of failed units
+ */
+void daemon_watch_units(struct daemon *daemon);
 
 /* By name, or NULL */
 struct session *daemon_find_session(const struct daemon *daemon, const char *name);

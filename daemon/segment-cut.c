@@ -27,9 +27,9 @@ static char *explain(const struct segment_cut *cut)
 	if (uname(&u) < 0 ||
 	    asprintf(&text,
 		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
-		     "boot id: %s\n",
+		     "boot id: %s\n%s",
 		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
-		     u.nodename, boot_id) < 0)
+		     u.nodename, boot_id, cut->detail ? cut->detail : "") < 0)
 		return NULL;
 	return text;
 }

@@ -79,6 +79,7 @@ struct segment_cut {
 	int dir_fd;		     /* STATE/NAME/snapshot; borrowed */
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
+	const char *detail;    /* more lines for the text in the file, or NULL */
 	const char *session;   /* for the text in the file */
 	uint64_t trigger_usec; /* realtime */
 	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */

@@ -10,19 +10,25 @@
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
-static int take_storage(struct session *s, const struct session_config *config)
+/*
+ * Everything but [Trace]: the instance stays, the next segment is made the new way, snapshots are
+ * taken the new way and for other reasons
+ */
+static int take_rest(struct session *s, const struct session_config *config)
 {
-	struct session_config *copy;
+	_cleanup_(session_config_freep) struct session_config *copy = NULL;
 	int r = session_config_copy(config, &copy);
 
 	if (r < 0)
 		return r;
+	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0)
+		s->rotate_wanted = true;
 	s->config->storage = copy->storage;
-	free(s->config->text);
-	s->config->text = TAKE_PTR(copy->text);
-	session_config_free(copy);
-	session_rotate(s);
+	SWAP(s->config->snapshot, copy->snapshot);
+	SWAP(s->config->description, copy->description);
+	SWAP(s->config->text, copy->text);
+	s->triggers_wanted = true;
+	session_advance(s);
 	return 0;
 }
 
@@ -62,6 +68,18 @@ static int restart_as(struct session *s, const struct session_config *config)
 	return 0;
 }
 
+void session_renew_triggers(struct session *s)
+{
+	const struct session_config *config = config_find(s->daemon->config, s->name);
+	struct fault why;
+
+	s->triggers_wanted = false;
+	if (triggers_configure(s, &why) >= 0 || !config)
+		return;
+	(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
+	(void)restart_as(s, config);
+}
+
 /* The kernel did not take the events of a new configuration: that session fails as a whole */
 static void on_events_changed(void *userdata, int result, const char *text)
 {
@@ -83,14 +101,9 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	if (s->paused)
 		(void)session_pause(s, false, &why);
 	if (same)
-		return strcmp(s->config->text, config->text) == 0 || take_storage(s, config) >= 0;
-	if (session_change_events(s, config, on_events_changed, s, &why) < 0)
-		return false;
-	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0) {
-		s->config->storage = config->storage;
-		session_rotate(s);
-	}
-	return true;
+		return strcmp(s->config->text, config->text) == 0 || take_rest(s, config) >= 0;
+	return session_change_events(s, config, on_events_changed, s, &why) >= 0 &&
+	       take_rest(s, config) >= 0;
 }
 
 int session_configure(struct session *s, const struct session_config *config)

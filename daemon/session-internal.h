@@ -11,6 +11,8 @@
 #include "daemon/segment.h"
 #include "daemon/session.h"
 #include "daemon/state.h"
+#include "daemon/trigger-limit.h"
+#include "daemon/trigger.h"
 
 /* What a session waits for; only one thing at a time */
 enum session_step {
@@ -36,14 +38,14 @@ struct session {
 	enum session_state state;
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
-	bool salvage; /* only emptying and undoing what an earlier process left */
+	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 	struct coresight_job *answered;	   /* while a request is answered: what goes with it */
 	bool coresight_said;		   /* that this machine has none */
-	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
-	unsigned burst_count;		   /* triggers since then */
-	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */
+	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
+	struct triggers *triggers;	   /* or NULL: it never began to start */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
@@ -91,6 +93,9 @@ uint64_t session_max_prealloc(const struct session *session);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
 
+/* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
+void session_renew_triggers(struct session *session);
+
 /* session-start.c */
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
@@ -105,6 +110,8 @@ void session_release(struct session *session, bool keep_instance);
 bool session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
+/* one is being made, or waits for nothing but its turn, or very many wait for PostSec= */
+bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 

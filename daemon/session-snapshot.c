@@ -13,15 +13,29 @@
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
+#define POSTS_MAX  16
+#define DETAIL_MAX 512
+
 struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
 	struct coresight_job coresight;
 	char *reason;
+	char *detail;	       /* or NULL */
 	sd_event_source *post; /* PostSec= runs: not yet */
 	session_snapshot_done_t done;
 	void *userdata;
 };
+
+static void request_free(struct snapshot_request *request)
+{
+	(void)sd_event_source_disable_unref(request->post);
+	coresight_job_done(&request->coresight);
+	close_p(&request->cut.dir_fd);
+	free(request->reason);
+	free(request->detail);
+	free(request);
+}
 
 static void answer(struct session *s, int result, const char *path, const struct fault *why)
 {
@@ -31,11 +45,7 @@ static void answer(struct session *s, int result, const char *path, const struct
 	s->answered = &request->coresight;
 	request->done(request->userdata, result, path, why);
 	s->answered = NULL;
-	coresight_job_done(&request->coresight);
-	close_p(&request->cut.dir_fd);
-	(void)sd_event_source_disable_unref(request->post);
-	free(request->reason);
-	free(request);
+	request_free(request);
 }
 
 void session_drop_snapshots(struct session *s)
@@ -46,6 +56,16 @@ void session_drop_snapshots(struct session *s)
 		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
 		answer(s, why.error, NULL, &why);
 	}
+}
+
+bool session_snapshots_busy(const struct session *s)
+{
+	unsigned waiting = 0;
+
+	for (const struct snapshot_request *r = s->requests; r; r = r->next)
+		if (!r->post || ++waiting >= POSTS_MAX)
+			return true;
+	return false;
 }
 
 static bool is_word(const char *reason)
@@ -65,36 +85,36 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static int enqueue(struct session *s, const struct segment_cut *cut, const char *reason,
-		   uint64_t post_usec, session_snapshot_done_t done, void *userdata)
+/* @cut: its texts are copied */
+static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t post_usec,
+		   session_snapshot_done_t done, void *userdata)
 {
 	struct snapshot_request *request, **end = &s->requests;
 	int r = 0;
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
 		return -ENOTCONN;
-	if (!is_word(reason) || cut->from_usec > cut->to_usec)
+	if (!is_word(cut->reason) || cut->from_usec > cut->to_usec)
 		return -EINVAL;
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return -ENOMEM;
-	request->reason = strdup(reason);
-	if (!request->reason)
+	request->cut = *cut;
+	request->cut.dir_fd = -EBADF;
+	request->cut.session = s->name;
+	request->cut.reason = request->reason = strdup(cut->reason);
+	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
+	if (!request->reason || (cut->detail && !request->detail))
 		r = -ENOMEM;
 	else if (post_usec > 0)
 		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
-		free(request->reason);
-		free(request);
+		request_free(request);
 		return r;
 	}
 	request->done = done;
 	request->userdata = userdata;
-	request->cut = *cut;
-	request->cut.dir_fd = -EBADF;
-	request->cut.reason = request->reason;
-	request->cut.session = s->name;
 	while (*end)
 		end = &(*end)->next;
 	*end = request;
@@ -102,29 +122,56 @@ static int enqueue(struct session *s, const struct segment_cut *cut, const char 
 	return 0;
 }
 
-int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		     session_snapshot_done_t done, void *userdata)
+/* What follows the word, as a line of the file's text; *@ret is NULL if nothing does */
+static int detail_of(const char *reason, char **ret)
 {
-	const struct segment_cut cut = {
+	const char *text = strchr(reason, ' ');
+
+	*ret = NULL;
+	if (!text)
+		return 0;
+	text += strspn(text, " ");
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || c - text >= DETAIL_MAX)
+			return -EINVAL;
+	if (asprintf(ret, "for: %s\n", text) >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
+}
+
+static int take_range(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		      bool coresight, session_snapshot_done_t done, void *userdata)
+{
+	_cleanup_free_ char *detail = NULL, *word = NULL;
+	struct segment_cut cut = {
 		.from_usec = from_usec,
 		.to_usec = to_usec,
 		.trigger_usec = store_now_usec(),
+		.coresight = coresight,
 	};
+	int r = detail_of(reason, &detail);
 
-	return enqueue(s, &cut, reason, 0, done, userdata);
+	if (r < 0)
+		return r;
+	word = strndup(reason, strcspn(reason, " "));
+	if (!word)
+		return -ENOMEM;
+	cut.reason = word;
+	cut.detail = detail;
+	return enqueue(s, &cut, 0, done, userdata);
+}
+
+int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
+		     session_snapshot_done_t done, void *userdata)
+{
+	return take_range(s, from_usec, to_usec, reason, false, done, userdata);
 }
 
 int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
 			       const char *reason, session_snapshot_done_t done, void *userdata)
 {
-	const struct segment_cut cut = {
-		.from_usec = from_usec,
-		.to_usec = to_usec,
-		.trigger_usec = store_now_usec(),
-		.coresight = true,
-	};
-
-	return enqueue(s, &cut, reason, 0, done, userdata);
+	return take_range(s, from_usec, to_usec, reason, true, done, userdata);
 }
 
 const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
@@ -133,50 +180,64 @@ const char *session_coresight_name(const struct session *s, const struct fault *
 	return s->answered->name;
 }
 
-/* Burst= triggers in each IntervalSec= */
-static bool too_many(struct session *s, const struct snapshot_config *config)
+/* Nobody waits for it: the log says what became of it, and those who listen are told */
+static void on_triggered(void *userdata, int result, const char *path, const struct fault *why)
 {
-	uint64_t now = session_now_usec();
+	struct session *s = userdata;
 
-	if (s->burst_count == 0 || now - s->burst_usec >= config->interval_usec) {
-		s->burst_usec = now;
-		s->burst_count = 0;
+	if (result < 0) {
+		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
+			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
+		/* Nothing had been traced yet: the next one shall not be refused over that */
+		if (result == -ENODATA)
+			trigger_limit_give_back(&s->limit);
+		return;
 	}
-	if (config->burst > 0 && s->burst_count >= config->burst)
-		return true;
-	s->burst_count++;
-	return false;
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
+	daemon_snapshot_finished(s->daemon, s->name, path);
 }
 
-int session_trigger(struct session *s, const char *reason, session_snapshot_done_t done,
-		    void *userdata)
+static bool too_many(struct session *s, const struct snapshot_config *config, const char *reason)
+{
+	if (trigger_limit_admit(&s->limit, config->burst, config->interval_usec,
+				session_now_usec()))
+		return false;
+	if (s->limit.refused == 1) /* said once an interval */
+		(void)log_full(LOG_WARNING, s->name, NULL, 0,
+			       "snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
+			       reason, config->burst);
+	return true;
+}
+
+int session_trigger(struct session *s, const struct snapshot_cause *cause)
 {
 	const struct snapshot_config *config;
-	struct segment_cut cut = {.to_usec = UINT64_MAX, .trigger_usec = store_now_usec()};
+	struct segment_cut cut = {
+		.to_usec = UINT64_MAX,
+		.reason = cause->reason,
+		.detail = cause->detail,
+		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : store_now_usec(),
+	};
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
 		return -ENOTCONN;
 	config = &s->config->snapshot;
-	if (too_many(s, config)) {
-		s->suppressed++;
-		if (s->burst_count == config->burst)
-			(void)log_full(
-				LOG_WARNING, s->name, NULL, 0,
-				"snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
-				reason, config->burst);
-		s->burst_count = config->burst + 1; /* said once an interval */
+	if (too_many(s, config, cause->reason))
 		return -EBUSY;
-	}
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot trigger %s%s%.*s",
+		       cause->reason, cause->detail ? ", " : "",
+		       cause->detail ? (int)strcspn(cause->detail, "\n") : 0,
+		       cause->detail ? cause->detail : "");
 	if (config->last_usec > 0)
 		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
-	return enqueue(s, &cut, reason, config->post_usec, done, userdata);
+	return enqueue(s, &cut, config->post_usec, on_triggered, s);
 }
 
 /* The first that need not wait becomes the first of all; false: there is none */
 static bool find_ready(struct session *s)
 {
 	for (struct snapshot_request **at = &s->requests, *r; (r = *at); at = &r->next) {
-		if (r->post)
+		if (r->post && !s->stop_wanted) /* a stop cuts PostSec= short */
 			continue;
 		*at = r->next;
 		r->next = s->requests;

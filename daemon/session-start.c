@@ -97,9 +97,13 @@ static int read_leftover(struct session *s, struct state **ret, struct fault *wh
 		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
 				   s->name);
 	inode = instance_inode(s->daemon, state->instance);
-	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0 || inode == 0 ||
-	    (state->inode != 0 && state->inode != inode))
-		return 0; /* of another boot, or somebody has removed it */
+	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0)
+		return 0; /* of another boot */
+	if (inode == 0 || (state->inode != 0 && state->inode != inode)) {
+		if (state->watched)
+			triggers_remove_stray(s, state->instance);
+		return 0; /* somebody has removed it */
+	}
 	*ret = TAKE_PTR(state);
 	return 0;
 }
@@ -264,6 +268,8 @@ void session_start(struct session *s)
 		return;
 	}
 	if (r >= 0)
+		r = triggers_prepare(s, &why);
+	if (r >= 0)
 		r = prepare_files(s, &why);
 	/* Before the files: what waits in the slots tells whether it has reached one */
 	if (r >= 0)
@@ -387,6 +393,8 @@ void session_release(struct session *s, bool keep_instance)
 	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->state != SESSION_STARTING)
 		session_sample(s);
+	/* Its events may be the session's own probes, which go with the session's instance */
+	triggers_disarm(s, keep_instance);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
 	segment_done(&s->segment);
 	if (keep_instance) {

@@ -156,6 +156,7 @@ static bool check_instance(struct session *s)
 		return true;
 	/* Whatever comes after a repaired clock belongs into the next segment */
 	drain_hold(&s->drain);
+	triggers_check(s);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		(void)instance_refresh_pids(s->instance, &why);

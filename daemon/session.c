@@ -44,6 +44,7 @@ void session_free(struct session *s)
 	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
+	triggers_free(s);
 	account_done(&s->account);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -96,6 +97,7 @@ static void settled(struct session *s, enum session_state state)
 	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
+	s->triggers_wanted = false;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -140,6 +142,8 @@ static void on_opened(struct session *s, int result)
 
 	if (result >= 0)
 		result = session_begin_recording(s, &why);
+	if (result >= 0)
+		result = triggers_arm(s, &why);
 	if (result < 0) {
 		session_fail(s, &why);
 		return;
@@ -453,6 +457,10 @@ void session_advance(struct session *s)
 	bool may_rotate;
 
 	if (s->step != STEP_NONE || !running)
+		return;
+	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
+		session_renew_triggers(s);
+	if (s->step != STEP_NONE)
 		return;
 	if (s->state == SESSION_RECORDING && session_begin_change(s))
 		return;

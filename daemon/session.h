@@ -68,12 +68,20 @@ typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *
 /**
  * session_snapshot() - a trace.dat of a time range into STATE/NAME/snapshot
  * @from_usec, @to_usec: realtime; 0 and UINT64_MAX: from the first, to the last there is
- * @reason: a word of [a-z0-9-], part of the file's name
+ * @reason: a word of [a-z0-9-], part of the file's name; what follows after a blank, one line,
+ *          goes into the file's text
  * @done: called once, maybe before this returns
  * Return: 0, or negative errno (-ENOTCONN: not recording) and @done is not called.
  */
 int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_usec,
 		     const char *reason, session_snapshot_done_t done, void *userdata);
+
+/* Why a snapshot is taken without anyone asking for it */
+struct snapshot_cause {
+	const char *reason; /* as for session_snapshot() */
+	const char *detail; /* lines "KEY: VALUE" for the text in the file, or NULL */
+	uint64_t time_usec; /* realtime, when it happened; 0: now */
+};
 
 /**
  * session_snapshot_coresight() - the same, with a CoreSight snapshot whatever Coresight= says
@@ -89,11 +97,11 @@ const char *session_coresight_name(const struct session *session, const struct f
 
 /**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
+ * What becomes of it is logged, and clients are told when the file is there.
  * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
  * logged.
  */
-int session_trigger(struct session *session, const char *reason, session_snapshot_done_t done,
-		    void *userdata);
+int session_trigger(struct session *session, const struct snapshot_cause *cause);
 
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);

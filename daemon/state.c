@@ -5,6 +5,7 @@
 
 #include "basic/io.h"
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "daemon/state.h"
 
 #define STATE_FILE "state"
@@ -19,26 +20,9 @@ void state_free(struct state *state)
 	free(state->boot_id);
 	free(state->trace_text);
 	free(state->base);
-	for (char **s = state->synthetic; s && *s; s++)
-		free(*s);
-	free(state->synthetic);
+	strv_free(state->synthetic);
+	strv_free(state->watched);
 	free(state);
-}
-
-static int add_synthetic(struct state *state, const char *value)
-{
-	size_t n = 0;
-	char **p;
-
-	while (state->synthetic && state->synthetic[n])
-		n++;
-	p = reallocarray(state->synthetic, n + 2, sizeof(*p));
-	if (!p)
-		return -ENOMEM;
-	state->synthetic = p;
-	p[n] = strdup(value);
-	p[n + 1] = NULL;
-	return p[n] ? 0 : -ENOMEM;
 }
 
 static int add_base(struct state *state, const char *value)
@@ -75,7 +59,9 @@ static int parse_line(struct state *state, const char *key, const char *value)
 	if (strcmp(key, "boot-id") == 0)
 		return set_string(&state->boot_id, value);
 	if (strcmp(key, "synthetic") == 0)
-		return add_synthetic(state, value);
+		return strv_append(&state->synthetic, value);
+	if (strcmp(key, "watched") == 0)
+		return strv_append(&state->watched, value);
 	if (strcmp(key, "base") == 0)
 		return add_base(state, value);
 	if (strcmp(key, "inode") == 0)
@@ -135,8 +121,10 @@ int state_write(int dir_fd, const struct state *state)
 		      "\nhanded-over %s\nin-flight %" PRIu64 "\n",
 		      state->instance, state->group, state->boot_id, state->inode,
 		      state->handed_over ? "yes" : "no", state->in_flight);
-	for (char **s = state->synthetic; s && *s; s++)
+	STRV_FOREACH (s, state->synthetic)
 		(void)fprintf(out, "synthetic %s\n", *s);
+	STRV_FOREACH (s, state->watched)
+		(void)fprintf(out, "watched %s\n", *s);
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
 		const struct state_base *b = &state->base[cpu];
 

@@ -22,6 +22,8 @@ struct state {
 	char *instance;	    /* name below instances/ */
 	char *group;	    /* of kprobes and uprobes */
 	char **synthetic;   /* definitions, NULL-terminated; may be NULL */
+	char **watched;	    /* OnEvent= of the instance INSTANCE.trigger, NULL-terminated; NULL:
+			       there is none */
 	char *boot_id;	    /* 32 hex digits */
 	uint64_t inode;	    /* of the instance's directory; 0: not made yet */
 	bool handed_over;   /* the process that wrote it ended in order, with empty pipes */

@@ -66,7 +66,7 @@ done
 guest flyrecd --check-config >"$T/check" 2>&1 || fail "the ready-made sessions: $(cat "$T/check")"
 instances=("$TRACEFS/instances/$PREFIX"*)
 [ ${#instances[@]} = 0 ] || fail "recorded unasked: ${instances[*]}"
-for unit in flyrecd.socket flyrec-metrics.timer; do
+for unit in flyrecd.socket flyrec-metrics.timer flyrec-shipping.socket; do
 	[ "$(guest systemctl is-enabled $unit)" = disabled ] || fail "$unit is enabled"
 done
 

@@ -198,12 +198,12 @@ static const struct fault_case fault_cases[] = {
 	{ "[Storage]\nFormat=7", E(4, "Format=7 is not supported by this build") },
 	{ "[Snapshot]\nCoresight=1", "" },
 	{ "[Snapshot]\nCoresight=maybe", E(4, "Coresight=maybe: not a boolean, yes or no") },
-	{ "[Snapshot]\nOnPressure=memory some 150ms 1s",
-	  E(4, "OnPressure=memory some 150ms 1s is not supported by this build") },
-	{ "[Snapshot]\nOnEvent=oom:mark_victim",
-	  E(4, "OnEvent=oom:mark_victim is not supported by this build") },
-	{ "[Snapshot]\nOnUnitFailed=*.service",
-	  E(4, "OnUnitFailed=*.service is not supported by this build") },
+	{ "[Snapshot]\nOnPressure=memory some 150ms 1s\nOnPressure=cpu some 1s 2s", "" },
+	{ "[Snapshot]\nOnEvent=oom:mark_victim\nOnEvent=-a:b if c == 1", "" },
+	{ "[Snapshot]\nOnEvent=a:b if", E(4, "OnEvent=a:b if: a filter is missing after \"if\"") },
+	{ "[Snapshot]\nOnEvent=a:*",
+	  E(4, "OnEvent=a:*: no wildcards here; SYSTEM alone means all its events") },
+	{ "[Snapshot]\nOnUnitFailed=*.service a@*.service", "" },
 	/* all of them, each at its line; a continued value at its key's */
 	{ "Pid=x\nWibble=1\n\nClock=\\\n # why\n y\nPid=0\n",
 	  E(3, "Pid=x: not a process number")

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "daemon/config-keys.h"
 #include "daemon/config-session.h"
 #include "tests/unit/config-dir.h"
@@ -153,9 +154,16 @@ static void test_resets(void **state)
 			     "Event=\nEventTrigger=\nKprobe=\nPid=\nCPUs=\nBufferSize=\nClock=\n"
 			     "Unit=\nTracer=\nEvent=c:d\n"
 			     "[Storage]\nMaxUse=1G\nMaxUse=\nMaxFiles=3\nMaxFiles=\n"
-			     "[Snapshot]\nOnEvent=\nOnPressure=\nOnUnitFailed=\n");
+			     "[Snapshot]\nOnEvent=a:b\nOnPressure=io some 1s 2s\n"
+			     "OnUnitFailed=a.service\nOnEvent=\nOnPressure=\nOnUnitFailed=\n"
+			     "OnEvent=c:d if e\nOnEvent=-f:g\n");
 	const struct trace_config *t = &s->trace;
 
+	assert_int_equal(strv_length(s->snapshot.on_event), 2);
+	assert_string_equal(s->snapshot.on_event[0], "c:d if e");
+	assert_string_equal(s->snapshot.on_event[1], "-f:g");
+	assert_null(s->snapshot.on_pressure);
+	assert_null(s->snapshot.on_unit_failed);
 	assert_null(s->description);
 	assert_true(s->enabled);
 	assert_int_equal(t->n_events, 1);
@@ -237,8 +245,8 @@ static const char *other_value(const struct config_key *key)
 		{ "MaxRetentionSec", "1us" },	  { "SyncIntervalSec", "10000us" },
 		{ "FlushSec", "10000us" },	  { "Direct", "no" },
 		{ "Last", "1us" },		  { "PostSec", "1us" },
-		{ "OnSignal", "no" },		  { "OnPressure", "" },
-		{ "OnEvent", "" },		  { "OnUnitFailed", "" },
+		{ "OnSignal", "no" },		  { "OnPressure", "io some 1s 2s" },
+		{ "OnEvent", "-a:b if x" },	  { "OnUnitFailed", "*.service" },
 		{ "Burst", "0" },		  { "IntervalSec", "0us" },
 		{ "Method", "drain" },		  { "Memory", "1048576" },
 		{ "Coresight", "yes" },

@@ -199,8 +199,16 @@ static void test_metrics(void **state)
 	char name[] = "sched", odd[] = "o\"d\\d\n", recording[] = "recording", version[] = "1.0";
 	struct view_cpu cpus[] = {{.cpu = 0, .bytes = 4096, .subbufs = 1},
 				  {.cpu = 3, .overrun = 7, .evicted = UINT64_MAX}};
+	char kind[] = "event", text[] = "a:b if c == \"d\"";
+	struct view_trigger triggers[] = {
+		{.kind = kind, .text = text, .fired = 2, .suppressed = 12345}};
 	struct view_session sessions[] = {
-		{.name = name, .state = recording, .segments = 2, .bytes_on_disk = 5},
+		{.name = name,
+		 .state = recording,
+		 .segments = 2,
+		 .bytes_on_disk = 5,
+		 .triggers = triggers,
+		 .n_triggers = 1},
 		{.name = odd, .state = recording},
 	};
 	struct view_stats stats[] = {{.name = name, .cpus = cpus, .n_cpus = 2}, {.name = odd}};
@@ -215,6 +223,12 @@ static void test_metrics(void **state)
 	check(&status, &list, "flyrec_session_state{session=\"sched\",state=\"recording\"} 1\n");
 	check(&status, &list, "flyrec_segments{session=\"o\\\"d\\\\d\\n\"} 0\n");
 	check(&status, &list, "flyrec_uptime_seconds 1.500000\n");
+	check(&status, &list,
+	      "flyrec_triggers_fired_total{session=\"sched\",kind=\"event\","
+	      "trigger=\"a:b if c == \\\"d\\\"\"} 2\n");
+	check(&status, &list,
+	      "flyrec_triggers_suppressed_total{session=\"sched\",kind=\"event\","
+	      "trigger=\"a:b if c == \\\"d\\\"\"} 12345\n");
 	status.n_sessions = list.n = 0;
 	check(&status, &list, "# EOF\n");
 }

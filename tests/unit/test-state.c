@@ -12,6 +12,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
+#include "basic/strv.h"
 #include "daemon/state.h"
 #include "tests/unit/tmp.h"
 
@@ -20,11 +21,13 @@ static struct state full(void)
 	static struct state_base base[2] = {{1, 2, 3, 4}, {UINT64_MAX, 0, 5, 6}};
 	static char *synthetic[] = {(char *)"lat u64 delta; pid_t pid", (char *)"other int x",
 				    NULL};
+	static char *watched[] = {(char *)"-oom:mark_victim", (char *)"a:b if c == 1", NULL};
 
 	return (struct state){
 		.instance = (char *)"flyrec.sched",
 		.group = (char *)"flyrec_sched",
 		.synthetic = synthetic,
+		.watched = watched,
 		.boot_id = (char *)"0123456789abcdef0123456789abcdef",
 		.inode = UINT64_MAX - 1,
 		.handed_over = true,
@@ -53,6 +56,7 @@ static void assert_same(const struct state *a, const struct state *b)
 	for (i = 0; a->synthetic && a->synthetic[i]; i++)
 		assert_string_equal(a->synthetic[i], b->synthetic[i]);
 	assert_true(!b->synthetic || !b->synthetic[i]);
+	assert_true(strv_equal(a->watched, b->watched));
 }
 
 static void test_round_trip(void **state)
@@ -89,6 +93,7 @@ static void test_least(void **state)
 	struct tmp tmp;
 
 	written.synthetic = NULL;
+	written.watched = NULL;
 	written.n_cpus = 0;
 	written.handed_over = false;
 	written.inode = 0;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The few events that trigger snapshots, in words: formats as tracefs has them, decoded with
+ * libtraceevent. Owner: event-watch. Main thread.
+ */
+#pragma once
+
+#include "basic/fault.h"
+
+struct event_text;
+
+/**
+ * event_text_new() - knows no event yet
+ * @dir_fd: of the instance
+ */
+int event_text_new(int dir_fd, struct event_text **ret, struct fault *why);
+
+/* NULL is fine */
+void event_text_free(struct event_text *text);
+
+/**
+ * event_text_add() - read the format of an event
+ * @ret_id: the type its data begins with
+ * Return: 0, -ENOENT when the kernel lacks it, or negative errno with @why set.
+ */
+int event_text_add(struct event_text *text, const char *system, const char *name, uint32_t *ret_id,
+		   struct fault *why);
+
+/**
+ * event_text_id() - the type of an event's data; UINT32_MAX: too short to have one
+ */
+uint32_t event_text_id(const void *data, size_t size);
+
+/**
+ * event_text_describe() - which event, on which CPU, of which task: lines "KEY: VALUE"
+ * @data, @size: of the event, from its type on; nothing beyond it is read
+ * Return: malloc'ed, or NULL without memory.
+ */
+char *event_text_describe(struct event_text *text, unsigned cpu, const void *data, size_t size);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+#include "basic/log.h"
+#include "daemon/unit-watch.h"
+
+#define SYSTEMD	     "org.freedesktop.systemd1"
+#define SYSTEMD_PATH "/org/freedesktop/systemd1"
+#define UNIT_PATH    SYSTEMD_PATH "/unit"
+#define UNIT	     SYSTEMD ".Unit"
+/* What systemctl uses as root: there from early boot on, and without a bus */
+#define PRIVATE_SOCKET "unix:path=/run/systemd/private"
+/* All changes of units, among them the ones to "failed", also of services that die by themselves */
+#define MATCH                                                        \
+	"type='signal',interface='org.freedesktop.DBus.Properties'," \
+	"member='PropertiesChanged',path_namespace='" UNIT_PATH "',arg0='" UNIT "'"
+#define RETRY_USEC (10 * USEC_PER_SEC)
+#define SEEN_MAX   64 /* units that have failed lately */
+
+struct seen {
+	char *unit;
+	uint64_t usec; /* monotonic, when it failed last */
+};
+
+struct unit_watch {
+	sd_event *event; /* borrowed */
+	int64_t priority;
+	unit_failed_t on_failed;
+	void *userdata;
+	sd_bus *bus; /* NULL, or it has ended when there is a retry_source: not connected */
+	sd_event_source *retry_source;
+	uint64_t since_usec; /* monotonic: what failed before is no news */
+	struct seen seen[SEEN_MAX];
+	size_t next;
+	char trouble[256]; /* "": none */
+};
+
+static void join(struct unit_watch *w);
+
+static uint64_t monotonic_usec(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
+}
+
+/* The same failure may be told more than once. Returns whether this one is new. */
+static bool is_news(struct unit_watch *w, const char *unit, uint64_t usec)
+{
+	struct seen *s = NULL;
+
+	if (usec < w->since_usec)
+		return false;
+	for (size_t i = 0; i < SEEN_MAX; i++)
+		if (w->seen[i].unit && strcmp(w->seen[i].unit, unit) == 0)
+			s = &w->seen[i];
+	if (s && s->usec >= usec)
+		return false;
+	if (!s) {
+		s = &w->seen[w->next++ % SEEN_MAX];
+		free(s->unit);
+		s->unit = strdup(unit);
+	}
+	s->usec = usec;
+	return true;
+}
+
+/* What is of interest of a unit's changes */
+struct change {
+	const char *state;
+	uint64_t usec, monotonic_usec; /* when it came to be inactive or failed */
+};
+
+/* a{sv} */
+static int read_change(sd_bus_message *m, struct change *ret)
+{
+	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
+		const char *key;
+
+		r = sd_bus_message_read(m, "s", &key);
+		if (r < 0)
+			return r;
+		if (strcmp(key, "ActiveState") == 0)
+			r = sd_bus_message_read(m, "v", "s", &ret->state);
+		else if (strcmp(key, "InactiveEnterTimestamp") == 0)
+			r = sd_bus_message_read(m, "v", "t", &ret->usec);
+		else if (strcmp(key, "InactiveEnterTimestampMonotonic") == 0)
+			r = sd_bus_message_read(m, "v", "t", &ret->monotonic_usec);
+		else
+			r = sd_bus_message_skip(m, "v");
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
+	}
+	return r;
+}
+
+static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct unit_watch *w = userdata;
+	_cleanup_free_ char *unit = NULL;
+	struct change change = {};
+
+	if (sd_bus_message_skip(m, "s") < 0 || read_change(m, &change) < 0 || !change.state ||
+	    strcmp(change.state, "failed") != 0 ||
+	    sd_bus_path_decode(sd_bus_message_get_path(m), UNIT_PATH, &unit) <= 0)
+		return 0;
+	if (is_news(w, unit, change.monotonic_usec))
+		w->on_failed(w->userdata, unit, change.usec);
+	return 0;
+}
+
+static void set_trouble(struct unit_watch *w, const char *text)
+{
+	if (strcmp(w->trouble, text) == 0)
+		return;
+	if (*text)
+		log_warning("failed units are not seen: %s", text);
+	else if (*w->trouble)
+		log_notice("failed units are seen again");
+	(void)snprintf(w->trouble, sizeof(w->trouble), "%s", text);
+}
+
+/* --- connecting */
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct unit_watch *w = userdata;
+
+	w->retry_source = sd_event_source_disable_unref(w->retry_source);
+	w->bus = sd_bus_close_unref(w->bus); /* now that it is not in a call of it */
+	join(w);
+	return 0;
+}
+
+static void leave(struct unit_watch *w, const char *why)
+{
+	set_trouble(w, why);
+	if (!w->retry_source)
+		(void)sd_event_add_time_relative(w->event, &w->retry_source, CLOCK_MONOTONIC,
+						 RETRY_USEC, USEC_PER_SEC, on_retry, w);
+}
+
+static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0)
+		leave(userdata, "the connection to systemd has ended");
+	return 0;
+}
+
+static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const sd_bus_error *e = sd_bus_message_get_error(m);
+	char text[200];
+
+	if (!e)
+		return 0;
+	(void)snprintf(text, sizeof(text), "systemd refuses: %s", e->message ? e->message : "?");
+	leave(userdata, text);
+	return 0;
+}
+
+static int open_private(sd_bus **ret)
+{
+	sd_bus *bus = NULL;
+	int r = sd_bus_new(&bus);
+
+	if (r >= 0)
+		r = sd_bus_set_address(bus, PRIVATE_SOCKET);
+	if (r >= 0)
+		r = sd_bus_start(bus);
+	if (r >= 0)
+		*ret = bus;
+	else
+		sd_bus_unref(bus);
+	return r;
+}
+
+static int connect_bus(struct unit_watch *w)
+{
+	bool system = true;
+	int r = sd_bus_open_system(&w->bus);
+
+	if (r < 0) {
+		system = false;
+		r = open_private(&w->bus);
+	}
+	if (r >= 0)
+		r = sd_bus_add_filter(w->bus, NULL, filter, w);
+	/* On the bus anybody may send signals */
+	if (r >= 0)
+		r = sd_bus_add_match_async(w->bus, NULL,
+					   system ? MATCH ",sender='" SYSTEMD "'" : MATCH,
+					   on_changed, NULL, w);
+	/* On its own socket systemd tells everything, on the bus to those who ask */
+	if (r >= 0 && system)
+		r = sd_bus_call_method_async(w->bus, NULL, SYSTEMD, SYSTEMD_PATH,
+					     SYSTEMD ".Manager", "Subscribe", on_subscribed, w,
+					     NULL);
+	if (r >= 0)
+		r = sd_bus_attach_event(w->bus, w->event, (int)w->priority);
+	return r;
+}
+
+static void join(struct unit_watch *w)
+{
+	char text[128];
+	int r;
+
+	if (sd_booted() <= 0) {
+		/* No reason to look again: it will not come while we run */
+		set_trouble(w, "systemd does not run on this machine");
+		return;
+	}
+	w->since_usec = monotonic_usec();
+	r = connect_bus(w);
+	if (r >= 0) {
+		set_trouble(w, "");
+		return;
+	}
+	(void)snprintf(text, sizeof(text), "cannot talk to systemd: %s", strerror(-r));
+	leave(w, text);
+}
+
+int unit_watch_new(sd_event *event, int64_t priority, unit_failed_t on_failed, void *userdata,
+		   struct unit_watch **ret)
+{
+	struct unit_watch *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	w->event = event;
+	w->priority = priority;
+	w->on_failed = on_failed;
+	w->userdata = userdata;
+	join(w);
+	*ret = w;
+	return 0;
+}
+
+void unit_watch_free(struct unit_watch *w)
+{
+	if (!w)
+		return;
+	sd_event_source_disable_unref(w->retry_source);
+	sd_bus_close_unref(w->bus);
+	for (size_t i = 0; i < SEEN_MAX; i++)
+		free(w->seen[i].unit);
+	free(w);
+}
+
+const char *unit_watch_trouble(const struct unit_watch *w)
+{
+	return *w->trouble ? w->trouble : NULL;
+}

@@ -1,0 +1,146 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 300
+#
+# Failed units as triggers, under a real systemd in a container: OnUnitFailed= sees services that
+# die by themselves and those that do not start, over systemd's own socket, also after
+# daemon-reexec; flyrec-snapshot@.service for OnFailure=.
+. "$(dirname "$0")/lib.sh"
+. "$SRC/tests/integration/container.sh"
+need_tracefs
+need_event sched:sched_process_exec
+need_command ps trace-cmd
+
+# has_snapshots REASON NUMBER: of session ev; they are in SNAPSHOTS then
+has_snapshots() {
+	# shellcheck disable=SC2206 # a pattern
+	SNAPSHOTS=("$STATE"/ev/snapshot/*-$1.dat)
+	[ ${#SNAPSHOTS[@]} -ge "$2" ]
+}
+
+must_have() { # NUMBER WHAT
+	wait_for 20 has_snapshots unit "$1" || {
+		guest journalctl --quiet --unit=flyrecd | tail -n 10 >&2
+		fail "$2: ${#SNAPSHOTS[@]} snapshots instead of $1"
+	}
+}
+
+# unit NAME: from standard input
+unit() {
+	cat >"$T/root/etc/systemd/system/$1"
+}
+
+# Wherever it was installed
+status() {
+	guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl status ev
+}
+
+status_has() {
+	status | grep -q "$1"
+}
+
+session ev <<-EOF
+	[Trace]
+	Event=sched:sched_process_exec
+	[Snapshot]
+	OnUnitFailed=fails*.service
+	OnUnitFailed=*-too.service
+	Burst=20
+EOF
+container_start flyrecd.service
+wait_for 10 status_has 'unit fails\*.service (armed, 0 snapshots)' ||
+	fail "not armed: $(status)"
+printf '[Service]\nExecStart=/bin/false\n' | unit fails.service
+printf '[Service]\nExecStart=/bin/sleep 600\n' | unit fails-later-too.service
+printf '[Service]\nExecStart=/bin/false\n' | unit other.service
+printf '[Service]\nExecStart=/bin/true\n' | unit fails-not.service
+printf '[Unit]\nOnFailure=flyrec-snapshot@%%n.service\n[Service]\nExecStart=/bin/false\n' |
+	unit asks.service
+guest systemctl daemon-reload
+
+# --- by itself at once; one that nobody asked for and one that succeeds are none
+guest systemctl start fails.service
+must_have 1 "a service that fails"
+trace-cmd report --stat "${SNAPSHOTS[0]}" >"$T/stat" 2>/dev/null
+for line in 'reason: unit' 'unit: fails.service'; do
+	grep -qx "$line" "$T/stat" || fail "the file does not say '$line': $(tail -n 12 "$T/stat")"
+done
+guest systemctl start other.service fails-not.service
+
+# --- after a while, killed; two patterns match, one snapshot
+guest systemctl start fails-later-too.service
+guest systemctl kill --signal=KILL fails-later-too.service
+must_have 2 "a service that is killed"
+
+# --- failed long ago is no news: not at a reload of systemd, nor of ourselves
+guest systemctl daemon-reload
+guest systemctl reload flyrecd
+# a connection that ends comes back
+guest systemctl daemon-reexec
+must_be_back() { ! status_has unavailable; }
+sleep 1
+wait_for 20 must_be_back || fail "not watched again: $(status)"
+guest systemctl start fails.service
+must_have 3 "a service that fails after daemon-reexec"
+guest systemctl reset-failed
+sleep 1
+has_snapshots unit 4 && fail "a snapshot for nothing"
+status
+status_has 'unit fails\*.service (armed, 3 snapshots)' || fail "counts"
+
+# --- OnFailure=
+guest systemd-analyze --man=no verify flyrec-snapshot@x.service >"$T/verify" 2>&1 ||
+	fail "$(cat "$T/verify")"
+[ ! -s "$T/verify" ] || fail "systemd-analyze verify: $(cat "$T/verify")"
+guest systemctl start asks.service
+must_have 4 "flyrec-snapshot@.service"
+trace-cmd report --stat "${SNAPSHOTS[3]}" 2>/dev/null | grep -qx 'for: asks.service' ||
+	fail "the file does not say for which unit"
+gone() { ! guest systemctl is-active --quiet flyrec-snapshot@asks.service.service; }
+wait_for 10 gone || fail "flyrec-snapshot@ does not end"
+result=$(guest systemctl show --property=Result --value flyrec-snapshot@asks.service.service)
+[ "$result" = success ] || fail "flyrec-snapshot@: $result"
+guest journalctl --sync
+guest journalctl --quiet --unit=flyrec-snapshot@asks.service.service | grep -q -e '-unit.dat' ||
+	fail "the log does not name the file"
+
+# --- flyrec-shipping.socket: each finished snapshot starts a unit with its path
+mkdir -p "$T/root/var/lib/shipped"
+printf '[Service]\nType=oneshot\nExecStart=/bin/cp %%f /var/lib/shipped/\n' | unit flyrec-ship@.service
+guest systemctl daemon-reload
+guest systemd-analyze --man=no verify flyrec-shipping@x.service flyrec-shipping.socket >"$T/verify" 2>&1 ||
+	fail "$(cat "$T/verify")"
+[ ! -s "$T/verify" ] || fail "systemd-analyze verify: $(cat "$T/verify")"
+guest systemctl start flyrec-shipping.socket
+path=$(guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-1 ev)
+shipped() { [ -s "$T/root/var/lib/shipped/${path##*/}" ]; }
+wait_for 20 shipped || {
+	guest journalctl --quiet | tail -n 20 >&2
+	fail "a snapshot that was asked for is not shipped: $path"
+}
+guest systemctl start fails.service
+must_have 5 "with shipping"
+path=${SNAPSHOTS[4]}
+wait_for 20 shipped || fail "a snapshot by a trigger is not shipped: $path"
+sleep 0.2
+cmp "$path" "$T/root/var/lib/shipped/${path##*/}" || fail "what was shipped is another file"
+# and nobody listens any more: not a word
+guest systemctl stop flyrec-shipping.socket
+guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-2 ev >/dev/null ||
+	fail "a snapshot without shipping"
+guest journalctl --sync
+! guest journalctl --quiet --unit=flyrecd | grep "shipped:" || fail "complains that nobody ships"
+
+# --- the journal can be asked for snapshots of a session
+id=$(sed -nE 's/^#define MESSAGE_SNAPSHOT[[:space:]]+"(.*)"/\1/p' "$SRC/basic/log.h")
+guest journalctl --quiet --output=cat "MESSAGE_ID=${id:?}" FLYREC_SESSION=ev >"$T/journal"
+for line in "ev: snapshot trigger unit, unit: fails.service" "ev: snapshot /.*-unit.dat"; do
+	grep -qx "$line" "$T/journal" || fail "the journal lacks '$line': $(cat "$T/journal")"
+done
+
+# --- nothing was refused by the sandbox
+guest journalctl --quiet --unit=flyrecd >"$T/journal"
+! grep -E 'denied|not permitted|SYS' "$T/journal" || fail "the sandbox is too narrow"
+guest systemctl stop flyrecd
+[ ! -e "$(instance ev)" ] || fail "stop has left the instance"
+container_stop

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* daemon/trigger-limit: how often; daemon/pressure: the syntax of OnPressure=; daemon/ship */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cmocka.h>
+
+#include "basic/strv.h"
+#include "daemon/pressure.h"
+#include "daemon/ship.h"
+#include "daemon/trigger-limit.h"
+#include "tests/unit/tmp.h"
+
+#define S USEC_PER_SEC
+
+static void test_burst(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(trigger_limit_admit(&limit, 3, 60 * S, 100 * S + i));
+	assert_int_equal(limit.refused, 0);
+	/* The interval counts from the first of them */
+	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 101 * S));
+	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 160 * S - 1));
+	assert_int_equal(limit.refused, 2);
+	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 101 * S), 59 * S);
+	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S - 1), 1);
+	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S), 0);
+	assert_true(trigger_limit_admit(&limit, 3, 60 * S, 160 * S));
+	assert_int_equal(limit.refused, 0);
+	assert_int_equal(limit.admitted, 1);
+	assert_int_equal(limit.begun_usec, 160 * S);
+}
+
+/* Rare ones never meet the limit, and the wait never lies */
+static void test_apart(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 1; i < 100; i++) {
+		assert_int_equal(trigger_limit_wait(&limit, 1, 10 * S, i * 10 * S), 0);
+		assert_true(trigger_limit_admit(&limit, 1, 10 * S, i * 10 * S));
+		assert_int_equal(trigger_limit_wait(&limit, 1, 10 * S, i * 10 * S), 10 * S);
+	}
+}
+
+static void test_storm(void **state)
+{
+	struct trigger_limit limit = {};
+	unsigned admitted = 0;
+
+	/* 1000 a second for ten minutes */
+	for (uint64_t now = 1; now < 600 * S; now += 1000) {
+		uint64_t wait = trigger_limit_wait(&limit, 5, 60 * S, now);
+		bool yes = trigger_limit_admit(&limit, 5, 60 * S, now);
+
+		assert_true(yes == (wait == 0));
+		admitted += yes;
+	}
+	assert_int_equal(admitted, 50);
+}
+
+static void test_no_limit(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(trigger_limit_admit(&limit, 0, 60 * S, S));
+	assert_int_equal(trigger_limit_wait(&limit, 0, 60 * S, S), 0);
+	limit = (struct trigger_limit){};
+	for (unsigned i = 0; i < 1000; i++)
+		assert_true(trigger_limit_admit(&limit, 1, 0, S));
+	assert_int_equal(limit.refused, 0);
+}
+
+/* A reload with other limits counts what there has been */
+static void test_other_limit(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(trigger_limit_admit(&limit, 5, 60 * S, S));
+	assert_false(trigger_limit_admit(&limit, 2, 60 * S, 2 * S));
+	assert_true(trigger_limit_admit(&limit, 6, 60 * S, 2 * S));
+	assert_true(trigger_limit_admit(&limit, 2, S, 3 * S));
+}
+
+static void test_give_back(void **state)
+{
+	struct trigger_limit limit = {};
+
+	trigger_limit_give_back(&limit);
+	assert_int_equal(limit.admitted, 0);
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(trigger_limit_admit(&limit, 1, 60 * S, S + i));
+		assert_false(trigger_limit_admit(&limit, 1, 60 * S, S + i));
+		trigger_limit_give_back(&limit);
+	}
+}
+
+static void test_pressure(void **state)
+{
+	struct fault why = {};
+	struct pressure p;
+
+	assert_int_equal(pressure_parse("memory some 150ms 1s", &p, &why), 0);
+	assert_string_equal(p.resource, "memory");
+	assert_false(p.full);
+	assert_int_equal(p.stall_usec, 150000);
+	assert_int_equal(p.window_usec, S);
+	assert_int_equal(pressure_parse("io full 1 10", &p, &why), 0);
+	assert_string_equal(p.resource, "io");
+	assert_true(p.full);
+	assert_int_equal(p.stall_usec, S);
+	assert_int_equal(p.window_usec, 10 * S);
+	/* What was there stays on an error */
+	assert_int_equal(pressure_parse("io full 1 10 x", &p, &why), -EINVAL);
+	assert_string_equal(p.resource, "io");
+	assert_int_equal(pressure_parse("", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu some 11s 10s", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu some 10ms 499ms", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu some 10ms 500ms", &p, &why), 0);
+}
+
+/* Somebody listens beside the runtime directory, or not */
+static void test_ship(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_free_ char *run = NULL, *slashes = NULL;
+	_cleanup_close_ int listener = -EBADF, fd = -EBADF;
+	char line[64] = "", path[300];
+	struct tmp tmp;
+
+	tmp_init(&tmp);
+	assert_true(asprintf(&run, "%s/run", tmp.path) > 0);
+	assert_true(asprintf(&slashes, "%s//", run) > 0);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s-ship.socket", run);
+	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	/* left behind by one who has gone */
+	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(ship(run, "/a b.dat"), 0);
+	fd = accept(listener, NULL, NULL);
+	assert_int_equal(read(fd, line, sizeof(line) - 1), strlen("/a b.dat\n"));
+	assert_string_equal(line, "/a b.dat\n");
+	assert_int_equal(ship(slashes, "/c"), 0);
+	/* does not wait for one who does not listen */
+	for (int i = 0, r = 0; r != -EAGAIN; i++) {
+		r = ship(run, "/c");
+		assert_true(r == 0 || r == -EAGAIN);
+		assert_true(i < 100);
+	}
+	memset(path, 'x', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(ship(path, "/c"), -ENOENT);
+	assert_int_equal(unlink(address.sun_path), 0);
+	tmp_done(&tmp);
+}
+
+static void test_strv_equal(void **state)
+{
+	char *ab[] = {(char *)"a", (char *)"b", NULL}, *ba[] = {(char *)"b", (char *)"a", NULL};
+	char *a[] = {(char *)"a", NULL}, *none[] = {NULL};
+
+	assert_true(strv_equal(NULL, NULL));
+	assert_true(strv_equal(NULL, none));
+	assert_true(strv_equal(ab, ab));
+	assert_false(strv_equal(ab, ba));
+	assert_false(strv_equal(ab, a));
+	assert_false(strv_equal(a, NULL));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_ship),
+		cmocka_unit_test(test_strv_equal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
