@@ -9,8 +9,8 @@
 #include "basic/strv.h"
 #include "daemon/config-trace.h"
 #include "daemon/config.h"
-#include "recorder/probe-args.h"
 #include "daemon/pressure.h"
+#include "recorder/probe-args.h"
 
 #define DIGITS	       "0123456789"
 #define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
