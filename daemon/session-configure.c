@@ -10,7 +10,8 @@
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 
-/* Only where data goes has changed: the instance stays, the next segment is made the new way */
+/* Only where data goes and what snapshots are like has changed: the instance stays, the next
+ * segment is made the new way */
 static int take_storage(struct session *s, const struct session_config *config)
 {
 	struct session_config *copy;
@@ -19,9 +20,12 @@ static int take_storage(struct session *s, const struct session_config *config)
 	if (r < 0)
 		return r;
 	s->config->storage = copy->storage;
+	SWAP(s->config->snapshot, copy->snapshot);
 	free(s->config->text);
 	s->config->text = TAKE_PTR(copy->text);
 	session_config_free(copy);
+	if (s->flight)
+		session_change_flight(s);
 	session_rotate(s);
 	return 0;
 }
@@ -78,6 +82,8 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	struct fault why;
 	bool same = strcmp(s->config->trace_text, config->trace_text) == 0;
 
+	if (s->config->mode != config->mode)
+		return false;
 	if (!same && (s->change || !only_events_differ(s->config, config)))
 		return false;
 	if (s->paused)

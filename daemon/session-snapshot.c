@@ -175,6 +175,10 @@ bool session_begin_snapshot(struct session *s)
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
 	};
+	if (s->flight) {
+		session_begin_capture(s, s->requests->cut.from_usec, s->requests->cut.to_usec);
+		return true;
+	}
 	s->step = STEP_FLUSHING;
 	(void)drain_post(&s->drain, WORKER_FLUSH);
 	return true;
@@ -203,7 +207,10 @@ int session_run_cut(void *userdata)
 
 	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
 	if (r >= 0)
-		r = segment_cut(&s->segment, &request->cut);
+		r = s->flight ? flight_export(s->flight, &s->segment, &request->cut)
+			      : segment_cut(&s->segment, &request->cut);
+	if (s->flight)
+		flight_drop(s->flight);
 	if (r >= 0)
 		label(s, request);
 	return r;
@@ -217,4 +224,7 @@ void session_cut_done(struct session *s, int result)
 				    s->name, s->requests->cut.name) < 0)
 		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
 	answer(s, result, path, &s->segment.failure);
+	/* Nothing else looks after a flight session's instance */
+	if (s->flight)
+		(void)session_check_instance(s);
 }

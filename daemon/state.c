@@ -82,6 +82,8 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return parse_u64(value, &state->inode) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "handed-over") == 0)
 		return parse_bool(value, &state->handed_over) < 0 ? -EBADMSG : 0;
+	if (strcmp(key, "mode-flight") == 0)
+		return parse_bool(value, &state->flight) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "in-flight") == 0)
 		return parse_u64(value, &state->in_flight) < 0 ? -EBADMSG : 0;
 	return 0; /* of a later version */
@@ -132,9 +134,10 @@ int state_write(int dir_fd, const struct state *state)
 		return -ENOMEM;
 	(void)fprintf(out,
 		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
-		      "\nhanded-over %s\nin-flight %" PRIu64 "\n",
+		      "\nhanded-over %s\nmode-flight %s\nin-flight %" PRIu64 "\n",
 		      state->instance, state->group, state->boot_id, state->inode,
-		      state->handed_over ? "yes" : "no", state->in_flight);
+		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no",
+		      state->in_flight);
 	for (char **s = state->synthetic; s && *s; s++)
 		(void)fprintf(out, "synthetic %s\n", *s);
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
