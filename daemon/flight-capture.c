@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -229,6 +231,29 @@ static int capture_by_taking(struct flight *f)
 	return r < 0 ? r : parallel_run(f->n_cpus, f->params.threads, fill_taken, f);
 }
 
+/*
+ * Ahead of everybody else, for the milliseconds it takes: each one that we wait the oldest events
+ * are overwritten, by the very load that makes us wait. Where it is not allowed it goes without.
+ * Threads that are started meanwhile inherit it.
+ */
+static int capture_in_a_hurry(struct flight *f)
+{
+	const struct sched_param first = {.sched_priority = 1};
+	struct sched_param before;
+	int policy, r;
+
+	if (pthread_getschedparam(pthread_self(), &policy, &before) == 0)
+		(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
+	else
+		policy = -1;
+	r = f->method == FLIGHT_MAPPED
+		    ? parallel_run(f->n_cpus, f->params.threads, capture_mapped, f)
+		    : capture_by_taking(f);
+	if (policy >= 0)
+		(void)pthread_setschedparam(pthread_self(), policy, &before);
+	return r;
+}
+
 int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struct fault *why)
 {
 	size_t n = 0;
@@ -238,9 +263,7 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->why = why;
 	f->from_nsec = from_nsec;
 	f->to_nsec = to_nsec;
-	r = f->method == FLIGHT_MAPPED
-		    ? parallel_run(f->n_cpus, f->params.threads, capture_mapped, f)
-		    : capture_by_taking(f);
+	r = capture_in_a_hurry(f);
 	f->why = NULL;
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
 		n += f->cpus[cpu].n;
