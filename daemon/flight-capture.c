@@ -14,8 +14,9 @@
 #include "daemon/parallel.h"
 #include "recorder/ring-read.h"
 
-#define CHUNK_MAX (4 * MIB) /* bytes written to the disk at a time */
-#define TAKE_SIZE MIB	    /* bytes taken out of the kernel at a time, without a map */
+#define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
+#define CPUS_A_THREAD 4U
+#define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
 /* The kernel adds a sub-buffer for the reader, and rounds up */
 #define SUBBUFS_BEYOND 3
@@ -74,24 +75,66 @@ static int allocate(struct flight *f, struct flight_cpu *c)
 	return 0;
 }
 
-static int fill_first(struct flight *f, unsigned cpu)
+/* --- the CPUs of one thread, in turn, so that each is ahead of its writer soon */
+
+#define STEP_SIZE MIB /* bytes of a CPU before it is the next one's turn */
+
+struct group {
+	struct flight *flight;
+	unsigned n; /* of groups: CPU i is in group i % n */
+};
+
+static int fill_step(struct flight *f, struct flight_cpu *c)
 {
-	struct flight_cpu *c = &f->cpus[cpu];
+	size_t total = c->buffer_size / f->subbuf_size, n = 0;
+	size_t until = MIN(c->n + MAX(STEP_SIZE / f->subbuf_size, (size_t)1), total);
 	int r;
 
-	if (flight_left(f, c) == 0)
+	if (f->method == FLIGHT_MAPPED) {
+		ring_copy_begin(&c->copy, c->buffer, &c->n, until);
 		return 0;
-	r = allocate(f, c);
-	if (r >= 0)
-		r = flight_fill(f, c, c->buffer, c->buffer_size / f->subbuf_size, &c->n);
-	return r < 0 ? flight_fault(f, r, "cannot copy CPU %u's ring buffer", cpu) : 0;
+	}
+	r = flight_fill(f, c, c->buffer + c->n * f->subbuf_size, until - c->n, &n);
+	c->n += n;
+	return r;
+}
+
+static int fill_group(struct group *g, unsigned first)
+{
+	struct flight *f = g->flight;
+	bool more = true;
+	int r = 0;
+
+	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+		if (flight_left(f, &f->cpus[cpu]) > 0 && allocate(f, &f->cpus[cpu]) < 0)
+			return flight_fault(f, -ENOMEM, "cannot copy CPU %u's ring buffer", cpu);
+	}
+	while (more) {
+		more = false;
+		for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+			struct flight_cpu *c = &f->cpus[cpu];
+
+			if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+				continue;
+			more = true;
+			r = fill_step(f, c);
+			if (r < 0)
+				return flight_fault(f, r, "cannot copy CPU %u's ring buffer", cpu);
+		}
+	}
+	/* Unmapped as soon as all of it is in memory */
+	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n)
+		if (f->method == FLIGHT_MAPPED && flight_left(f, &f->cpus[cpu]) == 0)
+			ring_copy_close(&f->cpus[cpu].copy);
+		else
+			f->cpus[cpu].copy.handed_out = f->cpus[cpu].n > 0;
+	return 0;
 }
 
 /* --- mapped */
 
-static int capture_mapped(void *userdata, unsigned cpu)
+static int open_mapped(struct flight *f, unsigned cpu)
 {
-	struct flight *f = userdata;
 	struct flight_cpu *c = &f->cpus[cpu];
 	_cleanup_close_ int fd = -EBADF;
 	int r;
@@ -106,7 +149,17 @@ static int capture_mapped(void *userdata, unsigned cpu)
 	if (r < 0)
 		return flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu);
 	ring_copy_range(&c->copy, f->from_nsec, f->to_nsec);
-	return fill_first(f, cpu);
+	return 0;
+}
+
+static int capture_mapped(void *userdata, unsigned group)
+{
+	struct group *g = userdata;
+	int r = 0;
+
+	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
+		r = open_mapped(g->flight, cpu);
+	return r < 0 ? r : fill_group(g, group);
 }
 
 /* --- swap, drain: into the carry first */
@@ -179,15 +232,20 @@ static uint64_t item_timestamp(const void *items, size_t i)
 	return list[i].timestamp;
 }
 
-static int fill_taken(void *userdata, unsigned cpu)
+static int fill_taken(void *userdata, unsigned group)
 {
-	struct flight *f = userdata;
-	struct flight_cpu *c = &f->cpus[cpu];
-	size_t n;
+	struct group *g = userdata;
+	struct flight *f = g->flight;
 
-	c->items = carry_list(f->carry, cpu, &n);
-	ring_list_range(c->items, n, item_timestamp, f->from_nsec, f->to_nsec, &c->next, &c->end);
-	return fill_first(f, cpu);
+	for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n) {
+		struct flight_cpu *c = &f->cpus[cpu];
+		size_t n;
+
+		c->items = carry_list(f->carry, cpu, &n);
+		ring_list_range(c->items, n, item_timestamp, f->from_nsec, f->to_nsec, &c->next,
+				&c->end);
+	}
+	return fill_group(g, group);
 }
 
 /* The kernel's side first emptied: a swap does not clear, and old sub-buffers would come again */
@@ -220,42 +278,41 @@ static int prepare_carry(struct flight *f)
 	return r < 0 ? flight_fault(f, r, "cannot keep what the ring buffer holds") : 0;
 }
 
-static int capture_by_taking(struct flight *f)
+static int capture_by_taking(struct group *g)
 {
+	struct flight *f = g->flight;
 	int r = prepare_carry(f);
 
 	if (r >= 0 && f->method == FLIGHT_SWAP)
 		r = swap(f);
 	if (r >= 0)
 		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
-	return r < 0 ? r : parallel_run(f->n_cpus, f->params.threads, fill_taken, f);
+	return r < 0 ? r : parallel_run(g->n, g->n, fill_taken, g);
 }
 
 /*
  * Ahead of everybody else, for the milliseconds it takes: each one that we wait the oldest events
- * are overwritten, by the very load that makes us wait. Where it is not allowed it goes without.
- * Threads that are started meanwhile inherit it.
+ * are overwritten, by the very load that makes us wait. Threads that are started meanwhile inherit
+ * it. Where it is not allowed it goes without.
  */
-static int capture_in_a_hurry(struct flight *f)
+void flight_hurry(bool on)
 {
-	const struct sched_param first = {.sched_priority = 1};
-	struct sched_param before;
-	int policy, r;
+	const struct sched_param param = {.sched_priority = on ? 1 : 0};
 
-	if (pthread_getschedparam(pthread_self(), &policy, &before) == 0)
-		(void)pthread_setschedparam(pthread_self(), SCHED_FIFO, &first);
-	else
-		policy = -1;
-	r = f->method == FLIGHT_MAPPED
-		    ? parallel_run(f->n_cpus, f->params.threads, capture_mapped, f)
-		    : capture_by_taking(f);
-	if (policy >= 0)
-		(void)pthread_setschedparam(pthread_self(), policy, &before);
-	return r;
+	(void)pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/* As few threads as do it: they take CPUs away from what is traced */
+static unsigned count_groups(const struct flight *f)
+{
+	unsigned wanted = (f->n_cpus + CPUS_A_THREAD - 1) / CPUS_A_THREAD;
+
+	return MAX(MIN(wanted, f->params.threads), 1U);
 }
 
 int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struct fault *why)
 {
+	struct group g = {f, count_groups(f)};
 	size_t n = 0;
 	int r;
 
@@ -263,7 +320,10 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->why = why;
 	f->from_nsec = from_nsec;
 	f->to_nsec = to_nsec;
-	r = capture_in_a_hurry(f);
+	flight_hurry(true);
+	r = f->method == FLIGHT_MAPPED ? parallel_run(g.n, g.n, capture_mapped, &g)
+				       : capture_by_taking(&g);
+	flight_hurry(false);
 	f->why = NULL;
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
 		n += f->cpus[cpu].n;

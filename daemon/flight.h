@@ -59,6 +59,9 @@ void flight_free(struct flight *flight);
 const char *flight_method_name(const struct flight *flight);
 void flight_counts(const struct flight *flight, unsigned cpu, struct flight_counts *ret);
 
+/* Real-time priority for the calling thread, and those that it starts, as long as it is on */
+void flight_hurry(bool on);
+
 /**
  * flight_capture() - job: what the ring buffer holds now; what Memory= does not take stays mapped
  * @from_nsec, @to_nsec: of the instance's clock; whole sub-buffers

@@ -140,10 +140,13 @@ void session_begin_capture(struct session *s, uint64_t from_usec, uint64_t to_us
 {
 	int r = find_range(s, from_usec, to_usec, &s->segment.failure);
 
-	if (r < 0)
+	if (r < 0) {
 		session_captured(s, r);
-	else
-		session_start_job(s, STEP_CAPTURING);
+		return;
+	}
+	flight_hurry(true); /* the job's thread must not wait for a CPU; it goes back by itself */
+	session_start_job(s, STEP_CAPTURING);
+	flight_hurry(false);
 }
 
 int session_run_capture(void *userdata)

@@ -86,28 +86,35 @@ static void mark_gap(char *subbuf)
 	memcpy(subbuf + COMMIT_AT, &commit, sizeof(commit));
 }
 
-size_t ring_copy_fill(struct ring_copy *copy, char *to, size_t max)
+void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
 {
-	size_t size = copy->map.subbuf_size, n = 0;
+	size_t size = copy->map.subbuf_size;
 
-	while (n < max && copy->next < copy->end) {
-		char *at = to + n * size;
+	while (*n < until && copy->next < copy->end) {
+		char *at = to + *n * size;
 
 		if (ring_map_copy(&copy->map, &copy->list.slots[copy->next++], at)) {
 			if (copy->gap)
 				mark_gap(at);
 			copy->gap = false;
-			n++;
+			(*n)++;
 			continue;
 		}
 		copy->torn++;
 		copy->gap = copy->handed_out;
 		/* Begin later rather than with a hole */
 		if (!copy->handed_out) {
-			copy->torn += n;
-			n = 0;
+			copy->torn += *n;
+			*n = 0;
 		}
 	}
+}
+
+size_t ring_copy_fill(struct ring_copy *copy, char *to, size_t max)
+{
+	size_t n = 0;
+
+	ring_copy_begin(copy, to, &n, max);
 	copy->handed_out |= n > 0;
 	if (copy->next == copy->end)
 		ring_copy_close(copy);

@@ -36,6 +36,14 @@ void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nse
 size_t ring_copy_left(const struct ring_copy *copy);
 
 /**
+ * ring_copy_begin() - the same, of which the caller has handed nothing out yet
+ * @to: room for @until sub-buffers
+ * @n: in @to by now; less after a loss: it begins later rather than with a hole
+ * Returns when @n is @until, or there are no more. Nothing is unmapped.
+ */
+void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until);
+
+/**
  * ring_copy_fill() - the next ones, without gaps between them where that is possible
  * @to: room for @max sub-buffers
  * Return: how many; less than @max: that was the last. Unmaps then.

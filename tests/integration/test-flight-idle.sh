@@ -10,7 +10,7 @@ WATCHED=${WATCHED:-20} # a minute shows no more
 
 EVENT="raw_syscalls:sys_enter if $LOAD_FILTER" flight
 flyrecd_start
-"$FLYRECCTL" --runtime-dir="$RUNTIME" --json status f | jq -e '.sessions[0].method != ""' >/dev/null
+need_command jq
 load_start --rate=20000
 sleep 1
 
