@@ -37,16 +37,18 @@ median() { # FILE
 	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-# stat_usec CPU KEY: a time of the CPU's ring buffer, microseconds of its clock
-stat_usec() {
-	sed -n "s/^$2: *//p" "$(instance f)/per_cpu/cpu$1/stats" | tr -d .
-}
-
-# first_usec FILE CPU: of the first event in a file
+# first_usec FILE CPU: realtime of the first event
 first_usec() {
-	trace-cmd report --nodate --cpu "$2" "$1" 2>/dev/null |
+	trace-cmd report --cpu "$2" "$1" 2>/dev/null |
 		awk '{ for (i = 1; i < NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) {
 			sub(/:/, "", $i); sub(/\./, "", $i); print $i; exit } }'
+}
+
+# history_usec FILE CPU: how long the ring buffer lasted, by the kernel's own counters
+history_usec() {
+	trace-cmd report --stat "$1" 2>/dev/null | awk -v cpu="$2" '
+		/^CPU: / { mine = $2 == cpu } mine && /^oldest event ts:/ { o = $4 }
+		mine && /^now ts:/ { printf "%d\n", ($3 - o) * 1000000 }'
 }
 
 plain_write() { # BYTES: milliseconds
@@ -57,7 +59,8 @@ plain_write() { # BYTES: milliseconds
 }
 
 timed_snapshot() { # sets PATH_, adds milliseconds to FILE $1
-	local begin=${EPOCHREALTIME/./} line
+	local begin line
+	SIGNALLED=${EPOCHREALTIME/./} begin=$SIGNALLED
 	kill -USR1 "$FLYRECD_PID"
 	until read -r -t 20 -u "$LOG" line && [[ $line == *": snapshot /"* ]]; do
 		[ -n "$line" ] || fail "no snapshot"
@@ -100,14 +103,12 @@ wait_for 60 wrapped || fail "the storm does not fill the ring buffer"
 ctl snapshot f >/dev/null # symbols are read once
 for ((run = 0; run < runs; run++)); do
 	sleep 1
-	declare -A oldest=() now=()
-	for ((cpu = 0; cpu < $(nproc); cpu++)); do
-		oldest[$cpu]=$(stat_usec "$cpu" "oldest event ts") now[$cpu]=$(stat_usec "$cpu" "now ts")
-	done
 	one_round storm
 	for ((cpu = 0; cpu < $(nproc); cpu++)); do
-		awk -v o="${oldest[$cpu]}" -v n="${now[$cpu]}" -v f="$(first_usec "$PATH_" "$cpu")" \
-			'BEGIN { printf "%.2f\n", 100 * (n - (f > o ? f : o)) / (n - o) }' >>"$T/share"
+		# what was there at the signal goes back as far as the ring buffer lasts
+		awk -v s="$SIGNALLED" -v f="$(first_usec "$PATH_" "$cpu")" \
+			-v h="$(history_usec "$PATH_" "$cpu")" 'BEGIN {
+				p = 100 * (s - f) / h; printf "%.2f\n", (p > 100 ? 100 : p) }' >>"$T/share"
 	done
 done
 load_stop
@@ -124,6 +125,7 @@ ratio quiet "quiet"
 # --- the traced program
 for ((run = 0; run < runs; run++)); do
 	rate >>"$T/alone"
+	# shellcheck disable=SC2016 # for the inner shell
 	background bash -c 'while :; do "$1" --runtime-dir="$2" snapshot f >/dev/null; done' \
 		bash "$FLYRECCTL" "$RUNTIME"
 	snapshots_pid=$!
@@ -145,6 +147,7 @@ remove_peer() {
 	[ ! -d "$TRACEFS/instances/$peer" ] || rmdir "$TRACEFS/instances/$peer"
 }
 at_end remove_peer
+mkdir "$TRACEFS/instances/$peer" # peer-trace-cmd covers files of what is there
 trace_cmd start -B "$peer" -b $((buffer * 1024)) -C mono -e raw_syscalls:sys_enter
 load_start
 sleep 3
@@ -154,4 +157,4 @@ trace_cmd extract -B "$peer" -o "$T/peer.dat"
 sync -f "$T/peer.dat"
 echo "trace-cmd stop, extract, sync: $(msec "$begin") ms, tracing was off for it"
 load_stop
-echo 0 >"$TRACEFS/instances/$peer/events/enable"
+[ ! -d "$TRACEFS/instances/$peer" ] || echo 0 >"$TRACEFS/instances/$peer/events/enable"

@@ -77,6 +77,7 @@ grep -q "nothing was recorded" "$T/err" || fail "$(cat "$T/err")"
 # --- what a flight session has not
 if ctl rotate f 2>"$T/err"; then fail "rotated"; fi
 grep -q "no segments" "$T/err" || fail "$(cat "$T/err")"
+ctl rotate || fail "rotate of all that record"
 kill -USR2 "$FLYRECD_PID"
 if ctl cat f current.dat >/dev/null 2>"$T/err"; then fail "cat of a file that is not there"; fi
 [ -s "$T/err" ] || fail "cat says nothing"
