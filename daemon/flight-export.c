@@ -140,8 +140,14 @@ static int write_tables(struct export *e)
 static int fill(struct export *e)
 {
 	struct flight *f = e->flight;
-	int r = parallel_run(f->n_cpus + 1, f->params.threads, write_item, e);
+	struct trace_file_region first;
+	int r;
 
+	/* The header on its way to the disk beside the data, and names beside both: they mostly
+	 * wait */
+	trace_file_region(e->file, 0, &first);
+	(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset, SYNC_FILE_RANGE_WRITE);
+	r = parallel_run(f->n_cpus + 1, f->params.threads + 1, write_item, e);
 	fault_point("flight-data");
 	if (r >= 0 && e->names_error < 0)
 		segment_note(e->segment, LOG_WARNING, e->names_error,
