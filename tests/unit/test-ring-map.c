@@ -227,6 +227,7 @@ static void reader_gives(const struct ring *r, bool overrun, uint64_t first, siz
 
 static void test_reader(void **state)
 {
+	struct ring_copy copy;
 	struct ring r;
 
 	ring_make(&r, PAGE, 5);
@@ -248,7 +249,9 @@ static void test_reader(void **state)
 	reader_gives(&r, true, 970, 4);
 	/* Nonsense is no sub-buffer */
 	r.meta->reader.id = 77;
-	open_copy(&r, true, &(struct ring_copy){0});
+	open_copy(&r, true, &copy);
+	assert_int_equal(copy.list.n, 5);
+	ring_copy_close(&copy);
 	ring_done(&r);
 }
 
