@@ -293,7 +293,7 @@ static int capture_by_taking(struct group *g)
 /*
  * Ahead of everybody else, for the milliseconds it takes: each one that we wait the oldest events
  * are overwritten, by the very load that makes us wait. Threads that are started meanwhile inherit
- * it. Where it is not allowed it goes without.
+ * it. Where it is not allowed (as by our unit) it goes without.
  */
 void flight_hurry(bool on)
 {
