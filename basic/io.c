@@ -6,6 +6,8 @@
 
 #include "basic/io.h"
 
+#define COPY_SIZE MIB
+
 int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
 {
 	const char *p = data;
@@ -61,6 +63,45 @@ int io_write_all(int fd, const void *data, size_t size)
 			return -EIO;
 		p += n;
 		size -= (size_t)n;
+	}
+	return 0;
+}
+
+static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
+{
+	_cleanup_free_ char *buffer = malloc(COPY_SIZE);
+	int r = buffer ? 0 : -ENOMEM;
+
+	while (size > 0 && r >= 0) {
+		size_t n = MIN(size, COPY_SIZE);
+
+		r = io_pread_all(from, buffer, n, from_at);
+		if (r >= 0)
+			r = io_pwrite_all(to, buffer, n, to_at);
+		from_at += n;
+		to_at += n;
+		size -= n;
+	}
+	return r;
+}
+
+int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
+{
+	off_t in = (off_t)from_at, out = (off_t)to_at;
+
+	while (size > 0) {
+		ssize_t n = copy_file_range(from, &in, to, &out, size, 0);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 &&
+		    (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
+			return copy_by_hand(from, (uint64_t)in, to, (uint64_t)out, size);
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -ENODATA;
+		size -= (uint64_t)n;
 	}
 	return 0;
 }

@@ -13,6 +13,15 @@ enum ctl_status {
 	CTL_USAGE = 2,
 };
 
+/* Options that only some formats of export and import take */
+enum ctl_format_option {
+	CTL_CLK = 1,
+	CTL_STRICT = 2,
+	CTL_TARMAC = 4,
+	CTL_FILTER = 8,	  /* --event=, --cpu=, --pid=, --since=, --until= */
+	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
+};
+
 struct ctl {
 	bool json;
 	bool no_pager;
@@ -23,9 +32,16 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
-	const char *format;	/* --format= */
-	const char *cpus;	/* --cpu= */
-	char **events, **pids;	/* each --event= and --pid= */
-	const char *max_use;	/* --max-use=, NULL: not given */
-	const char *older_than; /* --older-than= */
+	const char *format;	 /* --format= */
+	unsigned format_options; /* enum ctl_format_option, those that were given */
+	const char *clk;	 /* --clk= */
+	bool strict, tarmac;
+	const char *cpus;	   /* --cpu= */
+	char **events, **pids;	   /* each --event= and --pid= */
+	const char *max_use;	   /* --max-use=, NULL: not given */
+	const char *older_than;	   /* --older-than= */
+	const char *sysroot;	   /* --sysroot=, NULL: / */
+	char **memory;		   /* each --memory= */
+	bool coresight;		   /* --coresight */
+	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 };

@@ -5,11 +5,15 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/io.h"
 #include "basic/log.h"
-#include "basic/new-file.h"
 #include "basic/strv.h"
+#include "ctl/export-arm.h"
+#include "ctl/export-qemu4v.h"
 #include "ctl/export-run.h"
 #include "ctl/export.h"
+
+#define COPY_SIZE MIB
 
 static bool understood(int r, const char *option, const char *value)
 {
@@ -36,115 +40,192 @@ static bool parse_filter(const struct ctl *ctl, struct export_filter *filter)
 		understood(export_filter_time(&filter->until, ctl->until), "--until=", ctl->until));
 }
 
-static bool parse_format(const char *text, enum export_format *ret)
-{
-	if (!text)
-		(void)fprintf(stderr, "flyrecctl: export: --format= is missing\n");
-	else if (strcmp(text, "text") == 0 || strcmp(text, "json") == 0)
-		*ret = strcmp(text, "json") == 0 ? EXPORT_JSON : EXPORT_TEXT;
-	else
-		(void)fprintf(stderr,
-			      "flyrecctl: export: unknown format \"%s\": text and json are known\n",
-			      text);
-	return text && (strcmp(text, "text") == 0 || strcmp(text, "json") == 0);
-}
-
 static void on_fault(const char *text)
 {
 	log_error("%s", text);
 }
 
-/* Where the output goes: standard output, a device or a pipe as it is, or a new file */
-static int open_output(const char *path, const struct trace_dat *dat, struct new_file *file,
-		       int *ret_fd)
+/* Standard output, a device or a pipe as it is, or a new file */
+int export_output_open(const struct export *export, struct export_output *o)
 {
+	const char *path = export->ctl->output;
 	struct stat st, in;
+	bool exists;
 	int r;
 
-	if (!path) {
-		*ret_fd = STDOUT_FILENO;
+	*o = (struct export_output){.path = path, .file = {.fd = -EBADF}, .fd = STDOUT_FILENO};
+	if (!path || strcmp(path, "-") == 0)
 		return 0;
-	}
-	if (stat(path, &st) >= 0 && S_ISDIR(st.st_mode))
+	exists = stat(path, &st) >= 0;
+	if (exists && S_ISDIR(st.st_mode))
 		return log_error_errno(-EISDIR, "%s: cannot write: %m", path);
-	if (stat(path, &st) >= 0 && !S_ISREG(st.st_mode)) {
-		file->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		if (file->fd < 0)
-			return log_error_errno(-errno, "%s: cannot open: %m", path);
-		*ret_fd = file->fd;
-		return 0;
+	if (exists && !S_ISREG(st.st_mode)) {
+		o->fd = o->file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+		return o->fd < 0 ? log_error_errno(-errno, "%s: cannot open: %m", path) : 0;
 	}
-	if (stat(path, &st) >= 0 && fstat(dat->fd, &in) >= 0 && st.st_dev == in.st_dev &&
+	if (exists && fstat(export->dat->fd, &in) >= 0 && st.st_dev == in.st_dev &&
 	    st.st_ino == in.st_ino)
 		return log_error_errno(-EINVAL, "%s: is the file to export", path);
-	r = new_file_open(file, path, 0666);
+	r = new_file_open(&o->file, path, 0666);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot create: %m", path);
-	*ret_fd = file->fd;
+	o->fd = o->file.fd;
 	return 0;
 }
 
-static enum ctl_status export_to(const char *output, struct export_job *job)
+enum ctl_status export_output_close(struct export_output *o, int r)
 {
-	struct new_file file = {.fd = -EBADF};
-	enum ctl_status status = CTL_FAILED;
+	if (r == 0 && o->file.path) {
+		r = new_file_publish(&o->file);
+		if (r < 0)
+			(void)log_error_errno(r, "%s: cannot write: %m", o->path);
+	}
+	new_file_done(&o->file);
+	return r < 0 ? CTL_FAILED : CTL_DONE;
+}
+
+static enum ctl_status run_lines(const struct export *export, enum export_format format)
+{
+	struct export_job job = {
+		.dat = export->dat,
+		.decoder = export->decoder,
+		.filter = export->filter,
+		.format = format,
+		.on_fault = on_fault,
+	};
+	enum ctl_status status;
+	struct export_output output;
 	struct fault why;
 	int r;
 
-	if (open_output(output, job->dat, &file, &job->fd) < 0)
+	if (export_output_open(export, &output) < 0)
 		return CTL_FAILED;
-	r = export_run(job, &why);
+	job.fd = output.fd;
+	r = export_run(&job, &why);
 	if (r < 0)
 		log_error("%s", why.text);
-	else if (r == EXPORT_E_PIPE)
-		status = CTL_DONE; /* they have seen enough */
-	else if (file.path && (r = new_file_publish(&file)) < 0)
-		(void)log_error_errno(r, "%s: cannot write: %m", output);
-	else
-		status = job->n_faults ? CTL_FAILED : CTL_DONE;
-	new_file_done(&file);
-	return status;
+	status = export_output_close(&output, r);
+	return r != EXPORT_E_PIPE && job.n_faults ? CTL_FAILED : status;
+}
+
+static enum ctl_status run_text(const struct export *export)
+{
+	return run_lines(export, EXPORT_TEXT);
+}
+
+static enum ctl_status run_json(const struct export *export)
+{
+	return run_lines(export, EXPORT_JSON);
+}
+
+/* One row each. A function logs what goes wrong. */
+static const struct format {
+	const char *name;
+	unsigned options; /* of enum ctl_format_option, those it takes */
+	enum ctl_status (*run)(const struct export *export);
+	/* in its place: a format that is not made out of one FILE */
+	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
+} formats[] = {
+	{"text", CTL_FILTER, run_text},
+	{"json", CTL_FILTER, run_json},
+	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
+	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
+	{},
+};
+
+static const struct format *find_format(const struct ctl *ctl)
+{
+	if (!ctl->format) {
+		(void)fprintf(stderr, "flyrecctl: export: --format= is missing\n");
+		return NULL;
+	}
+	for (const struct format *f = formats; f->name; f++)
+		if (strcmp(f->name, ctl->format) == 0)
+			return f;
+	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are", ctl->format);
+	for (const struct format *f = formats; f->name; f++)
+		(void)fprintf(stderr, " %s", f->name);
+	(void)fprintf(stderr, "\n");
+	return NULL;
+}
+
+/*
+ * What comes through a pipe goes to a temporary file first: a trace.dat is not read front to back
+ */
+static int open_standard_input(struct new_file *file, struct trace_dat **ret, struct fault *why)
+{
+	const char *directory = getenv("TMPDIR");
+	_cleanup_free_ char *buffer = malloc(COPY_SIZE), *path = NULL;
+	struct stat st;
+	ssize_t n;
+	int r;
+
+	if (fstat(STDIN_FILENO, &st) >= 0 && S_ISREG(st.st_mode))
+		return trace_dat_open_fd(STDIN_FILENO, "standard input", ret, why);
+	if (!buffer ||
+	    asprintf(&path, "%s/flyrec", directory && *directory ? directory : "/var/tmp") < 0)
+		return fault_errno(why, -ENOMEM, "standard input");
+	r = new_file_open(file, path, 0600);
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot create a temporary file", path);
+	while ((n = read(STDIN_FILENO, buffer, COPY_SIZE)) > 0) {
+		r = io_write_all(file->fd, buffer, (size_t)n);
+		if (r < 0)
+			return fault_errno(why, r, "%s: cannot write a temporary file", path);
+	}
+	if (n < 0)
+		return fault_errno(why, -errno, "standard input: cannot read");
+	return trace_dat_open_fd(file->fd, "standard input", ret, why);
 }
 
 static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
-				   enum export_format format, const char *path)
+				   const struct format *format, const char *path)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
-	struct export_job job;
+	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
 	struct fault why;
+	int r;
 
-	if (trace_dat_open(path, &dat, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
+	if (strcmp(path, "-") == 0)
+		r = open_standard_input(&input, &dat, &why);
+	else
+		r = trace_dat_open(path, &dat, &why);
+	if (r < 0 || decoder_new(dat, &decoder, &why) < 0 ||
 	    export_filter_prepare(filter, dat, decoder, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
-	job = (struct export_job){
-		.dat = dat,
-		.decoder = decoder,
-		.filter = filter,
-		.format = format,
-		.on_fault = on_fault,
-	};
-	return export_to(ctl->output, &job);
+	return format->run(&(struct export){ctl, dat, decoder, filter});
 }
 
 enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 {
 	struct export_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
-	enum export_format format = EXPORT_TEXT;
+	const struct format *format;
 
-	if (argc != 2) {
-		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted\n");
-		return CTL_USAGE;
-	}
 	if (ctl->host) {
 		(void)fprintf(stderr, "flyrecctl: export: works on local files, not with -H\n");
 		return CTL_USAGE;
 	}
+	format = find_format(ctl);
+	if (!format)
+		return CTL_USAGE;
+	if (ctl->format_options & ~format->options) {
+		(void)fprintf(stderr, "flyrecctl: export: --format=%s takes no such option\n",
+			      format->name);
+		return CTL_USAGE;
+	}
+	if (format->run_verb)
+		return format->run_verb(ctl, argc, argv);
+	if (argc != 2) {
+		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
+				      "input\n");
+		return CTL_USAGE;
+	}
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (parse_format(ctl->format, &format) && parse_filter(ctl, &filter))
+	if (parse_filter(ctl, &filter))
 		status = export_file(ctl, &filter, format, argv[1]);
 	export_filter_done(&filter);
 	return status;

@@ -1,10 +1,42 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrecctl export --format=text|json [-o OUT] FILE: offline, needs no daemon. Main thread.
+ * flyrecctl export --format=F [-o OUT] FILE: offline, needs no daemon. What the formats share: the
+ * file is opened and the filter understood for them; each has a row in a table in export.c. Main
+ * thread.
  */
 #pragma once
 
+#include "basic/new-file.h"
 #include "ctl/ctl.h"
+#include "ctl/export-filter.h"
+
+/* One export, for the function of its format. Borrowed. */
+struct export
+{
+	const struct ctl *ctl; /* options */
+	const struct trace_dat *dat;
+	struct decoder *decoder;
+	const struct export_filter *filter; /* prepared for dat */
+};
+
+/* Where an export writes to: a new file that appears when it is complete, or what is there */
+struct export_output {
+	const char *path; /* NULL: standard output */
+	struct new_file file;
+	int fd;
+};
+
+/**
+ * export_output_open() - --output=, or standard output; logs what is wrong
+ */
+int export_output_open(const struct export *export, struct export_output *ret);
+
+/**
+ * export_output_close() - @r: how the export ended: 0, EXPORT_E_PIPE (they have seen enough), or
+ * negative errno: then no file is left. Logs only what goes wrong here. Return: CTL_DONE or
+ * CTL_FAILED.
+ */
+enum ctl_status export_output_close(struct export_output *output, int r);
 
 /**
  * verb_export() - see flyrecctl(1)

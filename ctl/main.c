@@ -14,6 +14,7 @@
 #include "ctl/change.h"
 #include "ctl/ctl.h"
 #include "ctl/export.h"
+#include "ctl/import.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
 #include "ctl/verify.h"
@@ -26,7 +27,11 @@ enum verb_option {
 	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
+	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
+	TAKES_TEXT_IN = 128, /* --clk=, --strict */
+	TAKES_TARMAC = 256,
+	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
+	TAKES_CORESIGHT = 2048, /* --coresight */
 };
 
 struct verb {
@@ -41,10 +46,12 @@ struct verb {
 
 /* The verbs that scripts may count on; those without a function answer that they are not built */
 static const struct verb verbs[] = {
-	{"verify", verb_verify, "FILE|DIR...", "Check trace.dat files, offline",
+	{"verify", verb_verify, "FILE|DIR...", "Check trace.dat files and Arm snapshots, offline",
 	 "Checks structure, alignment, every sub-buffer and every event, time order, lost\n"
 	 "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
-	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted.\n\n"
+	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted, and every\n"
+	 "directory with a snapshot.ini in it: an Arm snapshot, whose faults are lines\n"
+	 "\"DIR/FILE:LINE: what\".\n\n"
 	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n"},
 	{"status", verb_status, "[SESSION]", "Show the daemon and its sessions",
 	 "State, files, bytes, lost events and since when, and what is not as configured.\n"},
@@ -87,15 +94,22 @@ static const struct verb verbs[] = {
 	 "shown. What was asked for with --runtime is over.\n"},
 	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
-	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
-	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT},
+	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
+	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
+	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT | TAKES_CORESIGHT | TAKES_SYSROOT},
 	{"tail"},
-	{"export", verb_export, "FILE", "Write the events of a trace.dat file as text or JSON",
+	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
-	 "object a line. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
-	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE},
-	{"import"},
+	 "object a line; --format=qemu4v: see flyrec-qemu4v(7). TIME as in systemd.time(7), or a\n"
+	 "number as the file's times are shown. FILE: - is standard input.\n"
+	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
+	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC | TAKES_SYSROOT},
+	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
+	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
+	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7).\n",
+	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_TEXT_IN},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},
@@ -117,7 +131,7 @@ static const struct {
 	{TAKES_PERSIST,
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
-	{TAKES_FORMAT, "     --format=FORMAT    text or json; must be given\n"},
+	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
@@ -127,6 +141,16 @@ static const struct {
 	 "     --event=EVENT,...  Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine\n"
 	 "     --cpu=LIST         Only these CPUs, as in 0-3,8\n"
 	 "     --pid=PID,...      Only these tasks\n"},
+	{TAKES_CORESIGHT,
+	 "     --coresight[=DIR]  An Arm snapshot of CoreSight trace too, beside the file; in DIR:\n"
+	 "                        made by flyrecctl, not by the daemon\n"},
+	{TAKES_SYSROOT,
+	 "     --sysroot=DIR      Where sys, dev and proc are, for CoreSight (default /)\n"
+	 "     --memory=ADDR=FILE Memory that shall be in the Arm snapshot; may be repeated\n"},
+	{TAKES_TEXT_IN,
+	 "     --clk=TIME         qemu4v: how long a clk is, as in 10ns (default 1us)\n"
+	 "     --strict           qemu4v: a malformed line is an error\n"},
+	{TAKES_TARMAC, "     --tarmac           qemu4v: as Arm's tools read it\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
@@ -150,6 +174,12 @@ enum {
 	OPTION_EVENT,
 	OPTION_CPU,
 	OPTION_PID,
+	OPTION_SYSROOT,
+	OPTION_MEMORY,
+	OPTION_CORESIGHT,
+	OPTION_CLK,
+	OPTION_STRICT,
+	OPTION_TARMAC,
 };
 
 static const struct option long_options[] = {
@@ -173,6 +203,12 @@ static const struct option long_options[] = {
 	{"event", required_argument, NULL, OPTION_EVENT},
 	{"cpu", required_argument, NULL, OPTION_CPU},
 	{"pid", required_argument, NULL, OPTION_PID},
+	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
+	{"memory", required_argument, NULL, OPTION_MEMORY},
+	{"coresight", optional_argument, NULL, OPTION_CORESIGHT},
+	{"clk", required_argument, NULL, OPTION_CLK},
+	{"strict", no_argument, NULL, OPTION_STRICT},
+	{"tarmac", no_argument, NULL, OPTION_TARMAC},
 	{},
 };
 
@@ -216,6 +252,7 @@ static void take_range_option(int c, struct command *command)
 	struct ctl *ctl = &command->ctl;
 
 	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
+	ctl->format_options |= c == OPTION_SINCE || c == OPTION_UNTIL ? CTL_FILTER : 0;
 	if (c == OPTION_LAST)
 		ctl->last = optarg;
 	else if (c == OPTION_SINCE)
@@ -234,6 +271,7 @@ static int take_filter_option(int c, struct command *command)
 	int r = 0;
 
 	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
+	ctl->format_options |= c == OPTION_FORMAT ? 0 : CTL_FILTER;
 	if (c == OPTION_FORMAT)
 		ctl->format = optarg;
 	else if (c == OPTION_CPU)
@@ -243,6 +281,41 @@ static int take_filter_option(int c, struct command *command)
 	if (r < 0)
 		(void)fprintf(stderr, "flyrecctl: out of memory\n");
 	return r;
+}
+
+static int take_coresight_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= c == OPTION_CORESIGHT ? TAKES_CORESIGHT : TAKES_SYSROOT;
+	ctl->format_options |= c == OPTION_CORESIGHT ? 0 : CTL_SYSROOT;
+	if (c == OPTION_CORESIGHT) {
+		ctl->coresight = true;
+		ctl->coresight_dir = optarg;
+	} else if (c == OPTION_SYSROOT) {
+		ctl->sysroot = optarg;
+	} else if (strv_append(&ctl->memory, optarg) < 0) {
+		(void)fprintf(stderr, "flyrecctl: out of memory\n");
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static void take_format_option(int c, struct command *command)
+{
+	struct ctl *ctl = &command->ctl;
+
+	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
+	if (c == OPTION_CLK) {
+		ctl->clk = optarg;
+		ctl->format_options |= CTL_CLK;
+	} else if (c == OPTION_STRICT) {
+		ctl->strict = true;
+		ctl->format_options |= CTL_STRICT;
+	} else {
+		ctl->tarmac = true;
+		ctl->format_options |= CTL_TARMAC;
+	}
 }
 
 /* "+": stop at the first word that is no option, else let options stand anywhere */
@@ -288,6 +361,17 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_PID:
 			if (take_filter_option(c, command) < 0)
 				return -ENOMEM;
+			break;
+		case OPTION_SYSROOT:
+		case OPTION_MEMORY:
+		case OPTION_CORESIGHT:
+			if (take_coresight_option(c, command) < 0)
+				return -ENOMEM;
+			break;
+		case OPTION_CLK:
+		case OPTION_STRICT:
+		case OPTION_TARMAC:
+			take_format_option(c, command);
 			break;
 		case 'o':
 			command->ctl.output = optarg;
@@ -369,5 +453,6 @@ int main(int argc, char **argv)
 	status = run(&command, argc, argv);
 	strv_free(command.ctl.events);
 	strv_free(command.ctl.pids);
+	strv_free(command.ctl.memory);
 	return (int)status;
 }

@@ -6,6 +6,7 @@
 #include "basic/parse.h"
 #include "basic/timestamp.h"
 #include "ctl/copy.h"
+#include "ctl/export-arm.h"
 #include "ctl/output.h"
 #include "ctl/snapshot.h"
 #include "ctl/view.h"
@@ -14,7 +15,8 @@
 struct wanted {
 	const struct ctl *ctl;
 	uint64_t from_usec, to_usec;
-	int out_fd; /* --output= */
+	int out_fd;	/* --output= */
+	bool coresight; /* still to be asked for: reading a sink takes what is in it */
 	struct json_object *array;
 };
 
@@ -55,10 +57,10 @@ static bool parse_range(const struct ctl *ctl, struct wanted *w)
 	return false;
 }
 
-static int copy_out(sd_bus *bus, const struct wanted *w, const char *name, const char *path)
+/* Return: an fd of a snapshot, or negative errno */
+static int open_file(sd_bus *bus, const char *name, const char *path)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	struct fault why;
 	int fd, r;
 
 	r = bus_call(bus, "snapshot", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", name, path);
@@ -67,17 +69,38 @@ static int copy_out(sd_bus *bus, const struct wanted *w, const char *name, const
 	r = sd_bus_message_read(reply, "h", &fd);
 	if (r < 0)
 		return bus_bad_answer("snapshot", r);
+	/* the message has its own, and closes it */
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	return fd < 0 ? bus_bad_answer("snapshot", -errno) : fd;
+}
+
+static int copy_out(sd_bus *bus, const struct wanted *w, const char *name, const char *path)
+{
+	_cleanup_close_ int fd = open_file(bus, name, path);
+	struct fault why;
+	int r;
+
+	if (fd < 0)
+		return fd;
 	r = copy_trace(fd, path, w->out_fd, NULL, &why);
 	if (r < 0)
 		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", why.text);
 	return r;
 }
 
-static int snapshot_one(sd_bus *bus, const struct wanted *w, const char *name)
+/* What was made, and where */
+struct made {
+	const char *path;      /* of the snapshot */
+	const char *directory; /* of the CoreSight snapshot; "" or NULL: none */
+	const char *why;       /* there is none */
+};
+
+static int call_snapshot(sd_bus *bus, struct wanted *w, const char *name,
+			 sd_bus_message **ret_reply, struct made *ret)
 {
-	const char *reason = w->ctl->reason ? w->ctl->reason : "control", *path;
-	_cleanup_message_ sd_bus_message *reply = NULL, *where = NULL;
-	const char *object;
+	const char *reason = w->ctl->reason ? w->ctl->reason : "control", *object;
+	bool coresight = w->coresight;
+	_cleanup_message_ sd_bus_message *where = NULL;
 	int r;
 
 	r = bus_call(bus, "snapshot", BUS_PATH, BUS_MANAGER, "GetSession", &where, "s", name);
@@ -86,32 +109,93 @@ static int snapshot_one(sd_bus *bus, const struct wanted *w, const char *name)
 	r = sd_bus_message_read(where, "o", &object);
 	if (r < 0)
 		return bus_bad_answer("snapshot", r);
-	r = bus_call(bus, "snapshot", object, BUS_SESSION, "Snapshot", &reply, "ttsb", w->from_usec,
+	r = bus_call(bus, "snapshot", object, BUS_SESSION,
+		     coresight ? "SnapshotCoresight" : "Snapshot", ret_reply, "ttsb", w->from_usec,
 		     w->to_usec, reason, w->ctl->pin);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(reply, "s", &path);
-	if (r < 0)
-		return bus_bad_answer("snapshot", r);
-	if (w->out_fd >= 0) {
-		r = copy_out(bus, w, name, path);
-		path = w->ctl->output;
-	}
-	if (r < 0)
-		return r;
+	*ret = (struct made){};
+	if (coresight)
+		r = sd_bus_message_read(*ret_reply, "sss", &ret->path, &ret->directory, &ret->why);
+	else
+		r = sd_bus_message_read(*ret_reply, "s", &ret->path);
+	if (r >= 0)
+		w->coresight = false;
+	return r < 0 ? bus_bad_answer("snapshot", r) : 0;
+}
+
+static int show_made(const struct wanted *w, const char *name, const struct made *made)
+{
+	bool lacking = made->directory && !*made->directory;
+
 	if (w->array) {
 		struct json_object *o = json_object_new_object();
 
 		json_add(o, "name", json_text(name));
-		json_add(o, "path", json_text(path));
+		json_add(o, "path", json_text(made->path));
+		if (made->directory)
+			json_add(o, "coresight", lacking ? NULL : json_text(made->directory));
 		(void)json_object_array_add(w->array, o);
 	} else {
-		printf("%s\n", path);
+		printf("%s\n", made->path);
+		if (made->directory && !lacking)
+			printf("%s\n", made->directory);
 	}
-	return 0;
+	if (lacking)
+		(void)fprintf(stderr, "flyrecctl: snapshot: made, but without CoreSight: %s\n",
+			      made->why);
+	return lacking ? -ENODATA : 0;
 }
 
-static int snapshot_all(sd_bus *bus, const struct wanted *w)
+static int snapshot_one(sd_bus *bus, struct wanted *w, const char *name)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	struct made made;
+	int r = call_snapshot(bus, w, name, &reply, &made);
+
+	if (r >= 0 && w->out_fd >= 0) {
+		r = copy_out(bus, w, name, made.path);
+		made.path = w->ctl->output;
+	}
+	return r < 0 ? r : show_made(w, name, &made);
+}
+
+/* --coresight=DIR: the sinks first, then the snapshot, which is copied beside them */
+struct local {
+	sd_bus *bus;
+	struct wanted *w;
+	const char *name;
+	sd_bus_message *reply;
+	struct made made;
+};
+
+static int open_local(void *userdata)
+{
+	struct local *local = userdata;
+	int r = call_snapshot(local->bus, local->w, local->name, &local->reply, &local->made);
+
+	return r < 0 ? r : open_file(local->bus, local->name, local->made.path);
+}
+
+static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
+{
+	struct local local = {.bus = bus, .w = w, .name = name};
+	const struct arm_dat dat = {.open = open_local, .userdata = &local, .path = name};
+	int r = arm_save(w->ctl, w->ctl->coresight_dir, &dat) == CTL_DONE ? 0 : -EIO;
+
+	if (r >= 0 && w->out_fd >= 0) {
+		r = copy_out(bus, w, name, local.made.path);
+		local.made.path = w->ctl->output;
+	}
+	if (r >= 0) {
+		local.made.directory = w->ctl->coresight_dir;
+		r = show_made(w, name, &local.made);
+	}
+	(void)sd_bus_message_unref(local.reply);
+	return r;
+}
+
+static int snapshot_all(sd_bus *bus, struct wanted *w)
 {
 	struct view_status status;
 	unsigned n = 0;
@@ -148,7 +232,7 @@ static enum ctl_status take(struct wanted *w, int argc, char **argv)
 		w->array = json_object_new_array();
 	r = argc == 1 ? snapshot_all(bus, w) : 0;
 	for (int i = 1; i < argc; i++) {
-		int one = snapshot_one(bus, w, argv[i]);
+		int one = (w->ctl->coresight_dir ? snapshot_local : snapshot_one)(bus, w, argv[i]);
 
 		r = one < 0 ? one : r;
 	}
@@ -163,13 +247,23 @@ static enum ctl_status take(struct wanted *w, int argc, char **argv)
 
 enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
 {
-	struct wanted w = {.ctl = ctl, .out_fd = -EBADF};
+	struct wanted w = {
+		.ctl = ctl,
+		.out_fd = -EBADF,
+		.coresight = ctl->coresight && !ctl->coresight_dir,
+	};
 	enum ctl_status result;
 
 	if (!parse_range(ctl, &w))
 		return CTL_USAGE;
 	if (ctl->output && (argc != 2 || ctl->host)) {
 		(void)fprintf(stderr, "flyrecctl: snapshot: --output= takes one SESSION, here\n");
+		return CTL_USAGE;
+	}
+	if (ctl->coresight_dir ? argc != 2 || ctl->host : ctl->sysroot || ctl->memory) {
+		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n",
+			      ctl->coresight_dir ? "--coresight=DIR takes one SESSION, here"
+						 : "--sysroot= and --memory= take --coresight=DIR");
 		return CTL_USAGE;
 	}
 	if (ctl->output) {

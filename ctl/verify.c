@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "ctl/verify-arm.h"
 #include "ctl/verify-file.h"
 #include "ctl/verify.h"
+#include "formats/arm-snapshot.h"
 
 struct tally {
 	const struct ctl *ctl;
@@ -77,6 +79,35 @@ static int verify_path(struct tally *tally, const char *path, bool found)
 	return r;
 }
 
+/* @index: the path of a snapshot.ini */
+static int verify_snapshot(struct tally *tally, const char *index, bool found)
+{
+	size_t n = strlen(index) - strlen(ARM_SNAPSHOT_INI);
+	_cleanup_free_ char *dir = n ? strndup(index, n > 1 ? n - 1 : n) : strdup(".");
+	_cleanup_close_ int fd = -EBADF;
+	struct verify_report report;
+	int r;
+
+	if (!dir)
+		return -ENOMEM;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && found)
+		return 0;
+	if (fd < 0)
+		return log_error_errno(-errno, "%s: cannot open: %m", dir);
+	r = verify_report_init(&report, dir);
+	if (r < 0)
+		return r;
+	r = verify_arm(fd, &report);
+	if (r >= 0) {
+		tally->n_files++;
+		tally->n_faulty += !verify_report_ok(&report);
+		r = show(tally, &report);
+	}
+	verify_report_done(&report);
+	return r;
+}
+
 static int by_name(const FTSENT **a, const FTSENT **b)
 {
 	return strcmp((*a)->fts_name, (*b)->fts_name);
@@ -86,6 +117,13 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 static bool is_dat(const char *name, size_t length)
 {
 	return name[0] != '.' && length > 4 && strcmp(name + length - 4, ".dat") == 0;
+}
+
+/* The index of an Arm snapshot; not of one that is still being made */
+static bool is_snapshot(const FTSENT *e)
+{
+	return strcmp(e->fts_name, ARM_SNAPSHOT_INI) == 0 &&
+	       (e->fts_level < 2 || e->fts_parent->fts_name[0] != '.');
 }
 
 static int verify_tree(struct tally *tally, char *path)
@@ -100,6 +138,8 @@ static int verify_tree(struct tally *tally, char *path)
 	while (r == 0 && (errno = 0, e = fts_read(fts))) {
 		if (e->fts_info == FTS_F && is_dat(e->fts_name, e->fts_namelen))
 			r = verify_path(tally, e->fts_path, true);
+		else if (e->fts_info == FTS_F && is_snapshot(e))
+			r = verify_snapshot(tally, e->fts_path, true);
 		else if ((e->fts_info == FTS_DNR || e->fts_info == FTS_ERR) &&
 			 e->fts_errno != ENOENT)
 			r = log_error_errno(-e->fts_errno, "%s: cannot open: %m", e->fts_path);
@@ -110,6 +150,13 @@ static int verify_tree(struct tally *tally, char *path)
 	return r;
 }
 
+static bool is_index(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strcmp(slash ? slash + 1 : path, ARM_SNAPSHOT_INI) == 0;
+}
+
 static int verify_argument(struct tally *tally, char *path)
 {
 	struct stat st;
@@ -117,10 +164,11 @@ static int verify_argument(struct tally *tally, char *path)
 	int r;
 
 	if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-		return verify_path(tally, path, false);
+		return is_index(path) ? verify_snapshot(tally, path, false)
+				      : verify_path(tally, path, false);
 	r = verify_tree(tally, path);
 	if (r == 0 && tally->n_files == before)
-		log_notice("%s: no *.dat file in it", path);
+		log_notice("%s: no *.dat file in it, no Arm snapshot", path);
 	return r;
 }
 

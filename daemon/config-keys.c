@@ -146,7 +146,6 @@ static const struct {
 	{ "Snapshot", "OnPressure", NULL },
 	{ "Snapshot", "OnEvent", NULL },
 	{ "Snapshot", "OnUnitFailed", NULL },
-	{ "Snapshot", "Coresight", "yes" },
 };
 /* clang-format on */
 

@@ -262,12 +262,40 @@ struct snapshot_call {
 	struct control_request *request;
 	char *session;
 	bool pin;
+	bool coresight; /* asked for: its directory is part of the answer */
 };
+
+/* The path, the directory of the CoreSight snapshot, or "" and why there is none */
+static void answer_coresight(const struct snapshot_call *call, const struct session *s,
+			     const char *path)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_free_ char *directory = NULL;
+	const struct fault *why;
+	const char *name = session_coresight_name(s, &why);
+	int r = 0;
+
+	if (*name &&
+	    asprintf(&directory, "%.*s%s", (int)(strrchr(path, '/') + 1 - path), path, name) < 0) {
+		directory = NULL;
+		r = -ENOMEM;
+	}
+	if (r >= 0)
+		r = sd_bus_message_new_method_return(call->request->call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "sss", path, directory ? directory : "",
+					  *name ? "" : why->text);
+	if (r >= 0)
+		control_request_reply(call->request, reply);
+	else
+		control_request_done(call->request, r, NULL);
+}
 
 static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
 {
 	struct snapshot_call *call = userdata;
 	struct control *c = call->request->control;
+	struct session *s;
 	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
 
 	if (result >= 0) {
@@ -278,14 +306,18 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 	if (result < 0 && !text &&
 	    asprintf(&text, "%s is there, but cannot be pinned: %s", path, strerror(-result)) < 0)
 		text = NULL;
-	answer_path(call->request, result, path, text);
+	s = daemon_find_session(c->daemon, call->session);
+	if (result >= 0 && call->coresight && s)
+		answer_coresight(call, s, path);
+	else
+		answer_path(call->request, result, path, text);
 	free(call->session);
 	free(call);
 }
 
-static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, sd_bus_error *error)
 {
-	struct session *s = session_of(m, userdata, error);
+	struct session *s = session_of(m, c, error);
 	struct snapshot_call *call;
 	const char *reason;
 	uint64_t from, to;
@@ -300,10 +332,12 @@ static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (!call)
 		return -ENOMEM;
 	call->pin = pin;
+	call->coresight = coresight;
 	call->session = strdup(session_name(s));
-	r = call->session ? control_request_new(userdata, m, error, &call->request) : -ENOMEM;
+	r = call->session ? control_request_new(c, m, error, &call->request) : -ENOMEM;
 	if (r >= 0) {
-		r = session_snapshot(s, from, to, *reason ? reason : "control", on_snapshot, call);
+		r = (coresight ? session_snapshot_coresight : session_snapshot)(
+			s, from, to, *reason ? reason : "control", on_snapshot, call);
 		if (r >= 0)
 			return 1;
 		control_request_done(call->request, r,
@@ -317,6 +351,16 @@ static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	free(call->session);
 	free(call);
 	return r;
+}
+
+static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return take_snapshot(m, userdata, false, error);
+}
+
+static int snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return take_snapshot(m, userdata, true, error);
 }
 
 /* clang-format off */
@@ -356,6 +400,9 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("Snapshot",
 		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
 		SD_BUS_RESULT("s", path), snapshot, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("SnapshotCoresight",
+		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
+		SD_BUS_RESULT("s", path, "s", directory, "s", why), snapshot_coresight, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),
 		SD_BUS_NO_RESULT, control_enable_events, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("DisableEvents", SD_BUS_ARGS("as", events, "b", persist),

@@ -81,6 +81,7 @@ struct segment_cut {
 	const char *reason;
 	const char *session;   /* for the text in the file */
 	uint64_t trigger_usec; /* realtime */
+	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
 	struct retention_limits limits;
 	char name[64]; /* of the file, once it is there */
 	struct cut_report report;

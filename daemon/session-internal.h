@@ -7,6 +7,7 @@
 #pragma once
 
 #include "daemon/account.h"
+#include "daemon/coresight-job.h"
 #include "daemon/drain.h"
 #include "daemon/flight.h"
 #include "daemon/segment.h"
@@ -41,6 +42,8 @@ struct session {
 	bool salvage; /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	struct coresight_job *answered;	   /* while a request is answered: what goes with it */
+	bool coresight_said;		   /* that this machine has none */
 	uint64_t burst_usec;		   /* monotonic: when the interval of Burst= began */
 	unsigned burst_count;		   /* triggers since then */
 	uint64_t suppressed;		   /* triggers beyond Burst=, since the session began */

@@ -9,12 +9,14 @@
 #include <sys/xattr.h>
 
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
 struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
+	struct coresight_job coresight;
 	char *reason;
 	sd_event_source *post; /* PostSec= runs: not yet */
 	session_snapshot_done_t done;
@@ -26,7 +28,10 @@ static void answer(struct session *s, int result, const char *path, const struct
 	struct snapshot_request *request = s->requests;
 
 	s->requests = request->next;
+	s->answered = &request->coresight;
 	request->done(request->userdata, result, path, why);
+	s->answered = NULL;
+	coresight_job_done(&request->coresight);
 	close_p(&request->cut.dir_fd);
 	(void)sd_event_source_disable_unref(request->post);
 	free(request->reason);
@@ -109,6 +114,25 @@ int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, co
 	return enqueue(s, &cut, reason, 0, done, userdata);
 }
 
+int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
+			       const char *reason, session_snapshot_done_t done, void *userdata)
+{
+	const struct segment_cut cut = {
+		.from_usec = from_usec,
+		.to_usec = to_usec,
+		.trigger_usec = store_now_usec(),
+		.coresight = true,
+	};
+
+	return enqueue(s, &cut, reason, 0, done, userdata);
+}
+
+const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
+{
+	*ret_why = &s->answered->why;
+	return s->answered->name;
+}
+
 /* Burst= triggers in each IntervalSec= */
 static bool too_many(struct session *s, const struct snapshot_config *config)
 {
@@ -169,6 +193,7 @@ bool session_begin_snapshot(struct session *s)
 
 	if (!find_ready(s))
 		return false;
+	s->requests->coresight.wanted = s->requests->cut.coresight || config->coresight;
 	s->requests->cut.limits = (struct retention_limits){
 		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use
 							      : config->max_use,
@@ -206,14 +231,36 @@ int session_run_cut(void *userdata)
 	int r;
 
 	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	if (r >= 0 && request->coresight.wanted)
+		coresight_job_collect(&request->coresight, request->cut.dir_fd,
+				      request->cut.trigger_usec, request->reason);
 	if (r >= 0)
 		r = s->flight ? flight_export(s->flight, &s->segment, &request->cut)
 			      : segment_cut(&s->segment, &request->cut);
 	if (s->flight)
 		flight_drop(s->flight);
-	if (r >= 0)
+	if (r >= 0) {
 		label(s, request);
+		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
+	}
 	return r;
+}
+
+/* What is there, or why not. That a machine has none is said once. */
+static void report_coresight(struct session *s)
+{
+	const struct coresight_job *job = &s->requests->coresight;
+
+	if (!job->wanted)
+		return;
+	STRV_FOREACH (note, job->notes)
+		if (job->name[0])
+			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
+	if (job->name[0] || (job->why.error == -ENODEV && s->coresight_said))
+		return;
+	s->coresight_said |= job->why.error == -ENODEV;
+	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
+		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
 
 void session_cut_done(struct session *s, int result)
@@ -223,6 +270,8 @@ void session_cut_done(struct session *s, int result)
 	if (result >= 0 && asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir,
 				    s->name, s->requests->cut.name) < 0)
 		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
+	if (result >= 0)
+		report_coresight(s);
 	answer(s, result, path, &s->segment.failure);
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)

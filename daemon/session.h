@@ -76,6 +76,18 @@ int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_us
 		     const char *reason, session_snapshot_done_t done, void *userdata);
 
 /**
+ * session_snapshot_coresight() - the same, with a CoreSight snapshot whatever Coresight= says
+ */
+int session_snapshot_coresight(struct session *session, uint64_t from_usec, uint64_t to_usec,
+			       const char *reason, session_snapshot_done_t done, void *userdata);
+
+/**
+ * session_coresight_name() - of the directory that was made with a snapshot; "": none
+ * Only within its , with  0. @ret_why: then, why there is none
+ */
+const char *session_coresight_name(const struct session *session, const struct fault **ret_why);
+
+/**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
  * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
  * logged.

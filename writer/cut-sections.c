@@ -5,15 +5,10 @@
 #include "basic/io.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
+#include "writer/sections.h"
 #include "writer/task-names.h"
 
 #define TEXT_MAX (64 * MIB) /* no section of ours is longer */
-
-static int put(FILE *out, const void *data, size_t size)
-{
-	errno = 0;
-	return fwrite(data, 1, size, out) == size ? 0 : errno > 0 ? -errno : -EIO;
-}
 
 /* Bytes of the newest source as they are */
 static int put_range(const struct cut *cut, FILE *out, uint64_t from, uint64_t to,
@@ -23,7 +18,7 @@ static int put_range(const struct cut *cut, FILE *out, uint64_t from, uint64_t t
 	_cleanup_free_ char *bytes = NULL;
 	int r = trace_dat_load(cut_newest(cut)->dat, &extent, TEXT_MAX, &bytes, why);
 
-	return r < 0 ? r : put(out, bytes, to - from);
+	return r < 0 ? r : sections_put(out, bytes, to - from);
 }
 
 /* Where the event formats begin (the count of ftrace's), and where they end */
@@ -120,17 +115,13 @@ static int put_system(const struct formats *f, FILE *out, const char *system, bo
 
 	for (size_t i = 0; i < f->n; i++)
 		n += strcmp(f->list[i].system, system) == 0;
-	r = with_name ? put(out, system, strlen(system) + 1) : 0;
+	r = with_name ? sections_put(out, system, strlen(system) + 1) : 0;
 	if (r >= 0)
-		r = put(out, &n, sizeof(n));
+		r = sections_put(out, &n, sizeof(n));
 	for (size_t i = 0; i < f->n && r >= 0; i++) {
-		uint64_t size = f->list[i].size;
-
 		if (strcmp(f->list[i].system, system) != 0)
 			continue;
-		r = put(out, &size, sizeof(size));
-		if (r >= 0)
-			r = put(out, f->list[i].text, size);
+		r = sections_put_text64(out, f->list[i].text, f->list[i].size);
 	}
 	return r;
 }
@@ -159,7 +150,7 @@ static int put_union(const struct cut *cut, FILE *out, struct fault *why)
 	for (size_t i = 0; i < f.n; i++)
 		systems += begins_system(&f, i);
 	if (r >= 0)
-		r = put(out, &systems, sizeof(systems));
+		r = sections_put(out, &systems, sizeof(systems));
 	for (size_t i = 0; i < f.n && r >= 0; i++)
 		if (begins_system(&f, i))
 			r = put_system(&f, out, f.list[i].system, true);

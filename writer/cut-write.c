@@ -10,9 +10,9 @@
 #include "basic/io.h"
 #include "writer/cut-internal.h"
 #include "writer/options.h"
+#include "writer/sections.h"
 
 #define CPUSTAT_ROOM 512
-#define TABLE_ALIGN  16
 #define REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 #define COPY_SIZE    MIB
 
@@ -65,61 +65,20 @@ static int count_slice(const struct cut_source *s, const struct cut_slice *slice
 	return 0;
 }
 
-static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size,
-			char *buffer)
-{
-	while (size > 0) {
-		size_t n = MIN(size, (uint64_t)COPY_SIZE);
-		int r = io_pread_all(from, buffer, n, from_at);
-
-		if (r >= 0)
-			r = io_pwrite_all(to, buffer, n, to_at);
-		if (r < 0)
-			return r;
-		from_at += n;
-		to_at += n;
-		size -= n;
-	}
-	return 0;
-}
-
-/* By reference where the file system shares extents, else by copy inside the kernel */
-static int copy_slice(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size,
-		      char *buffer)
-{
-	off_t in = (off_t)from_at, out = (off_t)to_at;
-
-	while (size > 0) {
-		ssize_t n = copy_file_range(from, &in, to, &out, size, 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 &&
-		    (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
-			return copy_by_hand(from, (uint64_t)in, to, (uint64_t)out, size, buffer);
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		size -= (uint64_t)n;
-	}
-	return 0;
-}
-
 static int write_cpustat(const struct output *o, unsigned cpu, const struct count *count,
 			 uint32_t subbuf)
 {
-	char text[CPUSTAT_ROOM], padded[CPUSTAT_ROOM];
+	const struct options_count kept = {
+		.events = count->events,
+		.lost = count->lost,
+		.subbufs = count->subbufs,
+		.bytes = count->subbufs * subbuf,
+		.unknown_losses = count->unknown_losses,
+	};
+	char text[CPUSTAT_ROOM];
 
-	(void)snprintf(text, sizeof(text),
-		       "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64
-		       "\ncommit overrun: 0\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		       "\nflyrec lost events: %" PRIu64 "\nflyrec losses of unknown size: %" PRIu64
-		       "\nflyrec final: yes\n",
-		       cpu, count->events, count->lost, count->subbufs, count->subbufs * subbuf,
-		       count->lost, count->unknown_losses);
-	options_cpustat(padded, sizeof(padded), text);
-	return io_pwrite_all(o->fd, padded, sizeof(padded), o->cpustat_at[cpu]);
+	options_cpustat_final(text, sizeof(text), cpu, &kept);
+	return io_pwrite_all(o->fd, text, sizeof(text), o->cpustat_at[cpu]);
 }
 
 static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char *buffer,
@@ -137,7 +96,7 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 		r = count_slice(s, slice, buffer, count, why);
 		if (r < 0)
 			return r;
-		r = copy_slice(s->fd, slice->offset, o->fd, o->at, slice->size, buffer);
+		r = io_copy_range(s->fd, slice->offset, o->fd, o->at, slice->size);
 		if (r < 0)
 			return fault_errno(why, r, "cannot copy from %s", s->name);
 		entry[1] += slice->size;
@@ -157,40 +116,29 @@ static int load_clock(const struct cut *cut, char **ret, struct fault *why)
 	return trace_dat_load(dat, &dat->clock, 4096, ret, why);
 }
 
-/* size:u64 names, cpus:u32, options, table, clock: behind the sections that are there already */
+/* Behind the sections that are there already */
 static int write_tables(const struct cut *cut, FILE *out, struct output *o, const char *clock,
-			struct options *options, struct fault *why)
+			const struct options *options, struct fault *why)
 {
-	uint64_t at = (uint64_t)ftello(out) + sizeof(uint64_t), clock_size = strlen(clock) + 1;
-	uint32_t n_cpus = cut->n_cpus;
 	_cleanup_free_ char *names = NULL;
+	struct sections_places places;
 	size_t used;
-	uint64_t size;
 	int r;
 
 	r = cut_names(cut, &names, &used, why);
 	if (r < 0)
 		return r;
-	/* Newlines behind the names put the table on its alignment */
-	o->table_at = round_up(at + used + sizeof(n_cpus) + options->size, TABLE_ALIGN);
-	size = o->table_at - options->size - sizeof(n_cpus) - at;
-	(void)fwrite(&size, sizeof(size), 1, out);
-	(void)fwrite(names, 1, used, out);
-	for (uint64_t i = used; i < size; i++)
-		(void)putc('\n', out);
-	(void)fwrite(&n_cpus, sizeof(n_cpus), 1, out);
-	(void)fwrite(options->data, 1, options->size, out);
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		const uint64_t entry[2] = {0, 0};
-
-		o->cpustat_at[cpu] = o->table_at - options->size + options->cpustat_at[cpu];
-		(void)fwrite(entry, sizeof(entry), 1, out);
-	}
-	(void)fwrite(&clock_size, sizeof(clock_size), 1, out);
-	(void)fwrite(clock, 1, clock_size, out);
+	r = sections_put_tables(out, names, used, cut->n_cpus, options, clock, &places);
+	if (r >= 0 && fflush(out) != 0)
+		r = -errno;
+	if (r < 0)
+		return fault_errno(why, r, "cannot write");
+	o->table_at = places.table_at;
+	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++)
+		o->cpustat_at[cpu] = places.options_at + options->cpustat_at[cpu];
 	o->at = round_up((uint64_t)ftello(out),
 			 MAX(REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
-	return fflush(out) != 0 ? fault_errno(why, -errno, "cannot write") : 0;
+	return 0;
 }
 
 static int write_header(const struct cut *cut, struct output *o, const char *note,

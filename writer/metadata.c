@@ -11,6 +11,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat.h"
 #include "writer/metadata.h"
+#include "writer/sections.h"
 
 struct symbols {
 	pthread_mutex_t lock;
@@ -84,37 +85,6 @@ static int symbols_refresh(struct symbols *s)
 	return 0;
 }
 
-static int put(FILE *out, const void *data, size_t size)
-{
-	errno = 0;
-	if (fwrite(data, 1, size, out) == size)
-		return 0;
-	return errno > 0 ? -errno : -EIO;
-}
-
-static int put_u32(FILE *out, size_t value)
-{
-	uint32_t n = (uint32_t)value;
-
-	return value <= UINT32_MAX ? put(out, &n, sizeof(n)) : -EFBIG;
-}
-
-/* size:u64 text */
-static int put_text64(FILE *out, const char *text, size_t size)
-{
-	uint64_t n = size;
-	int r = put(out, &n, sizeof(n));
-
-	return r < 0 ? r : put(out, text, size);
-}
-
-static int put_text32(FILE *out, const char *text, size_t size)
-{
-	int r = put_u32(out, size);
-
-	return r < 0 ? r : put(out, text, size);
-}
-
 static int put_header_file(FILE *out, const struct metadata_source *source, const char *name,
 			   struct fault *why)
 {
@@ -129,8 +99,8 @@ static int put_header_file(FILE *out, const struct metadata_source *source, cons
 		r = io_read_file_at(source->tracing_fd, path, &text, &size);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read %s of tracefs", path);
-	r = put(out, name, strlen(name) + 1);
-	return r < 0 ? r : put_text64(out, text, size);
+	r = sections_put(out, name, strlen(name) + 1);
+	return r < 0 ? r : sections_put_text64(out, text, size);
 }
 
 static int is_dir_name(const struct dirent *entry)
@@ -194,10 +164,10 @@ static int read_formats(int tracing_fd, const char *system, struct texts *ret)
 
 static int put_formats(FILE *out, const struct texts *t)
 {
-	int r = put_u32(out, t->n);
+	int r = sections_put_u32(out, t->n);
 
 	for (size_t i = 0; i < t->n && r >= 0; i++)
-		r = put_text64(out, t->text[i], t->size[i]);
+		r = sections_put_text64(out, t->text[i], t->size[i]);
 	return r;
 }
 
@@ -232,11 +202,11 @@ static int put_systems(FILE *out, const struct metadata_source *source, struct f
 		present += texts[i].n > 0;
 	}
 	if (r >= 0)
-		r = put_u32(out, present);
+		r = sections_put_u32(out, present);
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		if (texts[i].n == 0)
 			continue;
-		r = put(out, systems[i], strlen(systems[i]) + 1);
+		r = sections_put(out, systems[i], strlen(systems[i]) + 1);
 		if (r >= 0)
 			r = put_formats(out, &texts[i]);
 	}
@@ -254,7 +224,7 @@ static int put_symbols(FILE *out, struct symbols *s, struct fault *why)
 	if (r < 0)
 		(void)fault_errno(why, r, "cannot read /proc/kallsyms");
 	else
-		r = put_text32(out, s->text, s->size);
+		r = sections_put_text32(out, s->text, s->size);
 	pthread_mutex_unlock(&s->lock);
 	return r;
 }
@@ -267,25 +237,13 @@ static int put_printk(FILE *out, int tracing_fd, struct fault *why)
 
 	if (r < 0 && r != -ENOENT)
 		return fault_errno(why, r, "cannot read printk_formats of tracefs");
-	return put_text32(out, text ? text : "", size);
-}
-
-static int put_start(FILE *out, unsigned page_size)
-{
-	const char flags[2] = {__BYTE_ORDER == __BIG_ENDIAN, sizeof(long)};
-	int r = put(out, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE);
-
-	if (r >= 0)
-		r = put(out, "6", 2);
-	if (r >= 0)
-		r = put(out, flags, sizeof(flags));
-	return r < 0 ? r : put_u32(out, page_size);
+	return sections_put_text32(out, text ? text : "", size);
 }
 
 int metadata_write(FILE *out, const struct metadata_source *source, unsigned page_size,
 		   struct symbols *symbols, struct fault *why)
 {
-	int r = put_start(out, page_size);
+	int r = sections_put_start(out, sizeof(long), page_size);
 
 	if (r >= 0)
 		r = put_header_file(out, source, TRACE_DAT_HEADER_PAGE, why);

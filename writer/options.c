@@ -25,6 +25,20 @@ void options_cpustat(char *ret, size_t room, const char *text)
 	ret[room - 1] = '\0';
 }
 
+void options_cpustat_final(char *ret, size_t room, unsigned cpu, const struct options_count *count)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		       "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64
+		       "\ncommit overrun: 0\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		       "\nflyrec lost events: %" PRIu64 "\nflyrec losses of unknown size: %" PRIu64
+		       "\nflyrec final: yes\n",
+		       cpu, count->events, count->lost, count->subbufs, count->bytes, count->lost,
+		       count->unknown_losses);
+	options_cpustat(ret, room, text);
+}
+
 static void put_option(FILE *out, uint16_t id, const void *data, size_t size)
 {
 	uint32_t n = (uint32_t)size;

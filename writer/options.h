@@ -38,4 +38,17 @@ int options_make(const struct options_params *params, struct options *ret);
  */
 void options_cpustat(char *ret, size_t room, const char *text);
 
+/* What a finished file has of a CPU */
+struct options_count {
+	uint64_t events;
+	uint64_t lost; /* events, as the sub-buffers say */
+	uint64_t subbufs, bytes;
+	uint64_t unknown_losses; /* where the kernel does not say how many */
+};
+
+/**
+ * options_cpustat_final() - the text of a CPU whose data is complete, as options_cpustat() puts it
+ */
+void options_cpustat_final(char *ret, size_t room, unsigned cpu, const struct options_count *count);
+
 void options_done(struct options *options);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "basic/new-dir.h"
 #include "formats/trace-dat-read.h"
 #include "writer/retention.h"
 #include "writer/store.h"
@@ -76,18 +77,63 @@ static void list_done(struct list *list)
 	free(list->items);
 }
 
+/* On the disk, of the CoreSight snapshot that goes with a snapshot; 0: there is none */
+static uint64_t coresight_bytes(int dir_fd, const char *name)
+{
+	struct dirent **entries = NULL;
+	char directory[STORE_NAME_SIZE];
+	uint64_t bytes = 0;
+	struct stat st;
+	int fd, n;
+
+	store_coresight_name(name, directory);
+	fd = openat(dir_fd, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	n = fd < 0 ? 0 : scandirat(fd, ".", &entries, NULL, NULL);
+	for (int i = 0; i < n; i++) {
+		if (fstatat(fd, entries[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
+		    S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_blocks * 512;
+		free(entries[i]);
+	}
+	free(entries);
+	close_p(&fd);
+	return bytes;
+}
+
+/* Before the snapshot itself: so none is ever left alone */
+static int evict_coresight(int dir_fd, const char *name, struct fault *why)
+{
+	char directory[STORE_NAME_SIZE];
+	int r;
+
+	store_coresight_name(name, directory);
+	r = remove_tree_at(dir_fd, directory);
+	return r < 0 && r != -ENOTDIR ? fault_errno(why, r, "cannot remove %s", directory) : 0;
+}
+
+/* A CoreSight snapshot whose snapshot somebody has removed */
+static bool is_left_alone(int dir_fd, const char *name, char ret_snapshot[STORE_NAME_SIZE])
+{
+	return store_coresight_owner(name, ret_snapshot) &&
+	       faccessat(dir_fd, ret_snapshot, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
 	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
+	char snapshot[STORE_NAME_SIZE];
+	bool alone = is_left_alone(dir_fd, name, snapshot);
 	struct stat st;
 
-	if (!item.damaged && !store_parse_archive_name(name, &item.begin_usec))
+	if (!item.damaged && !store_parse_archive_name(alone ? snapshot : name, &item.begin_usec))
 		return 0;
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISREG(st.st_mode))
+	if (alone ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
 		return 0;
 	item.bytes = (uint64_t)st.st_blocks * 512;
+	if (!item.damaged)
+		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
 	item.pinned = store_is_pinned(dir_fd, name);
 	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
@@ -146,7 +192,10 @@ static int evict(int dir_fd, const struct retention_item *item, struct retention
 		counted.cpu_subbufs = subbufs;
 		count_subbufs(dir_fd, item->name, &counted);
 	}
-	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT)
+	if (!item->damaged && evict_coresight(dir_fd, item->name, why) < 0)
+		return why->error;
+	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT &&
+	    (errno != EISDIR || remove_tree_at(dir_fd, item->name) < 0))
 		return fault_errno(why, -errno, "cannot remove old segment %s", item->name);
 	for (unsigned cpu = 0; subbufs && cpu < report->n_cpus; cpu++)
 		report->cpu_subbufs[cpu] += subbufs[cpu];

@@ -9,9 +9,11 @@
 #include <time.h>
 
 #include "basic/io.h"
+#include "basic/new-dir.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
+#define CORESIGHT ".coresight"
 #define PINNED	  "user.flyrec.pinned"
 
 /* A segment that begins so much before the last one: the clock was set back */
@@ -105,6 +107,28 @@ bool store_parse_archive_name(const char *name, uint64_t *ret_usec)
 bool store_is_damaged(const char *name)
 {
 	return name[0] != '.' && ends_with(name, ".damaged");
+}
+
+void store_coresight_name(const char *snapshot, char ret_name[STORE_NAME_SIZE])
+{
+	size_t n = strlen(snapshot);
+
+	if (ends_with(snapshot, ".dat"))
+		n -= strlen(".dat");
+	(void)snprintf(ret_name, STORE_NAME_SIZE, "%.*s" CORESIGHT,
+		       (int)MIN(n, STORE_NAME_SIZE - sizeof(CORESIGHT)), snapshot);
+}
+
+bool store_coresight_owner(const char *name, char ret_snapshot[STORE_NAME_SIZE])
+{
+	size_t n = strlen(name);
+	uint64_t usec;
+
+	if (!ends_with(name, CORESIGHT) || n >= STORE_NAME_SIZE)
+		return false;
+	(void)snprintf(ret_snapshot, STORE_NAME_SIZE, "%.*s.dat", (int)(n - strlen(CORESIGHT)),
+		       name);
+	return store_parse_archive_name(ret_snapshot, &usec);
 }
 
 void store_finishing_name(const char *archive, char ret_name[STORE_NAME_SIZE])
@@ -210,8 +234,10 @@ int store_list_finishing(int dir_fd, char ***ret)
 
 static int is_unfinished(const struct dirent *entry)
 {
-	return entry->d_name[0] == '.' && (ends_with(entry->d_name, ".dat.new") ||
-					   ends_with(entry->d_name, FINISHING ".dense"));
+	return entry->d_name[0] == '.' &&
+	       (ends_with(entry->d_name, ".dat.new") ||
+		ends_with(entry->d_name, FINISHING ".dense") ||
+		(strstr(entry->d_name, CORESIGHT ".") && ends_with(entry->d_name, ".new")));
 }
 
 void store_remove_unfinished(int dir_fd)
@@ -220,7 +246,8 @@ void store_remove_unfinished(int dir_fd)
 	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL);
 
 	for (int i = 0; i < n; i++) {
-		(void)unlinkat(dir_fd, entries[i]->d_name, 0);
+		if (unlinkat(dir_fd, entries[i]->d_name, 0) < 0 && errno == EISDIR)
+			(void)remove_tree_at(dir_fd, entries[i]->d_name);
 		free(entries[i]);
 	}
 	free(entries);

@@ -41,6 +41,17 @@ int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
 			char ret_name[STORE_NAME_SIZE]);
 
 /**
+ * store_coresight_name() - "….coresight", the directory that goes with a snapshot "….dat"
+ * It is kept and removed with that.
+ */
+void store_coresight_name(const char *snapshot, char ret_name[STORE_NAME_SIZE]);
+
+/**
+ * store_coresight_owner() - is it such a directory? @ret_snapshot: of this snapshot
+ */
+bool store_coresight_owner(const char *name, char ret_snapshot[STORE_NAME_SIZE]);
+
+/**
  * store_parse_archive_name() - is it one, of a segment or a snapshot? @ret_usec: its time
  */
 bool store_parse_archive_name(const char *name, uint64_t *ret_usec);
@@ -66,7 +77,7 @@ int store_list_finishing(int dir_fd, char ***ret);
 
 /**
  * store_remove_unfinished() - files without anything of value that a killed process left:
- * ".….dat.new" and ".….finishing.dense"
+ * ".….dat.new", ".….finishing.dense" and the directories ".….coresight.….new"
  */
 void store_remove_unfinished(int dir_fd);
 

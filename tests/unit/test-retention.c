@@ -429,6 +429,57 @@ static void test_apply_some(void **state)
 	assert_true(is_there(dir, files[10]));
 }
 
+#define ALONE "20240105T000000.000000Z-signal.coresight"
+
+static void make_coresight(const struct dir *dir, const char *name)
+{
+	char block[64 * KIB] = "x";
+	int fd;
+
+	assert_int_equal(mkdirat(dir->fd, name, 0700), 0);
+	fd = openat(dir->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(io_write_file_at(fd, "trace.bin", block, sizeof(block), 0600), 0);
+	close(fd);
+}
+
+/* A directory counts for its snapshot and goes with it; one that was left alone goes by itself */
+static void test_apply_coresight(void **state)
+{
+	struct retention_limits limits = {.max_use = GIB};
+	struct retention_report report = {0};
+	struct dir *dir = *state;
+	char name[STORE_NAME_SIZE], owner[STORE_NAME_SIZE];
+	struct fault why;
+
+	make_files(dir);
+	assert_int_equal(retention_count(dir->fd, &report), 0);
+	assert_int_equal(report.kept_files, 5);
+	limits.max_use = report.kept_bytes;
+	store_coresight_name(files[0], name);
+	assert_string_equal(name, "20240101T000000.000000Z.coresight");
+	assert_true(store_coresight_owner(name, owner));
+	assert_string_equal(owner, files[0]);
+	assert_false(store_coresight_owner(files[0], owner));
+	assert_false(store_coresight_owner("mine.coresight", owner));
+	make_coresight(dir, name);
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.files, 1); /* the bytes were over the limit */
+	assert_true(report.bytes >= 2 * 64 * KIB);
+	assert_false(is_there(dir, files[0]));
+	assert_false(is_there(dir, name));
+
+	make_coresight(dir, ALONE);
+	limits.max_use = GIB;
+	assert_int_equal(symlinkat("record", dir->fd, "20240106T000000.000000Z.coresight"), 0);
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.kept_files, 5);
+	limits.max_use = 0;
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_false(is_there(dir, ALONE));
+	assert_true(is_there(dir, "20240106T000000.000000Z.coresight"));
+	assert_int_equal(unlinkat(dir->fd, "20240106T000000.000000Z.coresight", 0), 0);
+}
+
 /* By mtime, not by name: a copy that was touched is not old */
 static void test_apply_age(void **state)
 {
@@ -467,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test_setup_teardown(test_apply_all, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_some, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_apply_coresight, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_age, make_dir, remove_dir),
 	};
 

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "basic/log.h"
+#include "ctl/copy.h"
+#include "ctl/import-qemu4v.h"
+#include "ctl/import.h"
+
+/* --- formats: one row each */
+
+static const struct format {
+	const char *name;
+	unsigned options; /* of enum ctl_format_option, those it takes */
+	int (*run)(struct import *import, struct fault *why);
+} formats[] = {
+	{"qemu4v", CTL_CLK | CTL_STRICT, import_qemu4v},
+	{},
+};
+
+/* ---------------------------------------------------------------------- */
+
+static volatile sig_atomic_t stopped_by; /* a signal, 0: none */
+
+static void on_signal(int number)
+{
+	stopped_by = number;
+}
+
+/*
+ * A file under a temporary name (where the file system has none without a name) must not be left
+ * when we are stopped: reads end with EINTR, and the way out is that of any error.
+ */
+static void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction old, action = {.sa_handler = on_signal};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++)
+		if (sigaction(numbers[i], NULL, &old) >= 0 && old.sa_handler != SIG_IGN)
+			(void)sigaction(numbers[i], &action, NULL);
+	(void)signal(SIGPIPE, SIG_IGN);
+}
+
+ssize_t import_read(const struct import *import, void *buffer, size_t size, struct fault *why)
+{
+	ssize_t n = -1;
+
+	while (!stopped_by) {
+		n = read(import->fd, buffer, size);
+		if (n >= 0 || errno != EINTR)
+			break;
+	}
+	if (stopped_by)
+		return fault_errno(why, -EINTR, "%s", import->name);
+	return n < 0 ? fault_errno(why, -errno, "%s: cannot read", import->name) : n;
+}
+
+int import_begin(struct import *import, const struct event_file_params *params, struct fault *why)
+{
+	struct event_file_params p = *params;
+
+	p.path = import->to_fd ? NULL : import->output;
+	p.mode = 0666;
+	return event_file_new(&p, &import->file, why);
+}
+
+int import_finish(struct import *import, struct event_file_totals *ret, struct fault *why)
+{
+	int r;
+
+	if (stopped_by)
+		return fault_errno(why, -EINTR, "%s", import->name);
+	r = event_file_finish(import->file, ret, why);
+	if (r >= 0 && import->to_fd)
+		r = copy_trace(event_file_fd(import->file), import->output, import->out_fd, NULL,
+			       why);
+	return r;
+}
+
+/* What is there and is no file (a pipe, a device) is written to as it is, once all is known */
+static int open_output(struct import *import, struct fault *why)
+{
+	struct stat st, in;
+
+	if (strcmp(import->output, "-") == 0) {
+		import->output = "standard output";
+		import->to_fd = true;
+		import->out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+		if (import->out_fd < 0)
+			return fault_errno(why, -errno, "standard output");
+		if (isatty(import->out_fd))
+			return fault_set(why, -EINVAL, "a trace.dat is nothing for a terminal");
+		return 0;
+	}
+	if (stat(import->output, &st) < 0)
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return fault_errno(why, -EISDIR, "%s: cannot write", import->output);
+	if (fstat(import->fd, &in) >= 0 && st.st_dev == in.st_dev && st.st_ino == in.st_ino)
+		return fault_set(why, -EINVAL, "%s: is the file to import", import->output);
+	if (S_ISREG(st.st_mode))
+		return 0;
+	import->to_fd = true;
+	import->out_fd = open(import->output, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return import->out_fd < 0 ? fault_errno(why, -errno, "%s: cannot open", import->output) : 0;
+}
+
+static int open_input(struct import *import, const char *path, struct fault *why)
+{
+	bool standard = strcmp(path, "-") == 0;
+
+	import->name = standard ? "standard input" : path;
+	import->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+			      : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (import->fd < 0)
+		return fault_errno(why, -errno, "%s: cannot open", import->name);
+	(void)posix_fadvise(import->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+	return 0;
+}
+
+static enum ctl_status import_file(const struct ctl *ctl, const struct format *format,
+				   const char *path)
+{
+	struct import import = {.ctl = ctl, .fd = -EBADF, .out_fd = -EBADF, .output = ctl->output};
+	struct fault why = {};
+	int r = open_input(&import, path, &why);
+
+	if (r >= 0)
+		r = open_output(&import, &why);
+	if (r >= 0)
+		r = format->run(&import, &why);
+	event_file_free(import.file);
+	close_p(&import.fd);
+	close_p(&import.out_fd);
+	if (stopped_by && r == -EINTR) {
+		(void)signal((int)stopped_by, SIG_DFL);
+		(void)raise((int)stopped_by);
+	}
+	if (r < 0)
+		log_error("%s", why.text);
+	return r < 0 ? CTL_FAILED : CTL_DONE;
+}
+
+static const struct format *find_format(const struct ctl *ctl)
+{
+	if (!ctl->format) {
+		(void)fprintf(stderr, "flyrecctl: import: --format= is missing\n");
+		return NULL;
+	}
+	for (const struct format *f = formats; f->name; f++)
+		if (strcmp(f->name, ctl->format) == 0)
+			return f;
+	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are", ctl->format);
+	for (const struct format *f = formats; f->name; f++)
+		(void)fprintf(stderr, " %s", f->name);
+	(void)fprintf(stderr, "\n");
+	return NULL;
+}
+
+enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
+{
+	const struct format *format;
+
+	if (argc != 2) {
+		(void)fprintf(stderr, "flyrecctl: import: one FILE is wanted, or - for standard "
+				      "input\n");
+		return CTL_USAGE;
+	}
+	if (ctl->host) {
+		(void)fprintf(stderr, "flyrecctl: import: works on local files, not with -H\n");
+		return CTL_USAGE;
+	}
+	format = find_format(ctl);
+	if (!format)
+		return CTL_USAGE;
+	if (ctl->format_options & ~format->options) {
+		(void)fprintf(stderr, "flyrecctl: import: --format=%s takes no such option\n",
+			      format->name);
+		return CTL_USAGE;
+	}
+	if (!ctl->output) {
+		(void)fprintf(stderr, "flyrecctl: import: --output= is missing\n");
+		return CTL_USAGE;
+	}
+	catch_signals();
+	return import_file(ctl, format, argv[1]);
+}

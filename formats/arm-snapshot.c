@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "formats/arm-snapshot.h"
+
+/* clang-format off */
+/* What the document asks for; sysfs names of the kernel's coresight-etm4x-sysfs.c */
+static const struct arm_register_fact etm4_registers[] = {
+	{ "TRCCONFIGR", 0x004, .sysfs = "mgmt/trcconfig" },
+	{ "TRCTRACEIDR", 0x010, .sysfs = "mgmt/trctraceid" },
+	{ "TRCAUTHSTATUS", 0x3ee, .sysfs = "mgmt/trcauthstatus" },
+	{ "TRCDEVARCH", 0x3ef, .optional = true, .sysfs = "mgmt/trcdevarch" },
+	{ "TRCIDR0", 0x078, .sysfs = "trcidr/trcidr0" },
+	{ "TRCIDR1", 0x079, .sysfs = "trcidr/trcidr1" },
+	{ "TRCIDR2", 0x07a, .sysfs = "trcidr/trcidr2" },
+	{ "TRCIDR8", 0x060, .sysfs = "trcidr/trcidr8" },
+	{ "TRCIDR9", 0x061, .sysfs = "trcidr/trcidr9" },
+	{ "TRCIDR10", 0x062, .sysfs = "trcidr/trcidr10" },
+	{ "TRCIDR11", 0x063, .sysfs = "trcidr/trcidr11" },
+	{ "TRCIDR12", 0x064, .sysfs = "trcidr/trcidr12" },
+	{ "TRCIDR13", 0x065, .sysfs = "trcidr/trcidr13" },
+	{},
+};
+
+/* Newer than the document: what OpenCSD reads. Few have a TRCAUTHSTATUS that can be read. */
+static const struct arm_register_fact ete_registers[] = {
+	{ "TRCCONFIGR", 0x004, .sysfs = "mgmt/trcconfig" },
+	{ "TRCTRACEIDR", 0x010, .sysfs = "mgmt/trctraceid" },
+	{ "TRCAUTHSTATUS", 0x3ee, .optional = true, .sysfs = "mgmt/trcauthstatus" },
+	{ "TRCDEVARCH", 0x3ef, .sysfs = "mgmt/trcdevarch" },
+	{ "TRCIDR0", 0x078, .sysfs = "trcidr/trcidr0" },
+	{ "TRCIDR1", 0x079, .sysfs = "trcidr/trcidr1" },
+	{ "TRCIDR2", 0x07a, .sysfs = "trcidr/trcidr2" },
+	{ "TRCIDR8", 0x060, .sysfs = "trcidr/trcidr8" },
+	{ "TRCIDR9", 0x061, .optional = true, .sysfs = "trcidr/trcidr9" },
+	{ "TRCIDR10", 0x062, .optional = true, .sysfs = "trcidr/trcidr10" },
+	{ "TRCIDR11", 0x063, .optional = true, .sysfs = "trcidr/trcidr11" },
+	{ "TRCIDR12", 0x064, .optional = true, .sysfs = "trcidr/trcidr12" },
+	{ "TRCIDR13", 0x065, .optional = true, .sysfs = "trcidr/trcidr13" },
+	{},
+};
+
+/* coresight-etm3x-sysfs.c */
+static const struct arm_register_fact etm3_registers[] = {
+	{ "ETMCR", 0x000, .sysfs = "mgmt/etmcr" },
+	{ "ETMIDR", 0x079, .sysfs = "mgmt/etmidr" },
+	{ "ETMCCER", 0x07a, .sysfs = "mgmt/etmccer" },
+	{ "ETMTRACEIDR", 0x080, .sysfs = "mgmt/etmtraceidr" },
+	{},
+};
+
+/* coresight-stm.c */
+static const struct arm_register_fact stm_registers[] = {
+	{ "STMTCSR", 0x3a0, .sysfs = "mgmt/tcsr" },
+	{},
+};
+
+/* Linux has no driver for it */
+static const struct arm_register_fact itm_registers[] = {
+	{ "ITM_CTRL", 0x3a0, .alias = "CONTROL_REGISTER" },
+	{},
+};
+
+static const struct arm_source_kind kinds[] = {
+	{ "ETM4", true, "TRCTRACEIDR", 0, etm4_registers },
+	{ "ETE", true, "TRCTRACEIDR", 0, ete_registers },
+	{ "ETM3", true, "ETMTRACEIDR", 0, etm3_registers },
+	{ "PTM1", true, "ETMTRACEIDR", 0, etm3_registers },
+	{ "PFT1", true, "ETMTRACEIDR", 0, etm3_registers },
+	{ "STM", false, "STMTCSR", 16, stm_registers },
+	{ "ITM", false, "ITM_CTRL", 16, itm_registers },
+};
+
+/* OpenCSD's trc_core_arch_map.cpp; part: in MIDR, of those that its version 1.3 knows already */
+static const struct {
+	const char *type;
+	unsigned part;
+} cores[] = {
+	{ "Cortex-A5", 0xc05 }, { "Cortex-A7", 0xc07 }, { "Cortex-A8", 0xc08 }, { "Cortex-A9", 0xc09 },
+	{ "Cortex-A12", 0xc0d }, { "Cortex-A15", 0xc0f }, { "Cortex-A17", 0xc0e },
+	{ "Cortex-A32", 0xd01 }, { "Cortex-A35", 0xd04 }, { "Cortex-A53", 0xd03 },
+	{ "Cortex-A55", 0xd05 }, { "Cortex-A57", 0xd07 }, { "Cortex-A65", 0xd06 },
+	{ "Cortex-A72", 0xd08 }, { "Cortex-A73", 0xd09 }, { "Cortex-A75", 0xd0a },
+	{ "Cortex-A76", 0xd0b }, { "Cortex-A77", 0xd0d }, { "Cortex-A78", 0 },
+	{ "Cortex-R4", 0 }, { "Cortex-R5", 0 }, { "Cortex-R7", 0 }, { "Cortex-R8", 0 },
+	{ "Cortex-R52", 0 },
+	{ "Cortex-M0", 0 }, { "Cortex-M0+", 0 }, { "Cortex-M3", 0 }, { "Cortex-M4", 0 },
+	{ "Cortex-M23", 0 }, { "Cortex-M33", 0 },
+};
+/* clang-format on */
+
+const struct arm_source_kind *arm_source_kind(const char *type)
+{
+	size_t n = strcspn(type, ".");
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strlen(kinds[i].type) == n && strncmp(kinds[i].type, type, n) == 0)
+			return &kinds[i];
+	return NULL;
+}
+
+/* "ARMv7-A", "ARMv8.3-R" */
+static bool is_architecture(const char *type)
+{
+	if (strncmp(type, "ARMv", 4) != 0 || type[4] < '7' || type[4] > '9')
+		return false;
+	type += 5;
+	if (type[0] == '.' && type[1] >= '0' && type[1] <= '9')
+		type += 2;
+	return type[0] == '-' && type[1] && strchr("ARM", type[1]) && !type[2];
+}
+
+bool arm_core_known(const char *type)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(cores); i++)
+		if (strcmp(cores[i].type, type) == 0)
+			return true;
+	return is_architecture(type) || strncmp(type, "ARM-AA64", 8) == 0 ||
+	       strncmp(type, "ARM-aa64", 8) == 0;
+}
+
+const char *arm_core_type(uint32_t midr, bool v7)
+{
+	unsigned implementer = midr >> 24, part = midr >> 4 & 0xfff;
+
+	for (size_t i = 0; implementer == 0x41 && i < ARRAY_SIZE(cores); i++)
+		if (cores[i].part && cores[i].part == part)
+			return cores[i].type;
+	return v7 ? "ARMv7-A" : "ARMv8-A";
+}
+
+void arm_snapshot_done(struct arm_snapshot *s)
+{
+	for (size_t i = 0; i < s->n_sources; i++) {
+		free(s->sources[i].name);
+		free(s->sources[i].buffer);
+	}
+	for (size_t i = 0; i < s->n_buffers; i++) {
+		free(s->buffers[i].name);
+		free(s->buffers[i].file);
+	}
+	for (size_t i = 0; i < s->n_dumps; i++)
+		free(s->dumps[i].file);
+	free(s->cores);
+	free(s->sources);
+	free(s->buffers);
+	free(s->dumps);
+	*s = (struct arm_snapshot){};
+}
+
+/* --- encoding */
+
+struct text {
+	FILE *file;
+	char *data;
+	size_t size;
+};
+
+static int text_begin(struct text *text)
+{
+	*text = (struct text){};
+	text->file = open_memstream(&text->data, &text->size);
+	return text->file ? 0 : -ENOMEM;
+}
+
+static int text_emit(struct text *text, const char *name, arm_emit_t emit, void *userdata)
+{
+	int r = fclose(text->file) == 0 ? 0 : -ENOMEM;
+
+	if (r >= 0)
+		r = emit(userdata, name, text->data, text->size);
+	free(text->data);
+	return r;
+}
+
+static int encode_core(const struct arm_snapshot *s, const struct arm_core *core, arm_emit_t emit,
+		       void *userdata)
+{
+	char name[32];
+	struct text t;
+	int r = text_begin(&t);
+
+	if (r < 0)
+		return r;
+	(void)fprintf(t.file, "[device]\nname=cpu_%u\nclass=core\ntype=%s\n", core->cpu,
+		      core->type);
+	for (size_t i = 0; i < s->n_dumps; i++)
+		(void)fprintf(t.file,
+			      "\n[dump%zu]\nfile=%s\naddress=0x%" PRIX64 "\nlength=0x%" PRIX64 "\n",
+			      i + 1, s->dumps[i].file, s->dumps[i].address, s->dumps[i].length);
+	(void)snprintf(name, sizeof(name), "cpu_%u.ini", core->cpu);
+	return text_emit(&t, name, emit, userdata);
+}
+
+static int encode_source(const struct arm_source *source, arm_emit_t emit, void *userdata)
+{
+	_cleanup_free_ char *name = NULL;
+	struct text t;
+	int r;
+
+	if (asprintf(&name, "%s.ini", source->name) < 0) {
+		name = NULL;
+		return -ENOMEM;
+	}
+	r = text_begin(&t);
+	if (r < 0)
+		return r;
+	(void)fprintf(t.file, "[device]\nname=%s\nclass=trace_source\ntype=%s\n\n[regs]\n",
+		      source->name, source->type);
+	for (size_t i = 0; i < source->n_registers; i++)
+		(void)fprintf(t.file, "%s(0x%03X)=0x%08" PRIX32 "\n",
+			      source->registers[i].fact->name, source->registers[i].fact->id,
+			      source->registers[i].value);
+	return text_emit(&t, name, emit, userdata);
+}
+
+static int encode_trace(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
+{
+	struct text t;
+	int r = text_begin(&t);
+
+	if (r < 0)
+		return r;
+	(void)fprintf(t.file, "[trace_buffers]\nbuffers=");
+	for (size_t i = 0; i < s->n_buffers; i++)
+		(void)fprintf(t.file, "%sbuffer%zu", i ? "," : "", i);
+	(void)fprintf(t.file, "\n");
+	for (size_t i = 0; i < s->n_buffers; i++)
+		(void)fprintf(t.file, "\n[buffer%zu]\nname=%s\nfile=%s\nformat=coresight\n", i,
+			      s->buffers[i].name, s->buffers[i].file);
+	(void)fprintf(t.file, "\n[source_buffers]\n");
+	for (size_t i = 0; i < s->n_sources; i++)
+		(void)fprintf(t.file, "%s=%s\n", s->sources[i].name, s->sources[i].buffer);
+	(void)fprintf(t.file, "\n[core_trace_sources]\n");
+	for (size_t i = 0; i < s->n_sources; i++)
+		if (s->sources[i].cpu >= 0)
+			(void)fprintf(t.file, "cpu_%d=%s\n", s->sources[i].cpu, s->sources[i].name);
+	return text_emit(&t, ARM_TRACE_INI, emit, userdata);
+}
+
+static int encode_index(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
+{
+	struct text t;
+	size_t n = 0;
+	int r = text_begin(&t);
+
+	if (r < 0)
+		return r;
+	(void)fprintf(t.file, "[snapshot]\nversion=" ARM_SNAPSHOT_VERSION "\n");
+	if (s->description)
+		(void)fprintf(t.file, "description=%s\n", s->description);
+	(void)fprintf(t.file, "\n[device_list]\n");
+	for (size_t i = 0; i < s->n_cores; i++)
+		(void)fprintf(t.file, "device%zu=cpu_%u.ini\n", n++, s->cores[i].cpu);
+	for (size_t i = 0; i < s->n_sources; i++)
+		(void)fprintf(t.file, "device%zu=%s.ini\n", n++, s->sources[i].name);
+	(void)fprintf(t.file, "\n[trace]\nmetadata=" ARM_TRACE_INI "\n");
+	if (s->ftrace)
+		(void)fprintf(t.file, "\n[ftrace]\nfile=%s\n", s->ftrace);
+	return text_emit(&t, ARM_SNAPSHOT_INI, emit, userdata);
+}
+
+int arm_snapshot_encode(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
+{
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < s->n_cores; i++)
+		r = encode_core(s, &s->cores[i], emit, userdata);
+	for (size_t i = 0; r >= 0 && i < s->n_sources; i++)
+		r = encode_source(&s->sources[i], emit, userdata);
+	if (r >= 0)
+		r = encode_trace(s, emit, userdata);
+	return r < 0 ? r : encode_index(s, emit, userdata);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The pieces that the sections of a trace.dat are made of, written front to back into a stream;
+ * formats/trace-dat.h draws them. For all who make files: metadata.c (of this kernel),
+ * cut-sections.c (of other files), event-file.c (of no kernel). Any thread, one a stream.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include "writer/options.h"
+
+/**
+ * sections_put() - bytes as they are
+ * Return, here and below: 0 or negative errno.
+ */
+int sections_put(FILE *out, const void *data, size_t size);
+
+/**
+ * sections_put_u32() - a number; -EFBIG if it is larger
+ */
+int sections_put_u32(FILE *out, size_t value);
+
+/**
+ * sections_put_text32() - size:u32 text; _text64: size:u64 text
+ */
+int sections_put_text32(FILE *out, const char *text, size_t size);
+int sections_put_text64(FILE *out, const char *text, size_t size);
+
+/**
+ * sections_put_start() - magic, version, byte order (ours), size of long and of sub-buffers
+ */
+int sections_put_start(FILE *out, unsigned long_size, unsigned page_size);
+
+/* Where sections_put_tables() has put things, from the stream's beginning */
+struct sections_places {
+	uint64_t options_at;
+	uint64_t table_at; /* the first CPU's entry */
+};
+
+/**
+ * sections_put_tables() - task names, number of CPUs, options, an empty CPU table, trace_clock
+ * @names: "PID COMM\n" lines; newlines behind them put the table on its alignment
+ * @options: as options_make() has composed them for @n_cpus
+ * @clock: text of trace_clock
+ */
+int sections_put_tables(FILE *out, const char *names, size_t names_size, unsigned n_cpus,
+			const struct options *options, const char *clock,
+			struct sections_places *ret);
