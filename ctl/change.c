@@ -86,9 +86,10 @@ static int rotate_all(sd_bus *bus, struct json_object *array)
 		return r;
 	for (size_t i = 0; i < status.n_sessions; i++) {
 		const char *state = status.sessions[i].state;
+		bool runs = strcmp(state, "recording") == 0 || strcmp(state, "paused") == 0;
 		int one = 0;
 
-		if (strcmp(state, "recording") == 0 || strcmp(state, "paused") == 0)
+		if (runs && strcmp(status.sessions[i].mode, "flight") != 0)
 			one = rotate_one(bus, status.sessions[i].name, array);
 		r = one < 0 ? one : r;
 	}

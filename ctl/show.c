@@ -46,6 +46,7 @@ static struct json_object *session_json(const struct view_session *s)
 
 	json_add(o, "name", json_text(s->name));
 	json_add(o, "mode", json_text(s->mode));
+	json_add(o, "method", json_text(s->method));
 	json_add(o, "state", json_text(s->state));
 	json_add(o, "instance", json_text(s->instance));
 	json_add(o, "segments", json_number(s->segments));
@@ -176,7 +177,7 @@ static void print_one(const struct view_session *s)
 	       *s->description ? " - " : "", s->description);
 	printf("     State: %s%s%s (%s)\n", state_style(s), s->state, style(STYLE_OFF),
 	       s->enabled ? "enabled" : "not enabled");
-	printf("      Mode: %s\n", s->mode);
+	printf("      Mode: %s%s%s\n", s->mode, *s->method ? ", snapshots " : "", s->method);
 	if (*s->instance)
 		printf("  Instance: %s\n", s->instance);
 	printf("     Files: %" PRIu64 ", %s on disk, %s recorded\n", s->segments, disk ? disk : "?",

@@ -20,6 +20,7 @@ static const struct field session_fields[] = {
 	{"Name", 's', S(name)},
 	{"Description", 's', S(description)},
 	{"Mode", 's', S(mode)},
+	{"Method", 's', S(method)},
 	{"State", 's', S(state)},
 	{"Failure", 's', S(failure)},
 	{"Instance", 's', S(instance)},
@@ -136,6 +137,7 @@ static void session_done(struct view_session *s)
 	free(s->name);
 	free(s->description);
 	free(s->mode);
+	free(s->method);
 	free(s->state);
 	free(s->failure);
 	free(s->instance);

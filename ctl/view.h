@@ -13,7 +13,7 @@ struct view_trigger {
 };
 
 struct view_session {
-	char *name, *description, *mode, *state, *failure, *instance;
+	char *name, *description, *mode, *method, *state, *failure, *instance;
 	bool enabled;
 	uint64_t segments, bytes_on_disk, bytes_recorded;
 	uint64_t segment_usec; /* realtime, microseconds; 0: none */

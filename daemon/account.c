@@ -43,6 +43,12 @@ static uint64_t gain(uint64_t last, uint64_t now)
 	return now >= last ? now - last : now;
 }
 
+/* Events of a CPU */
+static uint64_t lost(const struct account *a, const struct cpu_account *c)
+{
+	return (a->overwrites ? 0 : c->overrun) + c->commit_overrun + c->dropped_events;
+}
+
 void account_add(struct account *a, unsigned cpu, const struct account_raw *raw, uint64_t now_usec)
 {
 	struct account_raw *last;
@@ -53,7 +59,7 @@ void account_add(struct account *a, unsigned cpu, const struct account_raw *raw,
 		return;
 	c = &a->cpus[cpu];
 	last = &a->last[cpu];
-	before = c->overrun + c->commit_overrun + c->dropped_events + c->not_written;
+	before = lost(a, c) + c->not_written;
 	c->subbufs += gain(last->subbufs, raw->subbufs);
 	c->bytes += gain(last->bytes, raw->bytes);
 	c->not_written += gain(last->not_written, raw->not_written);
@@ -64,9 +70,10 @@ void account_add(struct account *a, unsigned cpu, const struct account_raw *raw,
 	 * out the one before: in the end the headers say the same. What is spliced is not read
 	 * here.
 	 */
-	c->lost_events = c->overrun;
+	c->lost_events = a->overwrites ? 0 : c->overrun;
+	c->torn += gain(last->torn, raw->torn);
 	*last = *raw;
-	if (c->overrun + c->commit_overrun + c->dropped_events + c->not_written == before)
+	if (lost(a, c) + c->not_written == before)
 		return;
 	a->last_loss_usec = now_usec;
 	if (a->first_loss_usec == 0)
@@ -81,10 +88,9 @@ void account_evict(struct account *a, unsigned cpu, uint64_t subbufs)
 
 uint64_t account_lost(const struct account *a)
 {
-	uint64_t lost = 0;
+	uint64_t n = 0;
 
 	for (unsigned cpu = 0; cpu < a->n_cpus; cpu++)
-		lost += a->cpus[cpu].overrun + a->cpus[cpu].commit_overrun +
-			a->cpus[cpu].dropped_events;
-	return lost;
+		n += lost(a, &a->cpus[cpu]);
+	return n;
 }

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "basic/macro.h"
 
 struct cpu_account {
@@ -23,7 +25,8 @@ struct cpu_account {
 
 /* Counters as their sources have them now; they may begin anew */
 struct account_raw {
-	uint64_t subbufs, bytes, not_written;		  /* of the pump */
+	uint64_t subbufs, bytes, not_written;		  /* of the pump, or of snapshots */
+	uint64_t torn;					  /* of snapshots */
 	uint64_t overrun, commit_overrun, dropped_events; /* of the kernel */
 };
 
@@ -31,6 +34,7 @@ struct account {
 	unsigned n_cpus;
 	struct cpu_account *cpus;
 	struct account_raw *last;
+	bool overwrites; /* a flight session: what is overwritten is no loss */
 	uint64_t first_loss_usec, last_loss_usec; /* realtime; 0: nothing was lost yet */
 };
 

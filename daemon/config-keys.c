@@ -141,7 +141,6 @@ const size_t config_n_keys = ARRAY_SIZE(config_keys);
 static const struct {
 	const char *section, *name, *value;
 } unsupported[] = {
-	{ "Session", "Mode", "flight" },
 	{ "Trace", "Persistent", "yes" },
 	{ "Storage", "Format", "7" },
 };

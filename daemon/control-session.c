@@ -83,6 +83,8 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
 		text = config && config->description ? config->description : "";
 	else if (strcmp(property, "Mode") == 0)
 		text = config && config->mode == SESSION_FLIGHT ? "flight" : "record";
+	else if (strcmp(property, "Method") == 0 && t.session)
+		text = session_method(t.session);
 	else if (strcmp(property, "Failure") == 0 && t.session &&
 		 session_state(t.session) == SESSION_FAILED)
 		text = session_failure(t.session);
@@ -398,6 +400,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	TEXT("Name", SD_BUS_VTABLE_PROPERTY_CONST),
 	TEXT("Description", 0),
 	TEXT("Mode", 0),
+	TEXT("Method", 0),
 	TEXT("State", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	TEXT("Failure", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	TEXT("Instance", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),

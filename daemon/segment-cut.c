@@ -12,8 +12,7 @@
 #include "daemon/segment-internal.h"
 #include "writer/store.h"
 
-/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat */
-static char *explain(const struct segment_cut *cut)
+char *segment_explain(const struct segment_cut *cut)
 {
 	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
 	char time[32], boot_id[33] = "unknown", *text;
@@ -34,12 +33,20 @@ static char *explain(const struct segment_cut *cut)
 	return text;
 }
 
+uint64_t segment_retain_snapshots(struct segment *s, const struct segment_cut *request)
+{
+	struct retention_report report = {0};
+	struct fault why;
+
+	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
+		segment_note(s, LOG_WARNING, why.error, "%s", why.text);
+	return report.kept_bytes;
+}
+
 int segment_cut(struct segment *s, struct segment_cut *request)
 {
 	_cleanup_(cut_freep) struct cut *cut = NULL;
-	_cleanup_free_ char *text = explain(request);
-	struct retention_report report = {0};
-	struct fault why;
+	_cleanup_free_ char *text = segment_explain(request);
 	int r;
 
 	if (!text)
@@ -58,7 +65,6 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 			      &s->failure);
 	if (r < 0)
 		return r;
-	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
-		segment_note(s, LOG_WARNING, why.error, "%s", why.text);
+	(void)segment_retain_snapshots(s, request);
 	return 0;
 }

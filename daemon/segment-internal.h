@@ -10,5 +10,12 @@
 void segment_note(struct segment *segment, int level, int error, const char *format, ...)
 	_printf_(4, 5);
 
+/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat.
+ * malloc'ed, or NULL. */
+char *segment_explain(const struct segment_cut *request);
+
+/* The snapshots' own retention. Return: bytes of those that are left. */
+uint64_t segment_retain_snapshots(struct segment *segment, const struct segment_cut *request);
+
 /* The task names that are known now into the file */
 int segment_write_names(struct segment *segment, struct trace_file *file);

@@ -21,12 +21,15 @@ static int take_rest(struct session *s, const struct session_config *config)
 
 	if (r < 0)
 		return r;
-	if (memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0)
+	if (!s->flight &&
+	    memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0)
 		s->rotate_wanted = true;
 	s->config->storage = copy->storage;
 	SWAP(s->config->snapshot, copy->snapshot);
 	SWAP(s->config->description, copy->description);
 	SWAP(s->config->text, copy->text);
+	if (s->flight)
+		session_change_flight(s);
 	s->triggers_wanted = true;
 	session_advance(s);
 	return 0;
@@ -96,6 +99,8 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	struct fault why;
 	bool same = strcmp(s->config->trace_text, config->trace_text) == 0;
 
+	if (s->config->mode != config->mode)
+		return false;
 	if (!same && (s->change || !only_events_differ(s->config, config)))
 		return false;
 	if (s->paused)

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parts of a session that its modules share: session.c (states), session-start.c (from nothing
- * to recording, or failed), session-tick.c (what the flush timer looks after).
+ * to recording, or failed), session-tick.c (what the flush timer looks after), session-flight.c
+ * (what is different with Mode=flight).
  */
 #pragma once
 
 #include "daemon/account.h"
 #include "daemon/coresight-job.h"
 #include "daemon/drain.h"
+#include "daemon/flight.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
 #include "daemon/state.h"
@@ -23,7 +25,8 @@ enum session_step {
 	STEP_FINISHING,	  /* job: segment_finish_old, and recording goes on */
 	STEP_SYNCING,	  /* job: segment_sync */
 	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
-	STEP_CUTTING,	  /* job: segment_cut */
+	STEP_CAPTURING,	  /* job: flight_capture */
+	STEP_CUTTING,	  /* job: segment_cut, or flight_export */
 	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
@@ -52,7 +55,9 @@ struct session {
 	struct instance *instance;
 	struct segment segment;
 	struct drain drain;
-	int notify_fd; /* eventfd, written by workers */
+	struct flight *flight;	     /* NULL unless it is a flight session */
+	uint64_t from_nsec, to_nsec; /* of its snapshot under way, in the instance's clock */
+	int notify_fd;		     /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
@@ -115,7 +120,28 @@ bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 
+/* session-start.c: what it takes to attach an instance whose configuration is no longer ours */
+int session_leftover_config(struct session *session, const struct state *left,
+			    struct session_config **ret);
+/* session.c: after segment_open, or at once where there are no segments */
+void session_opened(struct session *session, int result);
+
+/* session-flight.c */
+bool session_is_flight(const struct session *session);
+int session_begin_flight(struct session *session, struct fault *why);
+void session_end_flight(struct session *session);
+/* Method= or Memory= may be different now */
+void session_change_flight(struct session *session);
+void session_begin_capture(struct session *session, uint64_t from_usec, uint64_t to_usec);
+int session_run_capture(void *userdata);
+void session_captured(struct session *session, int result);
+/* Releases everything; the session is to be settled then */
+void session_stop_flight(struct session *session);
+int session_discard_flight(struct session *session, const struct state *left, struct fault *why);
+
 /* session-tick.c */
+/* Compare the instance with the configuration, and repair. False when the session ends over it. */
+bool session_check_instance(struct session *session);
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
 void session_look(struct session *session);
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);

@@ -79,6 +79,9 @@ int session_wait(struct session *s, enum session_wait what, session_done_t done,
 	s->waiters = w;
 	if (what == WAIT_ROTATED && s->state != SESSION_RECORDING)
 		tell(s, what, false, -ENOTCONN, "it does not record");
+	else if (what == WAIT_ROTATED && s->flight)
+		tell(s, what, false, -EOPNOTSUPP,
+		     "a flight session has no segments to rotate: take a snapshot");
 	else if (what == WAIT_ROTATED)
 		session_rotate(s);
 	else
@@ -132,7 +135,7 @@ bool session_paused(const struct session *s)
 /* Has the header of the file in use the formats of all these events? */
 static bool has_formats(const struct session *s, const struct trace_config *trace)
 {
-	for (size_t i = 0; i < trace->n_events; i++)
+	for (size_t i = 0; !s->flight && i < trace->n_events; i++)
 		if (!strv_contains(s->segment.systems, trace->events[i].system))
 			return false;
 	return true;
@@ -251,7 +254,9 @@ const char *session_instance_name(const struct session *s)
 void session_usage(const struct session *s, struct session_usage *ret)
 {
 	*ret = (struct session_usage){.files = s->kept_files, .bytes = s->kept_bytes};
-	if (s->state != SESSION_RECORDING && s->state != SESSION_STOPPING)
+	if (s->flight)
+		ret->files = 0; /* snapshots are no segments */
+	if (s->flight || (s->state != SESSION_RECORDING && s->state != SESSION_STOPPING))
 		return;
 	ret->files++;
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++)
@@ -263,12 +268,22 @@ void session_usage(const struct session *s, struct session_usage *ret)
 
 static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
 {
-	const struct pump *pump = &s->drain.pumps[cpu];
 	struct cpu_stats stats;
 
-	ret->subbufs = atomic_load(&pump->subbufs);
-	ret->bytes = atomic_load(&pump->total_bytes);
-	ret->not_written = atomic_load(&pump->dropped_bytes) / s->drain.subbuf_size;
+	if (s->flight) {
+		struct flight_counts counts;
+
+		flight_counts(s->flight, cpu, &counts);
+		ret->subbufs = counts.subbufs;
+		ret->bytes = counts.bytes;
+		ret->torn = counts.torn;
+	} else {
+		const struct pump *pump = &s->drain.pumps[cpu];
+
+		ret->subbufs = atomic_load(&pump->subbufs);
+		ret->bytes = atomic_load(&pump->total_bytes);
+		ret->not_written = atomic_load(&pump->dropped_bytes) / s->drain.subbuf_size;
+	}
 	if (instance_read_stats(s->instance, cpu, &stats) < 0)
 		return;
 	ret->overrun = stats.overrun;
@@ -276,11 +291,17 @@ static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
 	ret->dropped_events = stats.dropped_events;
 }
 
+static unsigned n_cpus(const struct session *s)
+{
+	return s->flight ? instance_n_cpus(s->instance) : s->drain.n_cpus;
+}
+
 void session_begin_counting(struct session *s)
 {
-	if (account_prepare(&s->account, s->drain.n_cpus) < 0)
+	if (account_prepare(&s->account, n_cpus(s)) < 0)
 		return;
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+	s->account.overwrites = s->flight;
+	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
 		struct account_raw raw = {};
 
 		/* What the earlier process lost in the segment that goes on is this segment's */
@@ -295,10 +316,10 @@ void session_begin_counting(struct session *s)
 
 void session_sample(struct session *s)
 {
-	if (!s->instance || s->salvage || s->account.n_cpus < s->drain.n_cpus)
+	if (!s->instance || s->salvage || s->account.n_cpus < n_cpus(s))
 		return;
 	s->sampled_usec = session_now_usec();
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
 		struct account_raw raw = s->account.last[cpu];
 
 		read_raw(s, cpu, &raw);

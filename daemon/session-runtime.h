@@ -64,6 +64,9 @@ struct session_usage {
 
 void session_usage(const struct session *session, struct session_usage *ret);
 
+/* How a flight session takes its snapshots; "" for others */
+const char *session_method(const struct session *session);
+
 /* The name of its instance, "" when it has none */
 const char *session_instance_name(const struct session *session);
 

@@ -261,6 +261,10 @@ bool session_begin_snapshot(struct session *s)
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
 	};
+	if (s->flight) {
+		session_begin_capture(s, s->requests->cut.from_usec, s->requests->cut.to_usec);
+		return true;
+	}
 	s->step = STEP_FLUSHING;
 	(void)drain_post(&s->drain, WORKER_FLUSH);
 	return true;
@@ -292,7 +296,10 @@ int session_run_cut(void *userdata)
 		coresight_job_collect(&request->coresight, request->cut.dir_fd,
 				      request->cut.trigger_usec, request->reason);
 	if (r >= 0)
-		r = segment_cut(&s->segment, &request->cut);
+		r = s->flight ? flight_export(s->flight, &s->segment, &request->cut)
+			      : segment_cut(&s->segment, &request->cut);
+	if (s->flight)
+		flight_drop(s->flight);
 	if (r >= 0) {
 		label(s, request);
 		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
@@ -327,4 +334,7 @@ void session_cut_done(struct session *s, int result)
 	if (result >= 0)
 		report_coresight(s);
 	answer(s, result, path, &s->segment.failure);
+	/* Nothing else looks after a flight session's instance */
+	if (s->flight)
+		(void)session_check_instance(s);
 }

@@ -52,12 +52,13 @@ static void tidy(struct session *s)
 		store_remove_unfinished(fd);
 }
 
-static int open_dirs(struct session *s, struct fault *why)
+/* STATE/NAME, and where its @files go, unless that is NULL */
+static int open_dirs(struct session *s, const char *files, struct fault *why)
 {
-	int r = store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why);
+	int r = s->dir_fd < 0 ? store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why) : 0;
 
-	if (r >= 0)
-		r = store_open_dir(s->dir_fd, "record", &s->segment.dir_fd, why);
+	if (r >= 0 && files)
+		r = store_open_dir(s->dir_fd, files, &s->segment.dir_fd, why);
 	if (r < 0) {
 		struct fault inner = *why;
 
@@ -109,7 +110,8 @@ static int read_leftover(struct session *s, struct state **ret, struct fault *wh
 }
 
 /* What it takes to drain and undo an instance whose configuration is no longer ours */
-static int salvage_config(struct session *s, const struct state *left, struct session_config **ret)
+int session_leftover_config(struct session *s, const struct state *left,
+			    struct session_config **ret)
 {
 	_cleanup_(session_config_freep) struct session_config *c = NULL;
 	struct storage_config storage = {
@@ -142,16 +144,22 @@ static int salvage_config(struct session *s, const struct state *left, struct se
 	return 0;
 }
 
+/* Is what an earlier process set up what we want now? */
+static bool fits(const struct session *s, const struct state *left)
+{
+	return s->config && left->inode != 0 && left->flight == session_is_flight(s) &&
+	       strcmp(left->trace_text, s->config->trace_text) == 0;
+}
+
 static int attach(struct session *s, struct state *left, struct fault *why)
 {
 	int r;
 
-	s->salvage = !s->config || left->inode == 0 ||
-		     strcmp(left->trace_text, s->config->trace_text) != 0;
+	s->salvage = !fits(s, left);
 	if (s->salvage) {
 		struct session_config *c;
 
-		r = salvage_config(s, left, &c);
+		r = session_leftover_config(s, left, &c);
 		if (r < 0)
 			return fault_errno(why, r, "cannot take up instance %s", left->instance);
 		s->pending = s->config;
@@ -181,6 +189,7 @@ static int create_instance(struct session *s, struct fault *why)
 		return -ENOMEM;
 	while (synthetic && synthetic[n])
 		n++;
+	k->flight = session_is_flight(s);
 	k->synthetic = calloc(n + 1, sizeof(char *));
 	k->group = group_name(name);
 	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
@@ -237,6 +246,32 @@ static int prepare_files(struct session *s, struct fault *why)
 	return session_prepare_segment(s, why);
 }
 
+/* What an earlier process left and is to be taken up; what is not is removed */
+static int find_leftover(struct session *s, struct state **ret, struct fault *why)
+{
+	_cleanup_(state_freep) struct state *left = NULL;
+	int r = open_dirs(s, NULL, why);
+
+	if (r >= 0)
+		r = read_leftover(s, &left, why);
+	if (r >= 0 && left && left->flight && !fits(s, left)) {
+		r = session_discard_flight(s, left, why);
+		state_free(TAKE_PTR(left));
+	}
+	if (r >= 0)
+		*ret = TAKE_PTR(left);
+	return r;
+}
+
+static int open_files(struct session *s, struct fault *why)
+{
+	int r = open_dirs(s, session_is_flight(s) ? "snapshot" : "record", why);
+
+	if (r >= 0)
+		tidy(s);
+	return r;
+}
+
 void session_start(struct session *s)
 {
 	_cleanup_(state_freep) struct state *left = NULL;
@@ -249,18 +284,18 @@ void session_start(struct session *s)
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->mapped = s->held = false;
-	r = open_dirs(s, &why);
-	if (r >= 0)
-		tidy(s);
-	if (r >= 0)
-		r = read_leftover(s, &left, &why);
+	r = find_leftover(s, &left, &why);
 	if (r >= 0 && left) {
 		r = attach(s, left, &why);
 		s->kernel = TAKE_PTR(left);
+		if (r >= 0)
+			r = open_files(s, &why);
 	} else if (r >= 0 && s->config) {
+		r = open_files(s, &why);
 		s->kernel = calloc(1, sizeof(*s->kernel));
-		r = s->kernel ? create_instance(s, &why)
-			      : fault_errno(&why, -ENOMEM, "cannot start");
+		if (r >= 0)
+			r = s->kernel ? create_instance(s, &why)
+				      : fault_errno(&why, -ENOMEM, "cannot start");
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
 		s->state = SESSION_STOPPED;
@@ -271,6 +306,10 @@ void session_start(struct session *s)
 		r = triggers_prepare(s, &why);
 	if (r >= 0)
 		r = prepare_files(s, &why);
+	if (r >= 0 && session_is_flight(s)) {
+		session_opened(s, 0);
+		return;
+	}
 	/* Before the files: what waits in the slots tells whether it has reached one */
 	if (r >= 0)
 		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, &why);
@@ -396,6 +435,7 @@ void session_release(struct session *s, bool keep_instance)
 	/* Its events may be the session's own probes, which go with the session's instance */
 	triggers_disarm(s, keep_instance);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
+	session_end_flight(s);
 	segment_done(&s->segment);
 	if (keep_instance) {
 		instance_free(TAKE_PTR(s->instance));

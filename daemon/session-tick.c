@@ -145,8 +145,7 @@ static uint64_t next_tick(uint64_t flush_usec, uint64_t forks)
 	return MIN(MAX(flush_usec * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), flush_usec);
 }
 
-/* Returns false when the session has ended over it */
-static bool check_instance(struct session *s)
+bool session_check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
 	struct fault why = {};
@@ -163,7 +162,7 @@ static bool check_instance(struct session *s)
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
-	if (r == INSTANCE_EMPTIED)
+	if (r == INSTANCE_EMPTIED && !s->flight)
 		s->rotate_wanted = s->held = true;
 	if (r != INSTANCE_GONE)
 		return true;
@@ -260,7 +259,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	forks -= s->forks;
 	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	if (!check_instance(s))
+	if (!session_check_instance(s))
 		return 0;
 	if (!s->held)
 		drain_flush(&s->drain);

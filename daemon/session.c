@@ -136,12 +136,13 @@ static void log_notes(struct session *s)
 	notes->n = 0;
 }
 
-static void on_opened(struct session *s, int result)
+void session_opened(struct session *s, int result)
 {
 	struct fault why = s->segment.failure;
 
 	if (result >= 0)
-		result = session_begin_recording(s, &why);
+		result = session_is_flight(s) ? session_begin_flight(s, &why)
+					      : session_begin_recording(s, &why);
 	if (result >= 0)
 		result = triggers_arm(s, &why);
 	if (result < 0) {
@@ -149,7 +150,10 @@ static void on_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
-	if (!s->salvage)
+	if (s->flight)
+		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0,
+			       "tracing in flight, snapshots %s", session_method(s));
+	else if (!s->salvage)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
 			       trace_file_is_direct(s->segment.file) ? "O_DIRECT" : "page cache");
 	daemon_session_settled(s->daemon, s);
@@ -255,7 +259,7 @@ static void on_job(void *userdata, int result)
 	take_usage(s);
 	switch (step) {
 	case STEP_OPENING:
-		on_opened(s, result);
+		session_opened(s, result);
 		break;
 	case STEP_NEXT:
 		on_next(s, result);
@@ -270,6 +274,9 @@ static void on_job(void *userdata, int result)
 		if (result < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, result,
 				       "cannot write the state file: %m, ignoring");
+		break;
+	case STEP_CAPTURING:
+		session_captured(s, result);
 		break;
 	case STEP_CUTTING:
 		session_cut_done(s, result);
@@ -329,7 +336,7 @@ void session_start_job(struct session *s, enum session_step step)
 		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
 		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
 		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
-		[STEP_NOTING] = run_note,
+		[STEP_NOTING] = run_note,      [STEP_CAPTURING] = session_run_capture,
 	};
 	int r;
 
@@ -438,6 +445,11 @@ static void begin_stop(struct session *s)
 	daemon_session_changed(s->daemon, s);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
+	if (s->flight) {
+		session_stop_flight(s);
+		settled(s, SESSION_STOPPED);
+		return;
+	}
 	if (s->hand_over) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);
@@ -484,6 +496,8 @@ void session_advance(struct session *s)
 
 void session_rotate(struct session *s)
 {
+	if (s->flight)
+		return;
 	s->rotate_wanted = true;
 	session_advance(s);
 }
@@ -497,6 +511,6 @@ void session_stop(struct session *s, bool hand_over)
 	s->hand_over = hand_over && !s->salvage;
 	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
 	 * empty */
-	s->sync_wanted |= s->hand_over;
+	s->sync_wanted |= s->hand_over && !s->flight;
 	session_advance(s);
 }

@@ -68,6 +68,8 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return parse_u64(value, &state->inode) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "handed-over") == 0)
 		return parse_bool(value, &state->handed_over) < 0 ? -EBADMSG : 0;
+	if (strcmp(key, "mode-flight") == 0)
+		return parse_bool(value, &state->flight) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "in-flight") == 0)
 		return parse_u64(value, &state->in_flight) < 0 ? -EBADMSG : 0;
 	return 0; /* of a later version */
@@ -118,9 +120,10 @@ int state_write(int dir_fd, const struct state *state)
 		return -ENOMEM;
 	(void)fprintf(out,
 		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
-		      "\nhanded-over %s\nin-flight %" PRIu64 "\n",
+		      "\nhanded-over %s\nmode-flight %s\nin-flight %" PRIu64 "\n",
 		      state->instance, state->group, state->boot_id, state->inode,
-		      state->handed_over ? "yes" : "no", state->in_flight);
+		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no",
+		      state->in_flight);
 	STRV_FOREACH (s, state->synthetic)
 		(void)fprintf(out, "synthetic %s\n", *s);
 	STRV_FOREACH (s, state->watched)

@@ -26,6 +26,7 @@ struct state {
 			       there is none */
 	char *boot_id;	    /* 32 hex digits */
 	uint64_t inode;	    /* of the instance's directory; 0: not made yet */
+	bool flight;	    /* nothing was drained: there is nothing to save */
 	bool handed_over;   /* the process that wrote it ended in order, with empty pipes */
 	uint64_t in_flight; /* bytes a CPU that kills of processes without FD store may have lost in
 			       all */

@@ -53,6 +53,25 @@ static int put_names_and_options(FILE *out, struct trace_file *file,
 	return errno > 0 ? -errno : -EIO;
 }
 
+/* One behind the other: it is known how large they will be */
+static int place_dense(struct trace_file *file, const struct trace_file_params *params,
+		       struct fault *why)
+{
+	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
+	uint64_t at = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
+
+	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++) {
+		file->region_at[cpu] = at;
+		at = round_up(at + params->rooms[cpu], align);
+	}
+	file->end = at;
+	file->live->phase = LIVE_DENSE;
+	file->live->unit = (uint32_t)align;
+	return ftruncate(file->fd, (off_t)at) < 0
+		       ? fault_errno(why, -errno, "cannot set the file's size")
+		       : 0;
+}
+
 /* Where the regions go: as far apart as wanted, or as the file system's largest file allows */
 static int place_regions(struct trace_file *file, const struct trace_file_params *params,
 			 struct fault *why)
@@ -111,6 +130,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		.has_date = params->has_date,
 		.date_usec = params->date_usec,
 		.trace_id = params->trace_id,
+		.note = params->note,
 	};
 	_cleanup_(options_done) struct options options = {0};
 	_cleanup_fclose_ FILE *out = NULL;
@@ -140,7 +160,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	file->live_at = round_up(file->table_at + file->n_cpus * 16 + sizeof(uint64_t) +
 					 strlen(params->clock) + 1,
 				 LIVE_BLOCK_ALIGN);
-	r = place_regions(file, params, why);
+	r = params->rooms ? place_dense(file, params, why) : place_regions(file, params, why);
 	if (r >= 0)
 		r = write_table(file, params->clock);
 	return r < 0 ? r : live_block_write(file->fd, file->live_at, file->live);

@@ -34,6 +34,9 @@ struct trace_file_params {
 	int64_t date_usec; /* realtime minus the instance's clock */
 	uint8_t boot_id[16];
 	uint64_t trace_id;
+	/* For a file that is written in one go, and never finished like a segment: */
+	const uint64_t *rooms; /* [n_cpus]: bytes of each region, one behind the other; or NULL */
+	const char *note;      /* text that explains the file, or NULL */
 };
 
 /* One CPU's place in the file; what the recorder needs as plain values */

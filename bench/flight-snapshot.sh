@@ -1,0 +1,160 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# flight-snapshot.sh [--buffer=MIB] [--runs=N] [--dir=DIR] - what a snapshot of a flight session costs
+#
+# Records all system calls of `storm` on all CPUs into MIB (64) per CPU, and takes N (5) snapshots.
+# Prints, each as the median of the runs: the share of the history at the trigger that is in the file;
+# milliseconds from the signal to the durable file, and the same for a plain O_DIRECT write with fsync of
+# as many bytes to the same file system, once while the storm rages and once on a quiet machine; how
+# much slower the traced program on CPU 0 is while one snapshot follows the other; and
+# `trace-cmd extract` after `trace-cmd stop` with the same events and buffers. The file system is DIR's
+# (/var/tmp). Wants root and tracefs. Uses build/ or FLYREC_BUILD.
+buffer=64 runs=5
+for arg in "$@"; do
+	case $arg in
+	--buffer=*) buffer=${arg#*=} ;;
+	--runs=*) runs=${arg#*=} ;;
+	--dir=*) export TMPDIR=${arg#*=} ;;
+	*)
+		sed -n '4,12s/^# \{0,1\}//p' "$0"
+		exit 2
+		;;
+	esac
+done
+# shellcheck source-path=SCRIPTDIR/../tests/integration
+. "$(dirname "$0")/../tests/integration/lib.sh"
+. "$(dirname "$0")/../tests/integration/flight-lib.sh"
+need_tracefs
+need_command trace-cmd jq
+
+msec() { # from $1 to now
+	local now=${EPOCHREALTIME/./}
+	echo $(((now - $1) / 1000)).$(((now - $1) % 1000 / 100))
+}
+
+median() { # FILE
+	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
+# first_usec FILE CPU: realtime of the first event
+first_usec() {
+	trace-cmd report --cpu "$2" "$1" 2>/dev/null |
+		awk '{ for (i = 1; i < NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) {
+			sub(/:/, "", $i); sub(/\./, "", $i); print $i; exit } }'
+}
+
+# history_usec FILE CPU: how long the ring buffer lasted, by the kernel's own counters
+history_usec() {
+	trace-cmd report --stat "$1" 2>/dev/null | awk -v cpu="$2" '
+		/^CPU: / { mine = $2 == cpu } mine && /^oldest event ts:/ { o = $4 }
+		mine && /^now ts:/ { printf "%d\n", ($3 - o) * 1000000 }'
+}
+
+plain_write() { # BYTES: milliseconds
+	local begin=${EPOCHREALTIME/./}
+	dd if=/dev/zero of="$T/plain" bs=4M count="$(($1 >> 22))" oflag=direct conv=fsync status=none
+	msec "$begin"
+	rm "$T/plain"
+}
+
+timed_snapshot() { # sets PATH_, adds milliseconds to FILE $1
+	local begin line
+	SIGNALLED=${EPOCHREALTIME/./} begin=$SIGNALLED
+	kill -USR1 "$FLYRECD_PID"
+	until read -r -t 20 -u "$LOG" line && [[ $line == *": snapshot /"* ]]; do
+		[ -n "$line" ] || fail "no snapshot"
+	done
+	msec "$begin" >>"$1"
+	PATH_=${line##*: snapshot }
+}
+
+# one_round NAME: a snapshot and a plain write of as many bytes
+one_round() {
+	timed_snapshot "$T/$1"
+	plain_write "$(du -B1 "$PATH_" | cut -f1)" >>"$T/$1.plain"
+}
+
+ratio() { # NAME WHAT
+	local a b
+	a=$(median "$T/$1") b=$(median "$T/$1.plain")
+	echo "$2: $a ms to the durable file, a plain O_DIRECT write $b ms: ratio $(
+		awk -v a="$a" -v b="$b" 'BEGIN { printf "%.2f", a / b }'
+	) (goal 1.3)"
+}
+
+rate() { # calls a second of a storm on CPU 0, two seconds
+	"$T/$LOAD_NAME" --cpus=0 --duration=2 | sed -n 's/^total.*rate=\([0-9]*\).*/\1/p'
+}
+
+ln -sf "$TOOLS/storm" "$T/$LOAD_NAME"
+EVENT="raw_syscalls:sys_enter" BUFFER=${buffer}M flight MaxFiles=4
+flyrecd_start
+echo "method: $(ctl --json status f | jq -r '.sessions[0].method'), $buffer MiB a CPU, $(nproc) CPUs, $(
+	df --output=fstype "$T" | tail -n 1), load $(cut -d' ' -f1 /proc/loadavg)"
+
+mkfifo "$T/log.pipe"
+exec {LOG}<>"$T/log.pipe" # both ways: opening one alone would wait for the other
+background tail -n 0 -f "$FLYRECD_LOG" >"$T/log.pipe"
+
+# --- under full storm
+load_start
+wait_for 60 wrapped || fail "the storm does not fill the ring buffer"
+ctl snapshot f >/dev/null # symbols are read once
+for ((run = 0; run < runs; run++)); do
+	sleep 1
+	one_round storm
+	for ((cpu = 0; cpu < $(nproc); cpu++)); do
+		# what was there at the signal goes back as far as the ring buffer lasts
+		awk -v s="$SIGNALLED" -v f="$(first_usec "$PATH_" "$cpu")" \
+			-v h="$(history_usec "$PATH_" "$cpu")" 'BEGIN {
+				p = 100 * (s - f) / h; printf "%.2f\n", (p > 100 ? 100 : p) }' >>"$T/share"
+	done
+done
+load_stop
+echo "share of the history at the trigger that is in the file: median $(median "$T/share") %," \
+	"least $(sort -n "$T/share" | head -n 1) % (goal 99)"
+ratio storm "under storm on all CPUs"
+
+# --- nobody else needs the CPUs
+for ((run = 0; run < runs; run++)); do
+	one_round quiet
+done
+ratio quiet "quiet"
+
+# --- the traced program
+for ((run = 0; run < runs; run++)); do
+	rate >>"$T/alone"
+	# shellcheck disable=SC2016 # for the inner shell
+	background bash -c 'while :; do "$1" --runtime-dir="$2" snapshot f >/dev/null; done' \
+		bash "$FLYRECCTL" "$RUNTIME"
+	snapshots_pid=$!
+	rate >>"$T/beside"
+	kill -TERM "$snapshots_pid"
+	wait "$snapshots_pid" 2>/dev/null || true
+done
+awk -v a="$(median "$T/alone")" -v b="$(median "$T/beside")" 'BEGIN {
+	printf "traced program on CPU 0: %d calls a second alone, %d while snapshots are taken: %.1f %% slower (goal 5)\n",
+		a, b, 100 * (a - b) / a }'
+flyrecd_stop
+
+# --- trace-cmd: tracing has to stop for it
+peer=$PREFIX"peer"
+trace_cmd() {
+	"$SRC/tests/tools/peer-trace-cmd" "$@" >"$T/peer.log" 2>&1 || fail "trace-cmd $1: $(tail -n 3 "$T/peer.log")"
+}
+remove_peer() {
+	[ ! -d "$TRACEFS/instances/$peer" ] || rmdir "$TRACEFS/instances/$peer"
+}
+at_end remove_peer
+mkdir "$TRACEFS/instances/$peer" # peer-trace-cmd covers files of what is there
+trace_cmd start -B "$peer" -b $((buffer * 1024)) -C mono -e raw_syscalls:sys_enter
+load_start
+sleep 3
+begin=${EPOCHREALTIME/./}
+trace_cmd stop -B "$peer"
+trace_cmd extract -B "$peer" -o "$T/peer.dat"
+sync -f "$T/peer.dat"
+echo "trace-cmd stop, extract, sync: $(msec "$begin") ms, tracing was off for it"
+load_stop
+[ ! -d "$TRACEFS/instances/$peer" ] || echo 0 >"$TRACEFS/instances/$peer/events/enable"

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Out of the kernel's ring buffer. Runs as a job; CPUs in parallel.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "basic/io.h"
+#include "daemon/flight-internal.h"
+#include "daemon/parallel.h"
+#include "recorder/ring-read.h"
+
+#define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
+#define CPUS_A_THREAD 4U
+#define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
+
+/* The kernel adds a sub-buffer for the reader, and rounds up */
+#define SUBBUFS_BEYOND 3
+
+void flight_drop(struct flight *f)
+{
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
+		struct flight_cpu *c = &f->cpus[cpu];
+
+		ring_copy_close(&c->copy);
+		if (c->buffer)
+			(void)munmap(c->buffer, c->buffer_size);
+		*c = (struct flight_cpu){.counts = c->counts};
+	}
+}
+
+size_t flight_left(const struct flight *f, const struct flight_cpu *c)
+{
+	return f->method == FLIGHT_MAPPED ? ring_copy_left(&c->copy) : c->end - c->next;
+}
+
+int flight_fill(struct flight *f, struct flight_cpu *c, char *to, size_t max, size_t *ret_n)
+{
+	size_t n = 0;
+	int r = 0;
+
+	if (f->method == FLIGHT_MAPPED) {
+		*ret_n = ring_copy_fill(&c->copy, to, max);
+		return 0;
+	}
+	for (; n < max && c->next < c->end && r >= 0; n++)
+		r = carry_read(f->carry, &c->items[c->next++], to + n * f->subbuf_size);
+	*ret_n = n;
+	return r;
+}
+
+/* This CPU's share of Memory=; no more than there is to copy */
+static int allocate(struct flight *f, struct flight_cpu *c)
+{
+	size_t left = flight_left(f, c), share;
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	void *p;
+
+	share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
+	share = MIN(MAX(share, (size_t)1), left);
+	c->chunk = MAX(MIN(CHUNK_MAX / f->subbuf_size, (share + 7) / 8), (size_t)1);
+	/* Whole chunks where they are to be filled again */
+	if (share < left)
+		share = share / c->chunk * c->chunk;
+	c->buffer_size = share * f->subbuf_size;
+	p = mmap(NULL, c->buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	(void)madvise(p, c->buffer_size, MADV_HUGEPAGE); /* fewer faults: time counts here */
+	c->buffer = p;
+	return 0;
+}
+
+/* --- the CPUs of one thread, in turn, so that each is ahead of its writer soon */
+
+#define STEP_SIZE MIB /* bytes of a CPU before it is the next one's turn */
+
+struct group {
+	struct flight *flight;
+	unsigned n; /* of groups: CPU i is in group i % n */
+};
+
+static int fill_step(struct flight *f, struct flight_cpu *c)
+{
+	size_t total = c->buffer_size / f->subbuf_size, n = 0;
+	size_t until = MIN(c->n + MAX(STEP_SIZE / f->subbuf_size, (size_t)1), total);
+	int r;
+
+	if (f->method == FLIGHT_MAPPED) {
+		ring_copy_begin(&c->copy, c->buffer, &c->n, until);
+		return 0;
+	}
+	r = flight_fill(f, c, c->buffer + c->n * f->subbuf_size, until - c->n, &n);
+	c->n += n;
+	return r;
+}
+
+static int fill_group(struct group *g, unsigned first)
+{
+	struct flight *f = g->flight;
+	bool more = true;
+	int r = 0;
+
+	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+		if (flight_left(f, &f->cpus[cpu]) > 0 && allocate(f, &f->cpus[cpu]) < 0)
+			return flight_fault(f, -ENOMEM, "cannot copy CPU %u's ring buffer", cpu);
+	}
+	while (more) {
+		more = false;
+		for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+			struct flight_cpu *c = &f->cpus[cpu];
+
+			if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+				continue;
+			more = true;
+			r = fill_step(f, c);
+			if (r < 0)
+				return flight_fault(f, r, "cannot copy CPU %u's ring buffer", cpu);
+		}
+	}
+	/* Unmapped as soon as all of it is in memory */
+	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n)
+		if (f->method == FLIGHT_MAPPED && flight_left(f, &f->cpus[cpu]) == 0)
+			ring_copy_close(&f->cpus[cpu].copy);
+		else
+			f->cpus[cpu].copy.handed_out = f->cpus[cpu].n > 0;
+	return 0;
+}
+
+/* --- mapped */
+
+static int open_mapped(struct flight *f, unsigned cpu)
+{
+	struct flight_cpu *c = &f->cpus[cpu];
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
+	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
+	if (r < 0)
+		return flight_fault(f, r, "cannot open CPU %u's trace_pipe_raw", cpu);
+	r = ring_copy_open(fd, f->subbuf_size, c->stats.overrun > 0 || !c->has_stats, &c->copy);
+	if (r == -EINVAL) /* a CPU that was never there has no ring buffer */
+		return 0;
+	if (r < 0)
+		return flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu);
+	ring_copy_range(&c->copy, f->from_nsec, f->to_nsec);
+	return 0;
+}
+
+static int capture_mapped(void *userdata, unsigned group)
+{
+	struct group *g = userdata;
+	int r = 0;
+
+	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
+		r = open_mapped(g->flight, cpu);
+	return r < 0 ? r : fill_group(g, group);
+}
+
+/* --- swap, drain: into the carry first */
+
+static int open_taken(struct flight *f, unsigned cpu, int *ret)
+{
+	char path[64];
+	int fd;
+
+	if (f->method == FLIGHT_DRAIN)
+		return instance_open_cpu(f->params.instance, cpu, ret, NULL);
+	(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/snapshot_raw", cpu);
+	fd = openat(instance_dir_fd(f->params.instance), path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret = fd;
+	return 0;
+}
+
+static size_t ring_subbufs(const struct flight *f)
+{
+	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
+}
+
+static int take(struct flight *f, unsigned cpu, struct ring_read *source)
+{
+	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)1), n = max;
+	_cleanup_free_ char *buffer = malloc(max * f->subbuf_size);
+	int r = buffer ? 0 : -ENOMEM;
+
+	while (r >= 0 && n == max) {
+		int kept;
+
+		r = ring_read_fill(source, buffer, max, &n);
+		kept = carry_append(f->carry, cpu, buffer, n);
+		r = kept < 0 ? kept : r;
+		n = source->done ? 0 : max;
+	}
+	return r;
+}
+
+static int capture_taken(void *userdata, unsigned cpu)
+{
+	struct flight *f = userdata;
+	struct flight_cpu *c = &f->cpus[cpu];
+	_cleanup_close_ int fd = -EBADF;
+	struct ring_read source = {
+		.subbuf_size = f->subbuf_size, .stop_nsec = UINT64_MAX, .left = ring_subbufs(f)};
+	int r;
+
+	if (!c->has_stats) /* never online */
+		return 0;
+	r = open_taken(f, cpu, &fd);
+	if (r < 0)
+		return flight_fault(f, r, "cannot open CPU %u's ring buffer", cpu);
+	source.fd = fd;
+	if (f->method == FLIGHT_SWAP)
+		source.after_nsec = carry_newest(f->carry, cpu);
+	else if (f->params.counts_time)
+		source.stop_nsec = (c->stats.now_usec + 1) * NSEC_PER_USEC;
+	r = take(f, cpu, &source);
+	carry_trim(f->carry, cpu, ring_subbufs(f));
+	return r < 0 ? flight_fault(f, r, "cannot keep what CPU %u's ring buffer held", cpu) : 0;
+}
+
+static uint64_t item_timestamp(const void *items, size_t i)
+{
+	const struct carry_item *list = items;
+
+	return list[i].timestamp;
+}
+
+static int fill_taken(void *userdata, unsigned group)
+{
+	struct group *g = userdata;
+	struct flight *f = g->flight;
+
+	for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n) {
+		struct flight_cpu *c = &f->cpus[cpu];
+		size_t n;
+
+		c->items = carry_list(f->carry, cpu, &n);
+		ring_list_range(c->items, n, item_timestamp, f->from_nsec, f->to_nsec, &c->next,
+				&c->end);
+	}
+	return fill_group(g, group);
+}
+
+/* The kernel's side first emptied: a swap does not clear, and old sub-buffers would come again */
+static int swap(struct flight *f)
+{
+	int fd = instance_dir_fd(f->params.instance);
+	int r = io_write_string_at(fd, "snapshot", "2", 0);
+
+	if (r >= 0)
+		r = io_write_string_at(fd, "snapshot", "1", 0);
+	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
+}
+
+/* Before anything is taken: is there room for all of it? */
+static int prepare_carry(struct flight *f)
+{
+	uint64_t n = 0;
+	int r = 0;
+
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
+		struct flight_cpu *c = &f->cpus[cpu];
+
+		c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
+		n += c->has_stats && c->stats.entries > 0 ? ring_subbufs(f) : 1;
+	}
+	if (!f->carry)
+		r = carry_new(f->params.dir_fd, f->n_cpus, f->subbuf_size, &f->carry);
+	if (r >= 0)
+		r = carry_reserve(f->carry, n);
+	return r < 0 ? flight_fault(f, r, "cannot keep what the ring buffer holds") : 0;
+}
+
+static int capture_by_taking(struct group *g)
+{
+	struct flight *f = g->flight;
+	int r = prepare_carry(f);
+
+	if (r >= 0 && f->method == FLIGHT_SWAP)
+		r = swap(f);
+	if (r >= 0)
+		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
+	return r < 0 ? r : parallel_run(g->n, g->n, fill_taken, g);
+}
+
+/*
+ * Ahead of everybody else, for the milliseconds it takes: each one that we wait the oldest events
+ * are overwritten, by the very load that makes us wait. Threads that are started meanwhile inherit
+ * it. Where it is not allowed (as by our unit) it goes without.
+ */
+void flight_hurry(bool on)
+{
+	const struct sched_param param = {.sched_priority = on ? 1 : 0};
+
+	(void)pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/* As few threads as do it: they take CPUs away from what is traced */
+static unsigned count_groups(const struct flight *f)
+{
+	unsigned wanted = (f->n_cpus + CPUS_A_THREAD - 1) / CPUS_A_THREAD;
+
+	return MAX(MIN(wanted, f->params.threads), 1U);
+}
+
+int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struct fault *why)
+{
+	struct group g = {f, count_groups(f)};
+	size_t n = 0;
+	int r;
+
+	*why = (struct fault){0};
+	f->why = why;
+	f->from_nsec = from_nsec;
+	f->to_nsec = to_nsec;
+	flight_hurry(true);
+	r = f->method == FLIGHT_MAPPED ? parallel_run(g.n, g.n, capture_mapped, &g)
+				       : capture_by_taking(&g);
+	flight_hurry(false);
+	f->why = NULL;
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
+		n += f->cpus[cpu].n;
+	if (r < 0 && why->error == 0)
+		return fault_errno(why, r, "cannot copy the ring buffer");
+	if (r >= 0 && n == 0)
+		return fault_set(why, -ENODATA, "nothing was recorded in that time");
+	return r;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What flight.c (methods), flight-capture.c (from the kernel) and flight-export.c (to the disk)
+ * share.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "daemon/flight.h"
+#include "recorder/ring-copy.h"
+#include "writer/carry.h"
+
+/* One CPU's part of a capture */
+struct flight_cpu {
+	struct ring_copy copy;		/* mapped */
+	const struct carry_item *items; /* else: of the carry */
+	size_t next, end;		/* of those */
+	char *buffer;			/* page-aligned; NULL: nothing of this CPU */
+	size_t buffer_size;		/* bytes */
+	size_t chunk;			/* sub-buffers written at a time */
+	size_t n;			/* sub-buffers in the buffer */
+	uint64_t written;		/* bytes in the file */
+	struct cpu_stats stats;
+	bool has_stats;
+	struct flight_counts counts;
+};
+
+struct flight {
+	struct flight_params params;
+	enum flight_method method;
+	unsigned n_cpus, subbuf_size;
+	struct flight_cpu *cpus; /* [n_cpus] */
+	struct carry *carry;	 /* NULL: nothing taken yet */
+	uint64_t from_nsec, to_nsec;
+	struct fault *why; /* of the step under way, behind lock */
+	pthread_mutex_t lock;
+};
+
+/* A fault of an item of parallel work; the first one stays. Return: @error. */
+int flight_fault(struct flight *flight, int error, const char *format, ...) _printf_(3, 4);
+
+/**
+ * flight_fill() - the next sub-buffers of a CPU, oldest first
+ * @ret_n: fewer than @max: those were the last
+ */
+int flight_fill(struct flight *flight, struct flight_cpu *cpu, char *to, size_t max, size_t *ret_n);
+
+/* Sub-buffers that flight_fill() may still give, at most */
+size_t flight_left(const struct flight *flight, const struct flight_cpu *cpu);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "daemon/flight-internal.h"
+
+static const char *const names[] = {"mapped", "swap", "drain"};
+
+/* The first CPU that has a ring buffer tells */
+static int can_map(struct instance *instance, struct fault *why)
+{
+	int r = -EINVAL;
+
+	for (unsigned cpu = 0; cpu < instance_n_cpus(instance) && r == -EINVAL; cpu++) {
+		_cleanup_close_ int fd = -EBADF;
+
+		r = instance_open_cpu(instance, cpu, &fd, why);
+		if (r < 0)
+			return r;
+		r = ring_map_probe(fd);
+	}
+	return r < 0 ? fault_errno(why, r, "cannot map trace_pipe_raw") : 0;
+}
+
+static int can_swap(struct instance *instance, struct fault *why)
+{
+	int fd = instance_dir_fd(instance);
+
+	if (faccessat(fd, "snapshot", W_OK, 0) < 0 ||
+	    faccessat(fd, "per_cpu/cpu0/snapshot_raw", R_OK, 0) < 0)
+		return fault_errno(why, -errno, "this kernel has no snapshot files");
+	return 0;
+}
+
+/* -EOPNOTSUPP with @why, or the method */
+static int choose(const struct flight_params *p, struct fault *why)
+{
+	bool any = strcmp(p->method, "auto") == 0;
+	struct fault inner = {0};
+
+	if (any || strcmp(p->method, "mapped") == 0) {
+		if (can_map(p->instance, &inner) >= 0)
+			return FLIGHT_MAPPED;
+		if (!any)
+			return fault_set(why, -EOPNOTSUPP, "Method=mapped: %s", inner.text);
+	}
+	if (any || strcmp(p->method, "swap") == 0) {
+		if (can_swap(p->instance, &inner) >= 0)
+			return FLIGHT_SWAP;
+		if (!any)
+			return fault_set(why, -EOPNOTSUPP, "Method=swap: %s", inner.text);
+	}
+	return FLIGHT_DRAIN;
+}
+
+int flight_new(const struct flight_params *params, struct flight **ret, struct fault *why)
+{
+	_cleanup_(flight_freep) struct flight *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return fault_errno(why, -ENOMEM, "cannot start");
+	(void)pthread_mutex_init(&f->lock, NULL);
+	f->params = *params;
+	f->n_cpus = instance_n_cpus(params->instance);
+	f->subbuf_size = instance_subbuf_size(params->instance);
+	f->cpus = calloc(f->n_cpus, sizeof(*f->cpus));
+	if (!f->cpus)
+		return fault_errno(why, -ENOMEM, "cannot start");
+	r = choose(params, why);
+	if (r < 0)
+		return r;
+	f->method = (enum flight_method)r;
+	f->params.method = NULL;
+	*ret = TAKE_PTR(f);
+	return 0;
+}
+
+int flight_change(struct flight *f, const struct flight_params *params, struct fault *why)
+{
+	int r = choose(params, why);
+
+	if (r < 0)
+		return r;
+	f->params = *params;
+	f->params.method = NULL;
+	f->method = (enum flight_method)r;
+	return 0;
+}
+
+void flight_free(struct flight *f)
+{
+	if (!f)
+		return;
+	if (f->cpus)
+		flight_drop(f);
+	carry_free(f->carry);
+	(void)pthread_mutex_destroy(&f->lock);
+	free(f->cpus);
+	free(f);
+}
+
+const char *flight_method_name(const struct flight *f)
+{
+	return names[f->method];
+}
+
+void flight_counts(const struct flight *f, unsigned cpu, struct flight_counts *ret)
+{
+	*ret = f->cpus[cpu].counts;
+}
+
+int flight_fault(struct flight *f, int error, const char *format, ...)
+{
+	char text[256];
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	(void)pthread_mutex_lock(&f->lock);
+	if (f->why && f->why->error == 0)
+		(void)fault_errno(f->why, error, "%s", text);
+	(void)pthread_mutex_unlock(&f->lock);
+	return error;
+}

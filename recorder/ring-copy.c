@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "recorder/ring-copy.h"
+
+#define COMMIT_AT 8
+#define MISSED	  (1UL << 31)
+
+int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring_copy *ret)
+{
+	struct ring_copy copy = {0};
+	int r;
+
+	r = ring_map_open(trace_fd, subbuf_size, &copy.map);
+	if (r >= 0)
+		r = ring_map_list(&copy.map, overrun, &copy.list);
+	if (r < 0) {
+		ring_copy_close(&copy);
+		return r;
+	}
+	copy.end = copy.list.n;
+	*ret = copy;
+	return 0;
+}
+
+void ring_copy_close(struct ring_copy *copy)
+{
+	ring_map_close(&copy->map);
+	free(copy->list.slots);
+	copy->list = (struct ring_list){0};
+	copy->next = copy->end = 0;
+}
+
+/* How many items begin at or before @nsec */
+static size_t count_until(const void *items, size_t n, uint64_t (*timestamp)(const void *, size_t),
+			  uint64_t nsec)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (timestamp(items, middle) <= nsec)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void ring_list_range(const void *items, size_t n,
+		     uint64_t (*timestamp)(const void *items, size_t i), uint64_t from_nsec,
+		     uint64_t to_nsec, size_t *ret_begin, size_t *ret_end)
+{
+	size_t before = count_until(items, n, timestamp, from_nsec);
+
+	*ret_begin = before > 0 ? before - 1 : 0;
+	*ret_end = MAX(count_until(items, n, timestamp, to_nsec), *ret_begin);
+}
+
+static uint64_t slot_timestamp(const void *items, size_t i)
+{
+	const struct ring_slot *slots = items;
+
+	return slots[i].timestamp;
+}
+
+void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nsec)
+{
+	ring_list_range(copy->list.slots, copy->list.n, slot_timestamp, from_nsec, to_nsec,
+			&copy->next, &copy->end);
+}
+
+size_t ring_copy_left(const struct ring_copy *copy)
+{
+	return copy->end - copy->next;
+}
+
+static void mark_gap(char *subbuf)
+{
+	unsigned long commit;
+
+	memcpy(&commit, subbuf + COMMIT_AT, sizeof(commit));
+	commit |= MISSED;
+	memcpy(subbuf + COMMIT_AT, &commit, sizeof(commit));
+}
+
+void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
+{
+	size_t size = copy->map.subbuf_size;
+
+	while (*n < until && copy->next < copy->end) {
+		char *at = to + *n * size;
+
+		if (ring_map_copy(&copy->map, &copy->list.slots[copy->next++], at)) {
+			if (copy->gap)
+				mark_gap(at);
+			copy->gap = false;
+			(*n)++;
+			continue;
+		}
+		copy->torn++;
+		copy->gap = copy->handed_out;
+		/* Begin later rather than with a hole */
+		if (!copy->handed_out) {
+			copy->torn += *n;
+			*n = 0;
+		}
+	}
+}
+
+size_t ring_copy_fill(struct ring_copy *copy, char *to, size_t max)
+{
+	size_t n = 0;
+
+	ring_copy_begin(copy, to, &n, max);
+	copy->handed_out |= n > 0;
+	if (copy->next == copy->end)
+		ring_copy_close(copy);
+	return n;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Copying a mapped ring buffer piece by piece, oldest first, ahead of the writer that overwrites it
+ * in the same order. What it has overtaken is left out: if nothing older has been handed out yet
+ * the copy just begins later, else the next sub-buffer says that events are missing before it.
+ * An object belongs to one thread at a time.
+ */
+#pragma once
+
+#include "recorder/ring-map.h"
+
+struct ring_copy {
+	struct ring_map map;
+	struct ring_list list;
+	size_t next;	 /* in list */
+	size_t end;	 /* one behind the last that is wanted */
+	bool handed_out; /* something older is with the caller for good */
+	bool gap;	 /* the next one comes after a loss */
+	uint64_t torn;	 /* sub-buffers that were listed and wanted, and could not be kept */
+};
+
+/**
+ * ring_copy_open() - map, and list what is there
+ * @overrun: see ring_map_list()
+ * Return: as ring_map_open().
+ */
+int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring_copy *ret);
+
+/**
+ * ring_copy_range() - only what may hold events of @from_nsec to @to_nsec of the instance's clock
+ * Whole sub-buffers: the one that begins before @from_nsec too. Before the first ring_copy_fill().
+ */
+void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nsec);
+
+/* Sub-buffers still to be copied, at most */
+size_t ring_copy_left(const struct ring_copy *copy);
+
+/**
+ * ring_copy_begin() - the same, of which the caller has handed nothing out yet
+ * @to: room for @until sub-buffers
+ * @n: in @to by now; less after a loss: it begins later rather than with a hole
+ * Returns when @n is @until, or there are no more. Nothing is unmapped.
+ */
+void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until);
+
+/**
+ * ring_copy_fill() - the next ones, without gaps between them where that is possible
+ * @to: room for @max sub-buffers
+ * Return: how many; less than @max: that was the last. Unmaps then.
+ */
+size_t ring_copy_fill(struct ring_copy *copy, char *to, size_t max);
+
+/* Zeroed objects are fine. */
+void ring_copy_close(struct ring_copy *copy);
+
+/**
+ * ring_list_range() - of a list of timestamps, oldest first: those of a time range
+ * @next: gives the timestamp of item @i
+ * @ret_begin, @ret_end: from the last that begins at or before @from_nsec (or the first there is)
+ * to the last that begins at or before @to_nsec
+ */
+void ring_list_range(const void *items, size_t n,
+		     uint64_t (*timestamp)(const void *items, size_t i), uint64_t from_nsec,
+		     uint64_t to_nsec, size_t *ret_begin, size_t *ret_end);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "recorder/ring-map.h"
+
+/* timestamp:u64 commit:long, see formats/subbuf.h; the two top bits of 32 are flags */
+#define COMMIT_AT   8
+#define DATA_AT	    (COMMIT_AT + sizeof(long))
+#define COMMIT_MASK ((1UL << 30) - 1)
+#define STORED	    (1UL << 30) /* the number of lost events, a long, follows the events */
+
+#define SUBBUF_MAX  (64 * MIB)
+#define SUBBUFS_MAX (UINT32_C(1) << 28)
+
+static int map_meta(int trace_fd, size_t size, const struct ring_meta **ret)
+{
+	void *p = mmap(NULL, size, PROT_READ, MAP_SHARED, trace_fd, 0);
+
+	if (p == MAP_FAILED)
+		return -errno;
+	*ret = p;
+	return 0;
+}
+
+int ring_map_probe(int trace_fd)
+{
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	const struct ring_meta *meta = NULL;
+	int r = map_meta(trace_fd, size, &meta);
+
+	if (r >= 0)
+		(void)munmap((void *)meta, size);
+	return r;
+}
+
+static bool is_sane(const struct ring_map *map, unsigned subbuf_size)
+{
+	const struct ring_meta *m = map->meta;
+
+	return m->subbuf_size == subbuf_size && subbuf_size > DATA_AT &&
+	       subbuf_size <= SUBBUF_MAX && m->nr_subbufs > 0 && m->nr_subbufs <= SUBBUFS_MAX &&
+	       m->meta_page_size >= sizeof(*m) && m->meta_page_size % map->meta_size == 0;
+}
+
+int ring_map_open(int trace_fd, unsigned subbuf_size, struct ring_map *ret)
+{
+	struct ring_map map = {.meta_size = (size_t)sysconf(_SC_PAGESIZE)};
+	void *p;
+	int r;
+
+	r = map_meta(trace_fd, map.meta_size, &map.meta);
+	if (r < 0)
+		return r;
+	if (!is_sane(&map, subbuf_size)) {
+		ring_map_close(&map);
+		return -EBADMSG;
+	}
+	map.subbuf_size = subbuf_size;
+	map.n_subbufs = map.meta->nr_subbufs;
+	map.data_size = (size_t)map.n_subbufs * subbuf_size;
+	p = mmap(NULL, map.data_size, PROT_READ, MAP_SHARED, trace_fd, map.meta->meta_page_size);
+	if (p == MAP_FAILED) {
+		r = -errno;
+		ring_map_close(&map);
+		return r;
+	}
+	map.data = p;
+	*ret = map;
+	return 0;
+}
+
+void ring_map_close(struct ring_map *map)
+{
+	if (map->data)
+		(void)munmap((void *)map->data, map->data_size);
+	if (map->meta)
+		(void)munmap((void *)map->meta, map->meta_size);
+	*map = (struct ring_map){0};
+}
+
+static const char *subbuf(const struct ring_map *map, uint32_t id)
+{
+	return map->data + (size_t)id * map->subbuf_size;
+}
+
+static uint64_t read_timestamp(const char *p)
+{
+	return __atomic_load_n((const uint64_t *)(const void *)p, __ATOMIC_ACQUIRE);
+}
+
+static unsigned long read_commit(const char *p)
+{
+	return __atomic_load_n((const unsigned long *)(const void *)(p + COMMIT_AT),
+			       __ATOMIC_ACQUIRE);
+}
+
+/* Never written, or begun anew this very moment */
+static bool is_empty(const struct ring_map *map, uint32_t id)
+{
+	const char *p = subbuf(map, id);
+
+	return read_timestamp(p) == 0 || (read_commit(p) & COMMIT_MASK) == 0;
+}
+
+static void reverse(struct ring_slot *slots, size_t from, size_t to)
+{
+	for (; from + 1 < to; from++, to--)
+		SWAP(slots[from], slots[to - 1]);
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct ring_slot *x = a, *y = b;
+
+	if (x->timestamp != y->timestamp)
+		return x->timestamp < y->timestamp ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/*
+ * Ids follow each other round the ring, so that time jumps back in one place: begin there. Sorting
+ * is for kernels that number otherwise; with equal timestamps (a coarse clock) it would guess.
+ */
+static void oldest_first(struct ring_list *list)
+{
+	size_t begin = 0, jumps = 0;
+
+	for (size_t i = 1; i < list->n; i++)
+		if (list->slots[i].timestamp < list->slots[i - 1].timestamp) {
+			begin = i;
+			jumps++;
+		}
+	if (jumps == 0)
+		return;
+	if (jumps > 1 || list->slots[list->n - 1].timestamp > list->slots[0].timestamp) {
+		qsort(list->slots, list->n, sizeof(*list->slots), compare);
+		return;
+	}
+	reverse(list->slots, 0, begin);
+	reverse(list->slots, begin, list->n);
+	reverse(list->slots, 0, list->n);
+}
+
+/* There is room for it */
+static void add_reader(const struct ring_map *map, bool overrun, struct ring_list *list)
+{
+	uint32_t id = map->meta->reader.id;
+	struct ring_slot slot = {.id = id};
+
+	if (id >= map->n_subbufs || is_empty(map, id))
+		return;
+	slot.timestamp = read_timestamp(subbuf(map, id));
+	if (list->n == 0 || slot.timestamp >= list->slots[list->n - 1].timestamp) {
+		list->slots[list->n++] = slot;
+	} else if (!overrun && slot.timestamp <= list->slots[0].timestamp) {
+		memmove(list->slots + 1, list->slots, list->n * sizeof(slot));
+		list->slots[0] = slot;
+		list->n++;
+	}
+}
+
+int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *ret)
+{
+	struct ring_list list = {.slots = calloc(map->n_subbufs, sizeof(*list.slots))};
+
+	if (!list.slots)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < map->n_subbufs; id++) {
+		if (id == map->meta->reader.id || is_empty(map, id))
+			continue;
+		list.slots[list.n++] = (struct ring_slot){read_timestamp(subbuf(map, id)), id};
+	}
+	oldest_first(&list);
+	add_reader(map, overrun, &list);
+	*ret = list;
+	return 0;
+}
+
+bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, char *to)
+{
+	const char *p = subbuf(map, slot->id);
+	unsigned long commit = read_commit(p);
+	size_t events = commit & COMMIT_MASK;
+	size_t size = events + (commit & STORED ? sizeof(long) : 0);
+
+	if (read_timestamp(p) != slot->timestamp || events == 0 ||
+	    size > map->subbuf_size - DATA_AT)
+		return false;
+	memcpy(to, &slot->timestamp, sizeof(slot->timestamp));
+	memcpy(to + COMMIT_AT, &commit, sizeof(commit));
+	memcpy(to + DATA_AT, p + DATA_AT, size);
+	memset(to + DATA_AT + size, 0, map->subbuf_size - DATA_AT - size);
+	/* The body before the header's second look */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return (read_commit(p) & COMMIT_MASK) >= events && read_timestamp(p) == slot->timestamp;
+}

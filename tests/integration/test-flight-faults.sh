@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 90
+#
+# Flight sessions: SIGKILL and a full disk in the middle of an export leave no half file, and cost
+# nothing of the history.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/flight-lib.sh"
+need_tracefs
+need_tool check-markers
+need_command trace-cmd jq
+
+state_on ext4 1G
+flight
+stopped_itself() { [ "$(process_state "$FLYRECD_PID")" = T ]; }
+
+# --- killed: with half of the data written, and complete but for its name
+first=yes
+for point in flight-data flight-rename; do
+	FLYREC_FAULT_POINT=$point flyrecd_start
+	[ "$first" = no ] || "$TOOLS/markers" "--instance=${PREFIX}f" --count=20000 >"$T/expect"
+	first=no
+	kill -USR1 "$FLYRECD_PID"
+	wait_for 20 stopped_itself || fail "does not come to $point"
+	snapshots
+	[ ${#SNAPSHOTS[@]} = 0 ] || fail "a half file has its final name"
+	half=("$STATE"/f/snapshot/.*.new)
+	[ ${#half[@]} = 1 ] || fail "no half file at $point: the test tests nothing"
+	flyrecd_kill
+done
+flyrecd_start
+nothing_half
+path=$(ctl snapshot f)
+EXPECT=$T/expect good "$path"
+"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+
+# --- no room: said once, nothing left, nothing lost
+fill() {
+	fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
+	dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
+}
+fill
+kill -USR1 "$FLYRECD_PID"
+wait_for 10 logged_once "snapshot failed: .*No space left" || fail "ENOSPC is not said once"
+nothing_half
+# room for the header, not for the data
+rm -f "$T/ext4/filler2"
+dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
+truncate -s -12M "$T/ext4/filler" 2>/dev/null || true
+log_mark
+kill -USR1 "$FLYRECD_PID"
+wait_for 10 logged "snapshot" || fail "nothing is said"
+nothing_half
+rm -f "$T"/ext4/filler*
+path=$(ctl snapshot f)
+"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+
+# --- its instance taken away: said, and made anew
+rmdir "$(instance f)"
+if ctl snapshot f 2>"$T/err"; then fail "a snapshot of nothing"; fi
+[ -s "$T/err" ] || fail "nothing is said"
+wait_for 10 test -d "$(instance f)" || fail "the instance is not made anew: $(ctl status f)"
+running() { [ "$(ctl --json status f | jq -r '.sessions[0].state')" = recording ]; }
+wait_for 10 running || fail "$(ctl status f)"
+"$TOOLS/markers" "--instance=${PREFIX}f" --count=100 >"$T/expect"
+path=$(ctl snapshot f)
+"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+
+# --- many at once: each is answered, and the daemon goes on
+for i in 1 2 3 4 5 6 7 8; do
+	ctl snapshot f --reason="many-$i" >"$T/many.$i" &
+	CHILDREN+=($!)
+done
+wait "${CHILDREN[@]: -8}" || fail "not all were answered"
+for i in 1 2 3 4 5 6 7 8; do
+	good "$(cat "$T/many.$i")"
+done
+flyrecd_stop
+nothing_half
