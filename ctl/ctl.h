@@ -28,4 +28,6 @@ struct ctl {
 	char **events, **pids;	/* each --event= and --pid= */
 	const char *max_use;	/* --max-use=, NULL: not given */
 	const char *older_than; /* --older-than= */
+	bool follow;		/* -f */
+	const char *lines;	/* -n */
 };

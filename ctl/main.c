@@ -16,6 +16,7 @@
 #include "ctl/export.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
+#include "ctl/tail.h"
 #include "ctl/verify.h"
 
 /* Options that not every verb takes */
@@ -27,6 +28,7 @@ enum verb_option {
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
 	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
+	TAKES_FOLLOW = 128, /* --follow, --lines= */
 };
 
 struct verb {
@@ -89,7 +91,11 @@ static const struct verb verbs[] = {
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n",
 	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT},
-	{"tail"},
+	{"tail", verb_tail, "[-f] SESSION", "Show the last events, and those that come",
+	 "As trace-cmd report prints them, those of all CPUs in the order of time; --json: an\n"
+	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
+	 "reads too slowly is told what was skipped.\n",
+	 TAKES_FOLLOW | TAKES_FILTER | TAKES_SINCE},
 	{"export", verb_export, "FILE", "Write the events of a trace.dat file as text or JSON",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
@@ -121,6 +127,8 @@ static const struct {
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_FOLLOW, "  -f --follow           Go on with new events, until interrupted\n"
+		       "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},
 	{TAKES_SINCE, "     --since=TIME       From then on\n"
 		      "     --until=TIME       Up to then\n"},
 	{TAKES_FILTER,
@@ -173,6 +181,8 @@ static const struct option long_options[] = {
 	{"event", required_argument, NULL, OPTION_EVENT},
 	{"cpu", required_argument, NULL, OPTION_CPU},
 	{"pid", required_argument, NULL, OPTION_PID},
+	{"follow", no_argument, NULL, 'f'},
+	{"lines", required_argument, NULL, 'n'},
 	{},
 };
 
@@ -289,6 +299,14 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 			if (take_filter_option(c, command) < 0)
 				return -ENOMEM;
 			break;
+		case 'f':
+		case 'n':
+			if (c == 'f')
+				command->ctl.follow = true;
+			else
+				command->ctl.lines = optarg;
+			command->used |= TAKES_FOLLOW;
+			break;
 		case 'o':
 			command->ctl.output = optarg;
 			command->used |= TAKES_OUTPUT;
@@ -322,7 +340,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 		return CTL_FAILED;
 	}
 	optind = 0; /* start over; argv[0], the verb, takes the program's place */
-	if (parse_options(argc, argv, "hH:o:", command) < 0)
+	if (parse_options(argc, argv, "hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (command->help) {
 		print_verb_help(verb);
@@ -344,7 +362,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 
 static enum ctl_status run(struct command *command, int argc, char **argv)
 {
-	if (parse_options(argc, argv, "+hH:o:", command) < 0)
+	if (parse_options(argc, argv, "+hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (optind < argc)
 		return run_verb(command, argc - optind, argv + optind);
