@@ -74,6 +74,7 @@ struct session {
 	uint64_t tail_bytes;	      /* drain_total_bytes() after the last round */
 	bool tail_round;	      /* one is under way */
 	bool tail_confirm;	      /* the next one follows soon */
+	bool tail_new;		      /* somebody waits for two rounds */
 
 	/* session-runtime.c */
 	struct session_waiter *waiters;

@@ -207,7 +207,8 @@ void session_tail_check(struct session *s)
 	more = bytes != s->tail_bytes;
 	s->tail_bytes = bytes;
 	tell_round(s, more);
-	s->tail_confirm = more && !s->tail_confirm;
+	s->tail_confirm = (more || s->tail_new) && !s->tail_confirm;
+	s->tail_new = false;
 	next_tick(s, s->tail_confirm ? CONFIRM_USEC : more ? PAUSE_USEC : IDLE_USEC);
 }
 
@@ -245,6 +246,7 @@ static int start_ticking(struct session *s)
 {
 	int r;
 
+	s->tail_new = true;
 	if (s->tail_source) { /* the new one need not wait for the pause to be over */
 		if (!s->tail_round)
 			next_tick(s, 0);
@@ -252,7 +254,8 @@ static int start_ticking(struct session *s)
 	}
 	s->tail_bytes = drain_total_bytes(&s->drain);
 	s->tail_confirm = false;
-	r = sd_event_add_time_relative(s->daemon->event, &s->tail_source, CLOCK_MONOTONIC, 0, 0,
+	/* 1: to the microsecond; 0 would be a quarter of a second */
+	r = sd_event_add_time_relative(s->daemon->event, &s->tail_source, CLOCK_MONOTONIC, 0, 1,
 				       on_tick, s);
 	if (r >= 0)
 		r = sd_event_source_set_priority(s->tail_source, PRIORITY_CONTROL);
