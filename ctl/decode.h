@@ -80,9 +80,9 @@ int32_t decoder_pid(const struct decoder *decoder, const struct decode_event *ev
 int decoder_task(struct decoder *decoder, struct decode_event *event);
 
 /**
- * decoder_learn() - a task's name, if it has none yet; the same thread
+ * decoder_rename() - a task has this name from now on; the same thread
  */
-int decoder_learn(struct decoder *decoder, int32_t pid, const char *name);
+int decoder_rename(struct decoder *decoder, int32_t pid, const char *name);
 
 /**
  * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters

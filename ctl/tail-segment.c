@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
@@ -332,26 +333,31 @@ bool tail_segment_past(const struct tail_segment *s, uint64_t key)
 	return time_of(s, key) > s->filter.to;
 }
 
-/* A task that the file has no name of: the kernel has it, if it is still alive */
+/*
+ * The names in the file are as old as the file, or as its last sync: who is alive and known by
+ * another name now, or by none, is asked for once a second at most.
+ */
 static int ask_kernel(struct tail_segment *s, struct decode_event *event)
 {
 	int32_t pid = decoder_pid(s->decoder, event);
+	struct tail_asked *asked = &s->asked[(uint32_t)pid % TAIL_ASKED];
 	_cleanup_free_ char *name = NULL;
+	struct timespec now;
 	char path[48];
 	size_t size;
 	int r;
 
-	if (s->ended[(uint32_t)pid % TAIL_ENDED] == pid)
+	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (pid <= 0 || (asked->pid == pid && asked->when == now.tv_sec))
 		return 0;
+	*asked = (struct tail_asked){pid, now.tv_sec};
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	r = io_read_file_at(AT_FDCWD, path, &name, &size);
-	if (r < 0 || size == 0) {
-		s->ended[(uint32_t)pid % TAIL_ENDED] = pid;
+	if (r < 0 || size == 0) /* it has ended */
 		return r == -ENOMEM ? r : 0;
-	}
 	if (name[size - 1] == '\n')
 		name[size - 1] = '\0';
-	r = decoder_learn(s->decoder, pid, name);
+	r = decoder_rename(s->decoder, pid, name);
 	return r < 0 ? r : decoder_task(s->decoder, event);
 }
 
@@ -366,7 +372,7 @@ static int print(struct tail_segment *s, struct decode_event *event, uint64_t *s
 		(*skip)--;
 		return 0;
 	}
-	if (!event->task->known) {
+	if (s->number > 0) {
 		r = ask_kernel(s, event);
 		if (r < 0)
 			return r;

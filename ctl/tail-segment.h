@@ -7,11 +7,18 @@
 #pragma once
 
 #include <sys/types.h>
+#include <time.h>
 
 #include "ctl/export-filter.h"
 #include "ctl/export-region.h"
 
-#define TAIL_ENDED 256U
+/* When the kernel was asked for the name of a task */
+struct tail_asked {
+	int32_t pid;
+	time_t when; /* monotonic, seconds */
+};
+
+#define TAIL_ASKED 4096U
 
 struct tail_segment {
 	struct tail_segment *next; /* the one recorded after it */
@@ -36,7 +43,7 @@ struct tail_segment {
 	uint64_t *last;		       /* [dat->n_cpus]: keys of the last events; 0: none */
 	int64_t adjust;		       /* key of a time: so much later */
 	bool json;
-	int32_t ended[TAIL_ENDED]; /* tasks that the kernel has no name of any more, by pid */
+	struct tail_asked asked[TAIL_ASKED]; /* of tasks, by pid modulo that */
 };
 
 /**

@@ -177,7 +177,7 @@ sleep 0.7
 marker "rotations are over"
 must_show rotated "rotations are over"
 must_show json "rotations are over"
-finish json INT
+finish json TERM
 
 # --- a daemon that hands over, and one that is killed: the tail goes on with the next
 load_stop
@@ -282,7 +282,7 @@ begin=${EPOCHREALTIME/./}
 ctl tail -f -n 3 quiet 2>"$T/err" | head -n 1 >"$T/out" || fail "tail -f | head"
 [ $((${EPOCHREALTIME/./} - begin)) -lt 5000000 ] || fail "tail -f stays when its reader has gone"
 [ ! -s "$T/err" ] || fail "it complains: $(cat "$T/err")"
-status 124 timeout -s INT 1 "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f quiet
+status 124 timeout 1 "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f quiet
 
 # --- bad input
 status 1 ctl tail nobody
