@@ -111,7 +111,7 @@ static const char global_options[] =
 	"Options:\n"
 	"  -h --help             Show this help, behind a verb: that verb's\n"
 	"     --version          Show the version\n"
-	"     --json             Print one JSON document\n"
+	"     --json             Print one JSON document (tail: one a line)\n"
 	"     --no-pager         Do not pipe output into a pager\n"
 	"     --runtime-dir=DIR  Where the daemon's control socket is (default /run/flyrec)\n"
 	"  -H --host=[USER@]HOST Talk to the daemon of another machine\n";
