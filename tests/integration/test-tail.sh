@@ -226,14 +226,200 @@ flyrecd_stop
 rm -r "$STATE/m/record"
 session m <<-EOF
 	[Trace]
-	Event=raw_syscalls
-	Event=sched:sched_process_exit
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	Event=raw_syscalls:sys_exit if $LOAD_FILTER
+	Event=sched:sched_process_exit if $LOAD_FILTER
 	BufferSize=16M
 EOF
 flyrecd_start
-"$TOOLS/storm" --count=3000 >/dev/null
+load_start --rate=5000
+sleep 2
 marker "some text"
-ctl tail -n 20000 m >"$T/live"
+ctl tail -n 8000 m >"$T/live"
+load_stop
+ctl stop m
+file=$(echo "$STATE/m/record"/2*.dat)
+exported() { # ARGUMENT...
+	"$FLYRECCTL" export --format=text "$@" "$file" | grep -v '^cpus='
+}
+[ "$(wc -l <"$T/live")" = 8000 ] || fail "-n 8000: $(wc -l <"$T/live") lines"
+: >"$T/live.err"
+same live m 7000
+trace-cmd report "$file" 2>/dev/null | grep -v '^cpus='
+	done
+}
+
+# Times do not go back; from the first line to the last it has each event of the reports once.
+# Those shown with the time of the first or last line may be on either side of it.
+cat >"$T/same.py" <<-'EOF'
+	import re, sys
+	from collections import Counter
+	when = re.compile(rb"\] +(\d+\.\d+):")
+	def read(path):
+	    return [(float(when.search(l).group(1)), l) for l in open(path, "rb") if when.search(l)]
+	tail, report = read(sys.argv[1]), read(sys.argv[2])
+	if len(tail) <= int(sys.argv[3]):
+	    sys.exit(f"only {len(tail)} events")
+	for a, b in zip(tail, tail[1:]):
+	    if a[0] > b[0]:
+	        sys.exit(f"time goes back: {a[1]} {b[1]}")
+	first, last = tail[0][0], tail[-1][0]
+	inside = lambda events: Counter(l for t, l in events if first < t < last)
+	more, less = inside(tail) - inside(report), inside(report) - inside(tail)
+	if more or less:
+	    sys.exit(f"{sum(more.values())} too many: {list(more)[:3]}, {sum(less.values())} missing: {list(less)[:3]}")
+	print(len(tail), "events")
+EOF
+
+# same NAME SESSION LEAST
+same() {
+	reports "$2" >"$T/reports"
+	python3 "$T/same.py" "$T/$1" "$T/reports" "$3" >"$T/same" 2>&1 ||
+		fail "$1: $(cat "$T/same") $(cat "$T/$1.err")"
+	echo "$1: $(cat "$T/same")"
+}
+
+session m <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	BufferSize=16M
+	[Storage]
+	FlushSec=5s
+	MaxUse=4G
+EOF
+session quiet <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if comm == "nobody"
+	[Storage]
+	FlushSec=30s
+EOF
+export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
+flyrecd_start
+
+# --- how soon? Each marker is written when the one before has shown; some of them must be quick,
+# whatever else the machine does meanwhile
+cat >"$T/latency.py" <<-'EOF'
+	import subprocess, sys, time
+	marker, command = sys.argv[1], sys.argv[2:]
+	took = []
+	with subprocess.Popen(command, stdout=subprocess.PIPE) as tail, open(marker, "wb", buffering=0) as out:
+	    for i in range(12):
+	        time.sleep(0.3 + 0.037 * i)
+	        begin = time.monotonic()
+	        out.write(b"soon %d" % i)
+	        while b"soon %d\n" % i not in tail.stdout.readline():
+	            pass
+	        took.append(time.monotonic() - begin)
+	    tail.terminate()
+	took = sorted(took[2:])
+	print("an event shows after %.0f ms at best, %.0f ms in the middle, %.0f ms at worst" % tuple(
+	    1000 * took[i] for i in (0, 5, -1)))
+	sys.exit(took[2] > 0.2)
+EOF
+timeout 60 python3 "$T/latency.py" "$(instance quiet)/trace_marker" \
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 quiet || fail "that is too late"
+
+# --- nobody follows any more: the flush is every 30 s again, also when the tail was killed
+wakeups() {
+	local task n=0 sum=0
+	for task in "/proc/$FLYRECD_PID/task"/*/status; do
+		grep -q '^Name:[[:space:]]*flyrec-drain' "$task" || continue
+		n=$(sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "$task")
+		sum=$((sum + n))
+	done
+	echo $sum
+}
+wakeups_in_2s() {
+	local before
+	before=$(wakeups)
+	sleep 2
+	echo $(($(wakeups) - before))
+}
+before=$(wakeups_in_2s)
+follow killed quiet
+sleep 0.5
+with=$(wakeups_in_2s)
+finish killed KILL
+sleep 0.3
+after=$(wakeups_in_2s)
+echo "wake-ups of the workers in 2 s: $before before, $with with a tail, $after after it was killed"
+[ "$with" -ge 10 ] || fail "an open tail does not shorten the flush"
+[ "$after" -lt $((before + 8)) ] || fail "the flush stays short"
+
+# --- under load on all CPUs, over rotations
+load_start --rate=500
+markers_start m "$RATE"
+sleep 0.5
+follow rotated -n 5 m
+follow json -n 0 --json m
+for _ in 1 2 3 4; do
+	sleep 0.7
+	ctl rotate m >/dev/null
+done
+sleep 0.7
+marker "rotations are over"
+must_show rotated "rotations are over"
+must_show json "rotations are over"
+finish json TERM
+
+# --- a daemon that hands over, and one that is killed: the tail goes on with the next
+load_stop
+markers_stop
+marker "before"
+flyrecd_hand_over
+marker "nobody looks"
+flyrecd_start
+must_show rotated "nobody looks" 15
+marker "handed over"
+must_show rotated "handed over"
+ctl rotate m >/dev/null
+marker "after the rotation"
+must_show rotated "after the rotation"
+flyrecd_kill
+marker "it was killed"
+flyrecd_start
+must_show rotated "it was killed" 15
+
+# --- paused, stopped and started again
+ctl pause m
+sleep 0.3
+ctl resume m
+marker "resumed"
+must_show rotated "resumed"
+ctl stop m
+ctl start m
+wait_for 5 test -e "$(instance m)" || fail "it does not start"
+sleep 0.5
+marker "started again"
+must_show rotated "started again" 15
+
+# --- stopped for good: a clear word, and it ends
+ctl stop m
+wait_for 15 ended "${TAILS[rotated]}" || fail "tail -f goes on without a session"
+result=0
+wait "${TAILS[rotated]}" || result=$?
+[ $result = 1 ] || fail "status $result of a tail whose session is gone"
+[ "$(cat "$T/rotated.err")" = "flyrecctl: tail: session m does not record, it is stopped" ] ||
+	fail "the end: $(cat "$T/rotated.err")"
+same rotated m 5000
+markers_check m
+
+# --- what is there without following: of a stopped session everything, as export has it
+flyrecd_stop
+rm -r "$STATE/m/record"
+session m <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	Event=raw_syscalls:sys_exit if $LOAD_FILTER
+	Event=sched:sched_process_exit if $LOAD_FILTER
+	BufferSize=16M
+EOF
+flyrecd_start
+load_start --rate=5000
+sleep 2
+marker "some text"
+ctl tail -n 8000 m >"$T/live"
+load_stop
 ctl stop m
 file=$(echo "$STATE/m/record"/2*.dat)
 exported() { # ARGUMENT...
@@ -247,7 +433,7 @@ ctl tail -n 7 m | cmp - <(tail -n 7 "$T/report") || fail "-n 7"
 ctl tail m | cmp - <(tail -n 10 "$T/report") || fail "ten lines by default"
 ctl tail -n 0 m | cmp - /dev/null || fail "-n 0"
 "$FLYRECCTL" export --format=json "$file" | cmp - <(ctl tail -n all --json m) || fail "--json"
-pid=$(sed -n 's/^ *storm-\([0-9]*\) .*/\1/p' "$T/report" | head -n 1)
+pid=$(sed -n "s/^ *$LOAD_NAME-\([0-9]*\) .*/\1/p" "$T/report" | head -n 1)
 for filter in '--event=sched_process_exit' '--event=raw_syscalls:sys_exit' --cpu=0 --cpu=1 \
 	"--pid=$pid" "--pid=$pid --event=sys_enter --cpu=0-1"; do
 	# shellcheck disable=SC2086 # words
