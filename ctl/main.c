@@ -27,7 +27,7 @@ enum verb_option {
 	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
 	TAKES_SINCE = 16, /* --since=, --until= */
 	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64, /* --event=, --cpu=, --pid= */
+	TAKES_FILTER = 64,  /* --event=, --cpu=, --pid= */
 	TAKES_FOLLOW = 128, /* --follow, --lines= */
 };
 
@@ -127,8 +127,9 @@ static const struct {
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
-	{TAKES_FOLLOW, "  -f --follow           Go on with new events, until interrupted\n"
-		       "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},
+	{TAKES_FOLLOW,
+	 "  -f --follow           Go on with new events, until interrupted\n"
+	 "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},
 	{TAKES_SINCE, "     --since=TIME       From then on\n"
 		      "     --until=TIME       Up to then\n"},
 	{TAKES_FILTER,

@@ -318,8 +318,7 @@ void merge_set_until(struct merge *merge, uint64_t until)
 /* The earliest event that may be given out, NULL: none (now) */
 static const struct decode_event *first(const struct merge *m)
 {
-	const struct decode_event *event =
-		m->n_heap > 0 ? &m->cursors[m->heap[0]].event : NULL;
+	const struct decode_event *event = m->n_heap > 0 ? &m->cursors[m->heap[0]].event : NULL;
 
 	return event && event->ts <= m->until ? event : NULL;
 }

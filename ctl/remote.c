@@ -39,8 +39,8 @@ enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int 
 	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
 		return CTL_FAILED;
 	if (WEXITSTATUS(status) == 127)
-		(void)fprintf(stderr, "flyrecctl: %s: cannot run ssh or flyrecctl on %s\n", words[0],
-			      ctl->host);
+		(void)fprintf(stderr, "flyrecctl: %s: cannot run ssh or flyrecctl on %s\n",
+			      words[0], ctl->host);
 	return WEXITSTATUS(status) == 0		  ? CTL_DONE
 	       : WEXITSTATUS(status) == CTL_USAGE ? CTL_USAGE
 						  : CTL_FAILED;

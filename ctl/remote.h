@@ -11,6 +11,7 @@
  * remote_run() - run flyrecctl on ctl->host
  * @words: behind "flyrecctl --runtime-dir DIR", NULL-terminated; the first one is the verb
  * @out_fd: gets its standard output; stays the caller's
- * Return: its exit status, as far as flyrecctl has such ones; it has said on stderr what went wrong.
+ * Return: its exit status, as far as flyrecctl has such ones; it has said on stderr what went
+ * wrong.
  */
 enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int out_fd);

@@ -10,7 +10,7 @@
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
 
-#define WRITE_SIZE    (64 * KIB)
+#define WRITE_SIZE     (64 * KIB)
 #define EVENTS_AT_ONCE 4096U /* before the daemon is listened to again */
 
 void tail_complain(const char *format, ...)
@@ -209,7 +209,8 @@ static int ask_for_file(struct tail *t, const char *path, int *ret, struct fault
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "h", &fd);
 	if (r < 0)
-		return fault_set(why, r, "%s: %s", path, error.message ? error.message : strerror(-r));
+		return fault_set(why, r, "%s: %s", path,
+				 error.message ? error.message : strerror(-r));
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return fault_errno(why, -errno, "%s", path);

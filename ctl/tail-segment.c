@@ -159,8 +159,7 @@ static int look_at_last(struct tail_segment *s, uint32_t cpu, uint8_t *subbuf, s
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot read", s->path);
 	if (subbuf_check(&s->dat->layout, subbuf, NULL, &info, &fault) == 0 && info.events > 0)
-		s->last[cpu] = MAX(s->last[cpu],
-				   key_of(s, decoder_time(s->decoder, info.last_ts)));
+		s->last[cpu] = MAX(s->last[cpu], key_of(s, decoder_time(s->decoder, info.last_ts)));
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 
 #define LINES_DEFAULT 10
 
-#define ROUNDS_FIRST	 2    /* after so many all that was there at the beginning is known */
+#define ROUNDS_FIRST	 2     /* after so many all that was there at the beginning is known */
 #define FIRST_WAIT_MSEC	 10000 /* for these */
 #define RETRY_MSEC	 100
 #define DAEMON_WAIT_MSEC 10000 /* for a daemon that restarts */
@@ -209,7 +209,9 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
 {
 	const char *const options[][2] = {
-		{"-n", ctl->lines},	 {"--since", ctl->since}, {"--until", ctl->until},
+		{"-n", ctl->lines},
+		{"--since", ctl->since},
+		{"--until", ctl->until},
 		{"--cpu", ctl->cpus},
 	};
 	_cleanup_(strv_freep) char **words = NULL;
