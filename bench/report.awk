@@ -274,9 +274,9 @@ function goals(   p, f, t) {
 	goal("… whole machine beyond “unread”", \
 		ratio(best(f, "per_gb whole"), best(t, "per_gb whole")), "", "%.3f")
 	goal("CPU per GB, of the floor's", \
-		ratio(best(f, "per_gb cpu"), best(p "floor", "per_gb cpu")), 1.4, "%.2f", "", 5)
+		ratio(best(f, "per_gb cpu"), best(p "floor", "per_gb cpu")), 1.4, "%.2f", "", 8)
 	goal("… as fast as possible", \
-		ratio(best("storm.flyrec", "per_gb cpu"), best("storm.floor", "per_gb cpu")), 1.4, "%.2f", "", 5)
+		ratio(best("storm.flyrec", "per_gb cpu"), best("storm.floor", "per_gb cpu")), 1.4, "%.2f", "", 8)
 	goal("bytes written per byte, ext4", best("storm.flyrec", "written"), 1.02, "%.3f", "", 1.2)
 	goal("bytes written per byte, xfs", best("storm.flyrec-xfs", "written"), 1.02, "%.3f", "", 1.2)
 	goal("events lost with " about["half"] " MiB, where trace-cmd with " about["full"] " MiB lost " \

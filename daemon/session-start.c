@@ -23,9 +23,7 @@
 #define NAMES_ROOM_MAX (4 * MIB)
 #define NAME_LINE_SIZE 24 /* "4194304 " and 15 characters and the line break */
 #define CHUNK_MAX      (64 * MIB)
-/* One thread keeps a disk busy; fewer threads are fewer wake-ups */
-#define CPUS_A_WORKER	4U
-#define WORKERS_DEFAULT 4U /* at most */
+#define WORKERS_DEFAULT 4U
 
 static int set_string(char **field, const char *value)
 {
@@ -308,8 +306,7 @@ static unsigned workers_wanted(const struct session *s)
 {
 	if (s->daemon->config->workers > 0)
 		return s->daemon->config->workers;
-	return MIN((instance_n_cpus(s->instance) + CPUS_A_WORKER - 1) / CPUS_A_WORKER,
-		   WORKERS_DEFAULT);
+	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
 /*

@@ -12,6 +12,9 @@
 /* Both header words of a sub-buffer: timestamp (u64) and commit (long) */
 #define SUBBUF_HEADER_SIZE 16
 
+/* Less than this part of a pipe-full is not worth chasing what comes meanwhile */
+#define TAIL_PART 4
+
 /* So many well-filled sub-buffers in a row that only read(2) would give: the CPU is mapped */
 #define COPIES_MEAN_MAPPED 4
 
@@ -333,7 +336,7 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 /* Until there is no more, or the budget is used up, or something is in the way */
 static int move(struct pump *p, bool flush, unsigned budget)
 {
-	bool partial = false;
+	bool partial = false, tail = false;
 	unsigned copies = 0;
 	int r;
 
@@ -341,7 +344,7 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		r = push_pending(p);
 		if (r != 0)
 			return r;
-		if (partial && atomic_load(&p->mapped_elsewhere))
+		if (tail || (partial && atomic_load(&p->mapped_elsewhere)))
 			return PUMP_E_EMPTY;
 		if (budget-- == 0)
 			return partial ? PUMP_E_EMPTY : PUMP_E_MORE;
@@ -353,6 +356,11 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		r = pull(p, (flush || first) && !partial, &copies);
 		if (r != 0)
 			return r;
+		/*
+		 * What little has come while the last was being written: more would come while this
+		 * is, a small write after the other, each as dear as a large one.
+		 */
+		tail = !flush && p->in_pipe > 0 && p->in_pipe < p->pipe_capacity / TAIL_PART;
 		/*
 		 * One that is far from full was the last there is, and the next is the next
 		 * flush's; or it was the rest of one that had been read before, with full ones

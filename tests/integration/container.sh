@@ -116,8 +116,8 @@ guest_is_up() {
 		grep -qE 'running|degraded'; }
 }
 
-# container_start [UNIT...]: with flyrec installed, these units enabled; waits until all is up
-container_start() {
+# container_make: all but flyrec, not booted yet
+container_make() {
 	container_tree
 	container_cgroup
 	mkdir -p "$T"/{upper,work,root} "$STATE" "$CONFIG/sessions.d"
@@ -125,9 +125,18 @@ container_start() {
 	mount -t overlay -o "lowerdir=$TREE,upperdir=$T/upper,workdir=$T/work" overlay "$T/root" ||
 		skip "cannot mount an overlay"
 	MOUNTS+=("$T/root")
+}
+
+# container_start [UNIT...]: with flyrec installed, these units enabled; waits until all is up
+container_start() {
+	container_make
 	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
 		fail "make install: $(tail -n 5 "$T/install.log")"
 	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
+	container_boot
+}
+
+container_boot() {
 	background nspawn >"$T/console" 2>&1 </dev/null
 	NSPAWN=$!
 	wait_for 30 guest_is_up || fail "systemd does not come up: $(tail -n 5 "$T/console")"

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 600
+#
+# The Debian package, in a container with systemd: built twice it is the same, and lintian has
+# nothing to say; installed it records nothing until a session is switched on; an upgrade loses no
+# marker of what is being recorded; purged it leaves recordings, unless told otherwise, and no dead
+# configuration.
+. "$(dirname "$0")/lib.sh"
+. "$SRC/tests/integration/container.sh"
+need_tracefs
+need_tool check-markers
+need_event sched:sched_switch
+need_command dh dpkg-buildpackage lintian
+
+make_deb() { # DIRECTORY
+	mkdir -p "$1"
+	DEB_BUILD_OPTIONS=nocheck "$SRC/packaging/make-deb" "$BUILD"/flyrec-*.tar.xz "$1" >"$1.log" 2>&1 ||
+		fail "make-deb: $(tail -n 20 "$1.log")"
+}
+
+make -C "$BUILD" --no-print-directory -s dist >"$T/dist.log" 2>&1 ||
+	fail "make dist: $(tail -n 5 "$T/dist.log")"
+make_deb "$T/one"
+make_deb "$T/two"
+rm -f "$BUILD"/flyrec-*.tar.xz
+debs=("$T"/one/flyrec_*.deb)
+[ ${#debs[@]} = 1 ] || fail "packages: ${debs[*]}"
+cmp "${debs[0]}" "$T/two/$(basename "${debs[0]}")" || fail "the second build gives another package"
+lintian --allow-root --fail-on error,warning,info "$T"/one/*.changes >"$T/lintian" 2>&1 ||
+	fail "lintian: $(head -n 5 "$T/lintian")"
+version=$(dpkg-deb --field "${debs[0]}" Version)
+
+# The next version: the same with another number
+dpkg-deb --raw-extract "${debs[0]}" "$T/next"
+sed -i "s/^Version: .*/Version: $version+next/" "$T/next/DEBIAN/control"
+dpkg-deb --root-owner-group --build "$T/next" "$T/next.deb" >/dev/null
+
+container_make
+cp "${debs[0]}" "$T/root/root/flyrec.deb"
+cp "$T/next.deb" "$T/root/root/next.deb"
+container_boot
+
+install() { # FILE
+	guest dpkg --install "/root/$1" >"$T/dpkg" 2>&1 || fail "dpkg --install $1: $(cat "$T/dpkg")"
+}
+
+is_active() {
+	[ "$(guest systemctl is-active flyrecd)" = active ]
+}
+
+records() {
+	[ -s "$STATE/sched/record/current.dat" ] && [ -d "$(instance sched)" ]
+}
+
+# --- nothing is recorded yet
+install flyrec.deb
+wait_for 10 is_active || fail "not started: $(guest systemctl status flyrecd)"
+[ "$(guest systemctl is-enabled flyrecd)" = enabled ] || fail "not enabled"
+shipped=0
+for file in "$T"/root/usr/lib/flyrec/sessions.d/*.conf; do
+	grep -q '^# Costs: [^@]' "$file" || fail "$(basename "$file") does not say what it costs"
+	shipped=$((shipped + 1))
+done
+[ $shipped -ge 5 ] || fail "$shipped ready-made sessions"
+guest flyrecd --check-config >"$T/check" 2>&1 || fail "the ready-made sessions: $(cat "$T/check")"
+instances=("$TRACEFS/instances/$PREFIX"*)
+[ ${#instances[@]} = 0 ] || fail "recorded unasked: ${instances[*]}"
+for unit in flyrecd.socket flyrec-metrics.timer; do
+	[ "$(guest systemctl is-enabled $unit)" = disabled ] || fail "$unit is enabled"
+done
+
+# --- each of them records; one is kept
+for name in block irq latency oom; do
+	guest flyrecctl start $name || fail "start $name: $(guest journalctl --unit=flyrecd | tail -n 3)"
+	guest flyrecctl stop $name || fail "stop $name"
+done
+guest flyrecctl start --persist sched || fail "start sched"
+wait_for 10 records || fail "sched does not record"
+"$TOOLS/markers" "--instance=${PREFIX}sched" --rate=2000 >"$T/expect" &
+MARKERS=$!
+CHILDREN+=("$MARKERS")
+sleep 0.5
+
+# --- an upgrade hands over
+pid=$(guest systemctl show --property=MainPID --value flyrecd)
+install next.deb
+wait_for 20 is_active || fail "not active after the upgrade: $(guest systemctl status flyrecd)"
+[ "$(guest systemctl show --property=MainPID --value flyrecd)" != "$pid" ] || fail "not restarted"
+guest journalctl --sync
+guest journalctl --quiet --unit=flyrecd >"$T/journal"
+grep -q 'handed over' "$T/journal" || fail "the upgrade has not handed over: $(cat "$T/journal")"
+records || fail "no longer recorded after the upgrade"
+sleep 0.5
+
+# --- removed and purged
+kill -TERM "$MARKERS"
+wait "$MARKERS"
+guest dpkg --purge flyrec >"$T/dpkg" 2>&1 || fail "dpkg --purge: $(cat "$T/dpkg")"
+grep -q 'recordings in /var/lib/flyrec are left' "$T/dpkg" || fail "purge does not say what is left"
+[ ! -e "$(instance sched)" ] || fail "purge has left the instance"
+"$FLYRECCTL" verify "$STATE/sched/record" >"$T/verify" || fail "verify: $(cat "$T/verify")"
+"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/sched/record/2*.dat || fail "markers"
+left=$(find "$CONFIG" -mindepth 1 ! -name flyrecd.conf ! -type d)
+[ -z "$left" ] || fail "purge has left: $left"
+[ ! -e "$T/root/usr/lib/flyrec" ] || fail "purge has left /usr/lib/flyrec"
+
+install flyrec.deb
+guest env FLYREC_PURGE_RECORDINGS=yes dpkg --purge flyrec >"$T/dpkg" 2>&1 ||
+	fail "dpkg --purge: $(cat "$T/dpkg")"
+[ -z "$(ls -A "$STATE")" ] || fail "recordings are left that were to go: $(ls "$STATE")"
+container_stop
