@@ -117,6 +117,8 @@ static int on_segment(struct tail *t, const struct tail_message *m, int fd, stru
 		return r;
 	s->number = m->segment;
 	r = complete_last(t, why);
+	if (r >= 0 && t->live && tail_segment_inherit_names(s, t->last) < 0)
+		r = fault_errno(why, -ENOMEM, "cannot go on");
 	if (r < 0)
 		return r;
 	/* Of the next ones no more is expected than of this one */

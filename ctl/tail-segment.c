@@ -349,15 +349,29 @@ static int ask_kernel(struct tail_segment *s, struct decode_event *event)
 	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if (pid <= 0 || (asked->pid == pid && asked->when == now.tv_sec))
 		return 0;
-	*asked = (struct tail_asked){pid, now.tv_sec};
+	if (asked->pid != pid)
+		*asked = (struct tail_asked){.pid = pid};
+	asked->when = now.tv_sec;
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
 	r = io_read_file_at(AT_FDCWD, path, &name, &size);
 	if (r < 0 || size == 0) /* it has ended */
 		return r == -ENOMEM ? r : 0;
 	if (name[size - 1] == '\n')
 		name[size - 1] = '\0';
-	r = decoder_rename(s->decoder, pid, name);
+	(void)snprintf(asked->name, sizeof(asked->name), "%s", name);
+	r = decoder_rename(s->decoder, pid, asked->name);
 	return r < 0 ? r : decoder_task(s->decoder, event);
+}
+
+int tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment *before)
+{
+	int r = 0;
+
+	memcpy(s->asked, before->asked, sizeof(s->asked));
+	for (size_t i = 0; i < TAIL_ASKED && r >= 0; i++)
+		if (s->asked[i].name[0])
+			r = decoder_rename(s->decoder, s->asked[i].pid, s->asked[i].name);
+	return r;
 }
 
 static int print(struct tail_segment *s, struct decode_event *event, uint64_t *skip,

@@ -12,10 +12,11 @@
 #include "ctl/export-filter.h"
 #include "ctl/export-region.h"
 
-/* When the kernel was asked for the name of a task */
+/* When the kernel was asked for the name of a task, and what it said */
 struct tail_asked {
 	int32_t pid;
-	time_t when; /* monotonic, seconds */
+	time_t when;   /* monotonic, seconds */
+	char name[16]; /* NUL-terminated; "": nothing yet */
 };
 
 #define TAIL_ASKED 4096U
@@ -63,6 +64,12 @@ DEFINE_CLEANUP(struct tail_segment *, tail_segment_free)
  */
 int tail_segment_open(struct tail_segment *segment, int fd, const struct export_filter *filter,
 		      const struct tail_segment *beside, bool json, struct fault *why);
+
+/**
+ * tail_segment_inherit_names() - what the kernel said while @before was read
+ * Return: 0 or -ENOMEM.
+ */
+int tail_segment_inherit_names(struct tail_segment *segment, const struct tail_segment *before);
 
 /**
  * tail_segment_grow() - it is so large now

@@ -20,9 +20,9 @@
 #include "formats/tail-message.h"
 #include "writer/store.h"
 
-#define NAMES_ROOM_MAX (4 * MIB)
-#define NAME_LINE_SIZE 24 /* "4194304 " and 15 characters and the line break */
-#define CHUNK_MAX      (64 * MIB)
+#define NAMES_ROOM_MAX	(4 * MIB)
+#define NAME_LINE_SIZE	24 /* "4194304 " and 15 characters and the line break */
+#define CHUNK_MAX	(64 * MIB)
 #define WORKERS_DEFAULT 4U
 
 static int set_string(char **field, const char *value)

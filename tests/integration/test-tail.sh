@@ -179,6 +179,23 @@ must_show rotated "rotations are over"
 must_show json "rotations are over"
 finish json TERM
 
+ctl rotate m >/dev/null # what was shown is in finished files
+for file in "$STATE/m/record"/2*.dat; do
+	"$FLYRECCTL" export --format=json "$file"
+done >"$T/json.all"
+cat >"$T/shown.py" <<-'EOF'
+	import json, sys
+	def read(path):
+	    return [(json.loads(l)["ts"], l) for l in open(path) if l.endswith("\n")]
+	tail, all = read(sys.argv[1]), read(sys.argv[2])
+	first, last = tail[0][0], tail[-1][0]
+	inside = lambda events: sorted(l for t, l in events if first < t < last)
+	if tail != sorted(tail, key=lambda e: e[0]) or inside(tail) != inside(all):
+	    sys.exit("not in order, or not the same")
+	print("json:", len(tail), "events")
+EOF
+python3 "$T/shown.py" "$T/json" "$T/json.all" || fail "--json -f is not what export has"
+
 # --- a daemon that hands over, and one that is killed: the tail goes on with the next
 load_stop
 markers_stop
@@ -279,6 +296,21 @@ marker "and another"
 ctl tail -n 2 --event=print m >"$T/two"
 [ "$(grep -c 'one more\|and another' "$T/two")" = 2 ] || fail "-n over segments: $(cat "$T/two")"
 ctl tail --since=-1h --event=print m | grep -q 'some text' || fail "--since over segments"
+
+# --- from another machine, with an ssh that goes nowhere
+mkdir "$T/far"
+cat >"$T/far/ssh" <<-'EOF'
+	#!/bin/sh
+	# ssh -xT -- HOST COMMAND
+	[ "$1 $2 $3" = "-xT -- far" ] || exit 255
+	shift 3
+	exec sh -c "$*"
+EOF
+ln -s "$FLYRECCTL" "$T/far/flyrecctl"
+chmod +x "$T/far/ssh"
+PATH=$T/far:$PATH ctl -H far tail -n 2 --event=print --cpu 0-1 m | cmp - "$T/two" || fail "-H"
+status 1 env "PATH=$T/far:$PATH" "$FLYRECCTL" "--runtime-dir=$RUNTIME" -H far tail nobody
+says nobody
 
 # --- a reader that has seen enough; also when nothing more comes
 ctl tail -n all m | head -n 2 >"$T/out" || fail "| head"
