@@ -29,16 +29,15 @@ static int64_t now_msec(void)
 }
 
 /*
- * Until the daemon has something to tell
- * Return: 1, 0 the time is over, TAIL_E_PIPE through @ret_pipe.
+ * Until the daemon has something to tell, or the time is over
+ * @ret_gone: nobody reads the output any more
  */
-static bool wait_for_news(const struct tail *t, int timeout, bool *ret_gone)
+static void wait_for_news(const struct tail *t, int timeout, bool *ret_gone)
 {
 	struct pollfd fds[] = {{.fd = t->stream, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 	int n = poll(fds, 2, timeout);
 
-	*ret_gone = n > 0 && (fds[1].revents & (POLLERR | POLLHUP));
-	return n > 0;
+	*ret_gone = n > 0 && (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL));
 }
 
 /* --- the daemon, and the one after it */
@@ -87,7 +86,7 @@ static int reconnect(struct tail *t, struct fault *why)
 		if (!retry || now_msec() - begin > DAEMON_WAIT_MSEC ||
 		    (refused > 0 && now_msec() - refused > START_WAIT_MSEC))
 			return r;
-		(void)wait_for_news(t, RETRY_MSEC, &gone);
+		wait_for_news(t, RETRY_MSEC, &gone);
 		if (gone)
 			return TAIL_E_PIPE;
 	}
@@ -111,7 +110,7 @@ static int wait_for_beginning(struct tail *t, struct fault *why)
 			return fault_set(why, -ETIMEDOUT,
 					 "flyrecd does not get events onto the disk for %d s",
 					 FIRST_WAIT_MSEC / 1000);
-		(void)wait_for_news(t, (int)left, &gone);
+		wait_for_news(t, (int)left, &gone);
 		r = tail_receive(t, why);
 		if (r < 0)
 			return r;
@@ -132,7 +131,7 @@ static int follow(struct tail *t, struct fault *why)
 		if (t->ended)
 			r = reconnect(t, why);
 		else
-			(void)wait_for_news(t, -1, &gone);
+			wait_for_news(t, -1, &gone);
 		if (gone)
 			return TAIL_E_PIPE;
 		if (r == 0)

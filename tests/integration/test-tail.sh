@@ -336,9 +336,6 @@ status 2 ctl tail --cpu=x m
 status 2 ctl tail -o file m
 
 # --- no more tails than there may be, and room again when they have ended
-opened() {
-	sed 's/.*OpenTail.*//' "$T/tails" | grep -c ok
-}
 cat >"$T/many.py" <<-'EOF'
 	import subprocess, sys, time
 	tails = [subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(66)]
