@@ -87,7 +87,7 @@ static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 			      ctl->runtime_dir, strerror(-error));
 }
 
-int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
+int bus_open(const struct ctl *ctl, sd_bus **ret)
 {
 	_cleanup_bus_ sd_bus *bus = NULL;
 	_cleanup_free_ char *address = ctl->host ? bus_ssh_address(ctl->host, ctl->runtime_dir)
@@ -100,12 +100,19 @@ int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 		r = sd_bus_negotiate_fds(bus, !ctl->host); /* none go through ssh */
 	if (r >= 0)
 		r = sd_bus_start(bus);
-	if (r < 0) {
-		explain_connect(ctl, verb, r);
+	if (r < 0)
 		return r;
-	}
 	*ret = TAKE_PTR(bus);
 	return 0;
+}
+
+int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
+{
+	int r = bus_open(ctl, ret);
+
+	if (r < 0)
+		explain_connect(ctl, verb, r);
+	return r;
 }
 
 int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)

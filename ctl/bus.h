@@ -23,6 +23,11 @@
 int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret);
 
 /**
+ * bus_open() - the same without a word
+ */
+int bus_open(const struct ctl *ctl, sd_bus **ret);
+
+/**
  * bus_call() - call a method and wait for the answer, however long it takes
  * @ret: NULL: not wanted
  * @types: of the arguments, as sd_bus_message_append()

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 
 #include "ctl/bus.h"
 #include "ctl/cat.h"
 #include "ctl/copy.h"
 #include "ctl/output.h"
+#include "ctl/remote.h"
 
 #define BAR_WIDTH 40
 
@@ -43,44 +43,6 @@ static void end_progress(void)
 {
 	if (shown_usec > 0)
 		(void)fprintf(stderr, "\r%*s\r", BAR_WIDTH + 20, "");
-}
-
-/* Descriptors do not go through ssh, but a command's output does */
-static enum ctl_status cat_remote(const struct ctl *ctl, char **argv, int out_fd)
-{
-	_cleanup_free_ char *command = NULL;
-	size_t size;
-	FILE *f = open_memstream(&command, &size);
-	pid_t pid;
-	int status;
-
-	if (!f)
-		return CTL_FAILED;
-	(void)fprintf(f, "flyrecctl");
-	for (const char *const *word = (const char *const[]){"--runtime-dir", ctl->runtime_dir,
-							     "cat", argv[1], argv[2], NULL};
-	     *word; word++) {
-		(void)fputs(" '", f);
-		for (const char *p = *word; *p; p++)
-			(void)fputs(*p == '\'' ? "'\\''" : (const char[]){*p, '\0'}, f);
-		(void)fputc('\'', f);
-	}
-	if (fclose(f) != 0)
-		return CTL_FAILED;
-	pid = fork();
-	if (pid == 0) {
-		(void)dup2(out_fd, STDOUT_FILENO);
-		execlp("ssh", "ssh", "-xT", "--", ctl->host, command, NULL);
-		_exit(127);
-	}
-	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) ||
-	    WEXITSTATUS(status) != 0) {
-		if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127)
-			(void)fprintf(stderr, "flyrecctl: cat: cannot run ssh or flyrecctl on %s\n",
-				      ctl->host);
-		return CTL_FAILED;
-	}
-	return CTL_DONE;
 }
 
 static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
@@ -134,7 +96,10 @@ enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
 			      ctl->output ? ctl->output : "standard output", strerror(errno));
 		return CTL_FAILED;
 	}
-	result = ctl->host ? cat_remote(ctl, argv, out_fd) : cat_here(ctl, argv, out_fd);
+	/* Descriptors do not go through ssh, but a command's output does */
+	result = ctl->host ? remote_run(ctl, (const char *const[]){"cat", argv[1], argv[2], NULL},
+					out_fd)
+			   : cat_here(ctl, argv, out_fd);
 	if (ctl->output && result == CTL_DONE && close(TAKE_FD(out_fd)) < 0) {
 		(void)fprintf(stderr, "flyrecctl: cat: %s: %s\n", ctl->output, strerror(errno));
 		return CTL_FAILED;

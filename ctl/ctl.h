@@ -48,4 +48,6 @@ struct ctl {
 	char **memory;		   /* each --memory= */
 	bool coresight;		   /* --coresight */
 	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
+	bool follow;		   /* -f */
+	const char *lines;	   /* -n */
 };

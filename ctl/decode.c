@@ -388,6 +388,11 @@ int decoder_task(struct decoder *decoder, struct decode_event *event)
 	return learn(decoder, event);
 }
 
+int decoder_rename(struct decoder *decoder, int32_t pid, const char *name)
+{
+	return tasks_rename(decoder->tasks, pid, name, strlen(name));
+}
+
 bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *event,
 		     const struct decode_event *next)
 {

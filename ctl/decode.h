@@ -80,6 +80,11 @@ int32_t decoder_pid(const struct decoder *decoder, const struct decode_event *ev
 int decoder_task(struct decoder *decoder, struct decode_event *event);
 
 /**
+ * decoder_rename() - a task has this name from now on; the same thread
+ */
+int decoder_rename(struct decoder *decoder, int32_t pid, const char *name);
+
+/**
  * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters
  * Such two are shown as one line, of the first.
  */

@@ -152,7 +152,7 @@ static int prepare_events(struct export_filter *filter, const struct trace_dat *
 			filter->ids[id] = 1;
 			any = true;
 		}
-		if (!any)
+		if (!any && !filter->lenient)
 			return fault_set(why, -EINVAL, "%s: the file has no format of an event %s",
 					 dat->path, *pattern);
 	}

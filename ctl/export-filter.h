@@ -22,6 +22,7 @@ struct export_filter {
 	int32_t *pids;
 	size_t n_pids;
 	struct export_time since, until;
+	bool lenient; /* an event that a file has no format of: it has none of them */
 
 	/* made by export_filter_prepare() */
 	uint8_t *ids;	   /* by event id; NULL: all */

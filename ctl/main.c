@@ -17,6 +17,7 @@
 #include "ctl/import.h"
 #include "ctl/show.h"
 #include "ctl/snapshot.h"
+#include "ctl/tail.h"
 #include "ctl/verify.h"
 
 /* Options that not every verb takes */
@@ -34,6 +35,7 @@ enum verb_option {
 	TAKES_CORESIGHT = 2048, /* --coresight */
 	TAKES_MAX_FRAMES = 4096,
 	TAKES_ENDIAN = 8192,
+	TAKES_FOLLOW = 16384, /* --follow, --lines= */
 };
 
 struct verb {
@@ -99,7 +101,11 @@ static const struct verb verbs[] = {
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
 	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
 	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT | TAKES_CORESIGHT | TAKES_SYSROOT},
-	{"tail"},
+	{"tail", verb_tail, "[-f] SESSION", "Show the last events, and those that come",
+	 "As trace-cmd report prints them, those of all CPUs in the order of time; --json: an\n"
+	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
+	 "reads too slowly is told what was skipped.\n",
+	 TAKES_FOLLOW | TAKES_FILTER | TAKES_SINCE},
 	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
@@ -124,7 +130,7 @@ static const char global_options[] =
 	"Options:\n"
 	"  -h --help             Show this help, behind a verb: that verb's\n"
 	"     --version          Show the version\n"
-	"     --json             Print one JSON document\n"
+	"     --json             Print one JSON document (tail: one a line)\n"
 	"     --no-pager         Do not pipe output into a pager\n"
 	"     --runtime-dir=DIR  Where the daemon's control socket is (default /run/flyrec)\n"
 	"  -H --host=[USER@]HOST Talk to the daemon of another machine\n";
@@ -140,6 +146,9 @@ static const struct {
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
 		      "     --reason=WORD      Part of the file's name (default control)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_FOLLOW,
+	 "  -f --follow           Go on with new events, until interrupted\n"
+	 "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},
 	{TAKES_SINCE, "     --since=TIME       From then on\n"
 		      "     --until=TIME       Up to then\n"},
 	{TAKES_FILTER,
@@ -222,6 +231,8 @@ static const struct option long_options[] = {
 	{"clk", required_argument, NULL, OPTION_CLK},
 	{"strict", no_argument, NULL, OPTION_STRICT},
 	{"tarmac", no_argument, NULL, OPTION_TARMAC},
+	{"follow", no_argument, NULL, 'f'},
+	{"lines", required_argument, NULL, 'n'},
 	{},
 };
 
@@ -396,6 +407,14 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_TARMAC:
 			take_format_option(c, command);
 			break;
+		case 'f':
+		case 'n':
+			if (c == 'f')
+				command->ctl.follow = true;
+			else
+				command->ctl.lines = optarg;
+			command->used |= TAKES_FOLLOW;
+			break;
 		case 'o':
 			command->ctl.output = optarg;
 			command->used |= TAKES_OUTPUT;
@@ -429,7 +448,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 		return CTL_FAILED;
 	}
 	optind = 0; /* start over; argv[0], the verb, takes the program's place */
-	if (parse_options(argc, argv, "hH:o:", command) < 0)
+	if (parse_options(argc, argv, "hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (command->help) {
 		print_verb_help(verb);
@@ -451,7 +470,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 
 static enum ctl_status run(struct command *command, int argc, char **argv)
 {
-	if (parse_options(argc, argv, "+hH:o:", command) < 0)
+	if (parse_options(argc, argv, "+hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (optind < argc)
 		return run_verb(command, argc - optind, argv + optind);

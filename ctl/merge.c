@@ -18,6 +18,7 @@ struct merge {
 	const struct decoder *decoder;
 	struct subbuf_layout layout;
 	bool pair_leaves;
+	uint64_t until;
 	void (*on_fault)(void *userdata, const char *text);
 	void *userdata;
 
@@ -93,6 +94,7 @@ int merge_new(const struct decoder *decoder, const struct subbuf_layout *layout,
 	m->decoder = decoder;
 	m->layout = *layout;
 	m->pair_leaves = pair_leaves;
+	m->until = UINT64_MAX;
 	m->on_fault = on_fault;
 	m->userdata = userdata;
 	*ret = m;
@@ -308,6 +310,31 @@ static int take(struct merge *m, struct merge_keep *keep, struct decode_event *r
 	return 0;
 }
 
+void merge_set_until(struct merge *merge, uint64_t until)
+{
+	merge->until = until;
+}
+
+/* The earliest event that may be given out, NULL: none (now) */
+static const struct decode_event *first(const struct merge *m)
+{
+	const struct decode_event *event = m->n_heap > 0 ? &m->cursors[m->heap[0]].event : NULL;
+
+	return event && event->ts <= m->until ? event : NULL;
+}
+
+int merge_peek(struct merge *merge, uint64_t *ret, struct fault *why)
+{
+	int r = ask(merge, why);
+
+	if (r < 0)
+		return r;
+	if (!first(merge))
+		return 0;
+	*ret = first(merge)->ts;
+	return 1;
+}
+
 int merge_next(struct merge *merge, struct merge_keep *keep, struct decode_event *ret,
 	       struct fault *why)
 {
@@ -317,13 +344,13 @@ int merge_next(struct merge *merge, struct merge_keep *keep, struct decode_event
 	r = ask(merge, why);
 	if (r < 0)
 		return r;
-	if (merge->n_heap == 0)
+	if (!first(merge))
 		return 0;
 	r = take(merge, keep, ret, why);
 	if (r < 0)
 		return r;
-	if (merge->pair_leaves && merge->n_heap > 0 &&
-	    decoder_is_leaf(merge->decoder, ret, &merge->cursors[merge->heap[0]].event)) {
+	if (merge->pair_leaves && first(merge) &&
+	    decoder_is_leaf(merge->decoder, ret, first(merge))) {
 		r = take(merge, keep, &leaf, why);
 		if (r < 0)
 			return r;

@@ -80,6 +80,18 @@ int merge_next(struct merge *merge, struct merge_keep *keep, struct decode_event
 	       struct fault *why);
 
 /**
+ * merge_set_until() - as if there were no events later than @until (now)
+ * Where a function's end is later than that, it is not paired.
+ */
+void merge_set_until(struct merge *merge, uint64_t until);
+
+/**
+ * merge_peek() - the time of the event that merge_next() would return
+ * Return: as merge_next().
+ */
+int merge_peek(struct merge *merge, uint64_t *ret, struct fault *why);
+
+/**
  * merge_retry() - ask the sources that had nothing again
  */
 void merge_retry(struct merge *merge);

@@ -123,15 +123,10 @@ const struct task_name *tasks_find(struct tasks *tasks, int32_t pid)
 	return slot ? slot->name : NULL;
 }
 
-int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size)
+static int replace(struct tasks *tasks, struct slot *slot, const char *name, size_t size)
 {
-	struct slot *slot = get_slot(tasks, pid);
 	struct task_name *fresh, **old;
 
-	if (!slot)
-		return -ENOMEM;
-	if (slot->name->known)
-		return 0;
 	fresh = make_name(name, size, true);
 	old = reallocarray(tasks->old, tasks->n_old + 1, sizeof(struct task_name *));
 	if (old)
@@ -143,4 +138,25 @@ int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size)
 	tasks->old[tasks->n_old++] = slot->name;
 	slot->name = fresh;
 	return 0;
+}
+
+int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size)
+{
+	struct slot *slot = get_slot(tasks, pid);
+
+	if (!slot)
+		return -ENOMEM;
+	return slot->name->known ? 0 : replace(tasks, slot, name, size);
+}
+
+int tasks_rename(struct tasks *tasks, int32_t pid, const char *name, size_t size)
+{
+	struct slot *slot = get_slot(tasks, pid);
+
+	if (!slot)
+		return -ENOMEM;
+	if (slot->name->known && slot->name->size == size &&
+	    memcmp(slot->name->text, name, size) == 0)
+		return 0;
+	return replace(tasks, slot, name, size);
 }

@@ -40,3 +40,8 @@ const struct task_name *tasks_find(struct tasks *tasks, int32_t pid);
  * Return: 0, also if the pid has a name, or -ENOMEM.
  */
 int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size);
+
+/**
+ * tasks_rename() - the same in the place of a name that it may have
+ */
+int tasks_rename(struct tasks *tasks, int32_t pid, const char *name, size_t size);

@@ -24,6 +24,8 @@
 #define CONTROL_PEERS_PER_UID 64  /* root aside */
 #define CONTROL_CALLS_MAX     16  /* of a peer, not answered yet */
 #define CONTROL_QUEUE_MAX     128 /* messages that a peer has not read */
+#define CONTROL_TAILS_MAX     64
+#define CONTROL_TAILS_PER_UID 16 /* root aside */
 
 struct system_bus;
 
@@ -79,6 +81,7 @@ int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_check_access(struct control *control, const struct access_peer *who, sd_bus_message *m);
 
 /* control-system.c */
+uid_t control_caller_uid(struct control *control, sd_bus_message *m);
 /* On an error, too, there is an object, but for -ENOMEM: it tries again later */
 int system_bus_new(struct control *control, struct system_bus **ret);
 void system_bus_free(struct system_bus *system);

@@ -9,6 +9,7 @@
 #include "basic/strv.h"
 #include "daemon/control-internal.h"
 #include "daemon/runtime-changes.h"
+#include "daemon/session-tail.h"
 #include "daemon/trigger.h"
 
 /* Whom a path is about */
@@ -390,6 +391,34 @@ static int snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *e
 	return take_snapshot(m, userdata, true, error);
 }
 
+static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct control *c = userdata;
+	struct session *s = session_of(m, c, error);
+	uid_t uid = control_caller_uid(c, m);
+	_cleanup_close_ int fd = -EBADF;
+	unsigned all = 0, own = 0;
+	struct fault why;
+	int r;
+
+	if (!s)
+		return -ENOTCONN;
+	for (size_t i = 0; i < c->daemon->n_sessions; i++) {
+		all += session_count_tails(c->daemon->sessions[i], NULL);
+		own += session_count_tails(c->daemon->sessions[i], &uid);
+	}
+	if (all >= CONTROL_TAILS_MAX || (uid != 0 && own >= CONTROL_TAILS_PER_UID))
+		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+					 "%u tails are open, %u of them yours", all, own);
+	r = session_open_tail(s, uid, &fd, &why);
+	if (r < 0)
+		return sd_bus_error_setf(error,
+					 r == -ENOTCONN ? CONTROL_ERROR("NotRecording")
+							: CONTROL_ERROR_REFUSED,
+					 "%s", why.text);
+	return sd_bus_reply_method_return(m, "h", fd); /* duplicates it */
+}
+
 /* clang-format off */
 #define TEXT(name, flags) SD_BUS_PROPERTY(name, "s", get_text, 0, flags)
 #define NUMBER(name) SD_BUS_PROPERTY(name, "t", get_number, 0, 0)
@@ -431,6 +460,8 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("SnapshotCoresight",
 		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
 		SD_BUS_RESULT("s", path, "s", directory, "s", why), snapshot_coresight, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("OpenTail", SD_BUS_NO_ARGS,
+		SD_BUS_RESULT("h", socket), open_tail, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),
 		SD_BUS_NO_RESULT, control_enable_events, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("DisableEvents", SD_BUS_ARGS("as", events, "b", persist),

@@ -14,7 +14,7 @@
 
 void drain_init(struct drain *d)
 {
-	*d = (struct drain){.slots_fd = -EBADF};
+	*d = (struct drain){.slots_fd = -EBADF, .file_fd = -EBADF};
 }
 
 static size_t slots_size(const struct drain *d)
@@ -151,6 +151,7 @@ int drain_run(struct drain *d, struct trace_file *file, unsigned n_workers, uint
 
 		target_of(d, file, cpu, &target);
 		pump_set_target(&d->pumps[cpu], &target);
+		d->file_fd = target.buffered_fd;
 		d->order[cpu] = &d->pumps[cpu];
 		there += target.size;
 	}
@@ -187,6 +188,11 @@ int drain_retarget(struct drain *d, struct trace_file *file, uint64_t max_bytes)
 	return drain_post(d, WORKER_RETARGET);
 }
 
+void drain_retargeted(struct drain *d)
+{
+	d->file_fd = d->next[0].buffered_fd;
+}
+
 bool drain_idle(const struct drain *d)
 {
 	for (unsigned i = 0; i < d->n_workers; i++)
@@ -211,6 +217,20 @@ void drain_flush(struct drain *d)
 {
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_flush(d->workers[i]);
+}
+
+void drain_flush_and_tell(struct drain *d)
+{
+	for (unsigned i = 0; i < d->n_workers; i++)
+		worker_flush_and_tell(d->workers[i]);
+}
+
+bool drain_flushed(const struct drain *d)
+{
+	for (unsigned i = 0; i < d->n_workers; i++)
+		if (!worker_flushed(d->workers[i]))
+			return false;
+	return true;
 }
 
 uint64_t drain_total_bytes(const struct drain *d)

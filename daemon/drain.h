@@ -24,6 +24,7 @@ struct drain {
 	char *slots; /* n_cpus sub-buffers */
 	uint64_t chunk_max;
 	bool new_pipes; /* not one came from the FD store */
+	int file_fd;	/* of the file that all workers are in, borrowed; main thread */
 	_Atomic int64_t bytes_left;
 };
 
@@ -48,11 +49,16 @@ int drain_run(struct drain *drain, struct trace_file *file, unsigned n_workers, 
  * drain_retarget() - ask the workers to go on in @file; drain_idle() tells when they all do
  */
 int drain_retarget(struct drain *drain, struct trace_file *file, uint64_t max_bytes);
+/* All of them do: file_fd is that of the next file */
+void drain_retargeted(struct drain *drain);
 
 /* Ask all workers for the same; drain_idle() tells when all have done it */
 int drain_post(struct drain *drain, enum worker_request request);
 bool drain_idle(const struct drain *drain);
 void drain_flush(struct drain *drain);
+/* The same, and notify when each worker is done: drain_flushed() tells when all are */
+void drain_flush_and_tell(struct drain *drain);
+bool drain_flushed(const struct drain *drain);
 /* Notify once when a ring buffer next passes its watermark */
 void drain_tell(struct drain *drain);
 /* Nothing is taken any more until drain_flush() or drain_retarget() */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parts of a session that its modules share: session.c (states), session-start.c (from nothing
- * to recording, or failed), session-tick.c (what the flush timer looks after), session-flight.c
- * (what is different with Mode=flight).
+ * to recording, or failed), session-tick.c (what the flush timer looks after), session-tail.c (who
+ * follows the live file), session-flight.c (what is different with Mode=flight).
  */
 #pragma once
 
@@ -75,6 +75,15 @@ struct session {
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
 	bool mapped;		/* as last reported */
+
+	/* session-tail.c */
+	struct session_tail *tails;
+	sd_event_source *tail_source; /* the next round */
+	uint64_t tail_segment;	      /* number of the file that all workers are in */
+	uint64_t tail_bytes;	      /* drain_total_bytes() after the last round */
+	bool tail_round;	      /* one is under way */
+	bool tail_confirm;	      /* the next one follows soon */
+	bool tail_new;		      /* somebody waits for two rounds */
 
 	/* session-runtime.c */
 	struct session_waiter *waiters;

@@ -16,6 +16,8 @@
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
+#include "daemon/session-tail.h"
+#include "formats/tail-message.h"
 #include "writer/store.h"
 
 #define NAMES_ROOM_MAX	(4 * MIB)
@@ -430,6 +432,7 @@ void session_release(struct session *s, bool keep_instance)
 	s->notify_source = sd_event_source_disable_unref(s->notify_source);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
+	session_tail_end(s, TAIL_END_LEFT); /* those that are still there: it failed */
 	if (s->state != SESSION_STARTING)
 		session_sample(s);
 	/* Its events may be the session's own probes, which go with the session's instance */

@@ -7,6 +7,8 @@
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
+#include "daemon/session-tail.h"
+#include "formats/tail-message.h"
 
 #define RETRY_USEC (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
 
@@ -25,6 +27,7 @@ int session_new(struct daemon *daemon, const char *name, struct session **ret)
 	if (!s)
 		return -ENOMEM;
 	s->daemon = daemon;
+	s->tail_segment = 1;
 	s->dir_fd = s->notify_fd = s->segment.dir_fd = -EBADF;
 	drain_init(&s->drain);
 	s->name = strdup(name);
@@ -360,6 +363,7 @@ static void on_drained(struct session *s)
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"the disk did not take all events: what was left in the ring buffer is lost");
 	session_prepare_stats(s, true);
+	session_tail_end(s, TAIL_END_STOPPED);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, false);
 	segment_close_current(&s->segment);
 	session_start_job(s, STEP_CLOSING);
@@ -372,6 +376,8 @@ static void on_workers_done(struct session *s)
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
+		drain_retargeted(&s->drain);
+		session_tail_moved(s);
 		session_prepare_stats(s, true);
 		if (session_note_base(s, true) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
@@ -394,6 +400,7 @@ static void on_workers_done(struct session *s)
 		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
+		session_tail_end(s, TAIL_END_LEFT);
 		session_release(s, true);
 		settled(s, SESSION_STOPPED);
 		break;
@@ -413,6 +420,7 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	     s->step == STEP_LEAVING) &&
 	    drain_idle(&s->drain))
 		on_workers_done(s);
+	session_tail_check(s);
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
 		s->rotate_wanted = true;

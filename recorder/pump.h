@@ -61,6 +61,7 @@ struct pump {
 	_Atomic uint64_t dropped_bytes; /* taken from the ring buffer and not written */
 	_Atomic bool full;		/* the last run ended for want of room in the region */
 	_Atomic int trouble;		/* 0, or the negative errno of the last run */
+	_Atomic bool behind;		/* the last flush left something in the ring buffer */
 	_Atomic bool mapped_elsewhere;	/* somebody has mapped this CPU: splice gives nothing, read
 					   does */
 };

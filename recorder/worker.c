@@ -30,6 +30,8 @@ struct worker {
 	_Atomic int64_t *bytes_left;
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
+	_Atomic unsigned flush_asked, flush_done; /* counts; done: up to that one */
+	_Atomic bool flush_tell;		  /* notify when the next flush is done */
 	_Atomic bool held; /* take nothing until it is flushed or has new targets */
 	_Atomic bool tell; /* notify when something comes by itself, without a flush */
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
@@ -99,9 +101,21 @@ static void flush_all(struct worker *w)
 	for (size_t i = 0; i < w->n_pumps; i++) {
 		int r = run(w, w->pumps[i], true, BUDGET);
 
+		atomic_store(&w->pumps[i]->behind, r != PUMP_E_EMPTY);
 		if (r == PUMP_E_EMPTY || r == PUMP_E_MORE)
 			arm(w, i);
 	}
+}
+
+/* What was asked for while it runs may have come too late for it, and gets another one */
+static void serve_flush(struct worker *w)
+{
+	unsigned asked = atomic_load(&w->flush_asked);
+
+	flush_all(w);
+	atomic_store(&w->flush_done, asked);
+	if (atomic_exchange(&w->flush_tell, false))
+		notify(w);
 }
 
 static void drain_all(struct worker *w)
@@ -178,7 +192,7 @@ static void *worker_main(void *userdata)
 			if (atomic_load(&w->quit))
 				return NULL;
 			if (atomic_exchange(&w->flush, false) && !w->parked)
-				flush_all(w);
+				serve_flush(w);
 		}
 	}
 }
@@ -265,8 +279,20 @@ void worker_hold(struct worker *w)
 void worker_flush(struct worker *w)
 {
 	atomic_store(&w->held, false);
+	atomic_fetch_add(&w->flush_asked, 1);
 	atomic_store(&w->flush, true);
 	wake(w);
+}
+
+void worker_flush_and_tell(struct worker *w)
+{
+	atomic_store(&w->flush_tell, true);
+	worker_flush(w);
+}
+
+bool worker_flushed(const struct worker *w)
+{
+	return atomic_load(&w->flush_done) == atomic_load(&w->flush_asked);
 }
 
 bool worker_done(const struct worker *w)

@@ -48,6 +48,13 @@ void worker_tell(struct worker *worker);
 /* Also look at partial sub-buffers, once, soon. Never blocks. */
 void worker_flush(struct worker *worker);
 
+/* The same, and notify once when it is done: all pumps were asked for all they have, and say in
+ * pump->behind whether they gave it */
+void worker_flush_and_tell(struct worker *worker);
+
+/* Is the last flush that was asked for done? */
+bool worker_flushed(const struct worker *worker);
+
 /* Is the last request done? */
 bool worker_done(const struct worker *worker);
 

@@ -3,8 +3,8 @@
 # time-limit: 240
 #
 # Clients without mercy: 100 that ask for the status over and over, 1000 connections opened and
-# dropped, peers that never read what they ask for. Not one marker is lost, flyrecd does not grow,
-# and an answer comes quickly.
+# dropped, peers that never read what they ask for, ten tails, of which one does not read. Not one
+# marker is lost, flyrecd does not grow, and an answer comes quickly.
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_tool check-markers
@@ -151,6 +151,13 @@ ctl status >/dev/null
 before=$(rss)
 n_before=$(open_files)
 
+TAILS=()
+for i in {1..10}; do
+	background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 load >"$T/tail.$i" 2>"$T/tail.err.$i"
+	TAILS+=($!)
+done
+kill -STOP "${TAILS[9]}"
+
 python3 "$T/clients.py" "$SOCKET" status $CLIENTS "$SECONDS_OF_LOAD" >"$T/answers" ||
 	fail "a client got no answer"
 echo "$CLIENTS clients: $(cat "$T/answers") answers in $SECONDS_OF_LOAD s"
@@ -163,6 +170,17 @@ ctl --json status >/dev/null || fail "no answer beside peers that never read"
 largest=$(rss)
 wait $DEAF
 ctl --json status >/dev/null || fail "no answer any more"
+
+for i in {1..9}; do
+	ended "${TAILS[i - 1]}" && fail "a tail has ended: $(cat "$T/tail.err.$i")"
+	grep -q 'flyrec-test cpu=' "$T/tail.$i" || fail "a tail shows nothing: $(cat "$T/tail.err.$i")"
+	echo "tail $i: $(wc -l <"$T/tail.$i") lines $(cat "$T/tail.err.$i")"
+done
+kill -CONT "${TAILS[9]}"
+for pid in "${TAILS[@]}"; do
+	kill -TERM "$pid"
+	wait "$pid" || true
+done
 
 few_files() {
 	[ "$(open_files)" -le $((n_before + 3)) ]

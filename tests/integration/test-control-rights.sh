@@ -83,12 +83,14 @@ chmod 755 "$RUNTIME"
 
 # --- a stranger does not even get in
 refused 'Permission denied: it is for root and group flyrec' stranger status
+refused 'Permission denied: it is for root and group flyrec' stranger tail -f sched
 
 # --- a member looks, and takes copies out
 member --json status >/dev/null
 member --json stats >/dev/null
 member list >/dev/null
 member metrics >/dev/null
+member tail -n 1 sched | grep -q 'sched_switch' || fail "a member's tail"
 member cat sched current.dat >"$T/member.dat"
 "$FLYRECCTL" verify "$T/member.dat" >/dev/null || fail "a member's copy"
 snap=$(member snapshot sched --last=5s)
@@ -105,7 +107,7 @@ done
 echo AdminGroup=flyrecadm | daemon_config
 "$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
 [ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup="
-for call in status stats list metrics 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
+for call in status stats list metrics 'tail sched' 'tail -f sched' 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
 	# shellcheck disable=SC2086 # words
 	refused 'is for root.*not for user 65534' stranger $call
 done
@@ -158,6 +160,8 @@ over_bus $FLYREC_GID /org/flyrec/Recorder1 Manager ListSessions | grep -q sched 
 	fail "a member over the system bus"
 # busctl has its own words for it
 refused 'Access denied' over_bus '' /org/flyrec/Recorder1 Manager ListSessions
+refused 'Access denied' over_bus '' $sched Session OpenTail
+over_bus $FLYREC_GID $sched Session OpenTail >/dev/null || fail "a member's tail over the system bus"
 refused 'Access denied' over_bus $FLYREC_GID $sched Session Pause
 over_bus $ADMIN_GID $sched Session Pause || fail "an administrator over the system bus"
 [ "$(cat "$(instance sched)/tracing_on")" = 0 ] || fail "Pause over the system bus"

@@ -168,6 +168,7 @@ static const struct {
 	{SESSION, S, "Rotate", "", {}},
 	{SESSION, S, "Snapshot", "ttsb", {"reason"}},
 	{SESSION, S, "SnapshotCoresight", "ttsb", {"reason"}},
+	{SESSION, S, "OpenTail", "", {}},
 	{SESSION, S, "EnableEvents", "asb", {"sched:sched_wakeup"}},
 	{SESSION, S, "DisableEvents", "asb", {"irq"}},
 	{SESSION, S, "SetFilter", "ssb", {"sched:sched_switch", "prev_pid == 1"}},

@@ -291,6 +291,39 @@ static void test_flush_takes_partial(void **state)
 	end(&f);
 }
 
+/* Told once, when all CPUs were asked for all they had; who had more says so */
+static void test_flush_tells(void **state)
+{
+	struct fixture f;
+
+	begin(&f, INT64_MAX);
+	assert_true(worker_flushed(f.worker));
+	atomic_store(&splice_empty, true);
+	put(&f, 0, 1, 200);
+	wait_total(&f, 1); /* its wake-up takes it, and is spent */
+	put(&f, 0, 1, 200);
+	worker_flush_and_tell(f.worker);
+	assert_int_equal(notified(&f, DEADLINE_MS), 1);
+	assert_true(worker_flushed(f.worker));
+	wait_total(&f, 2);
+	for (unsigned cpu = 0; cpu < N_CPUS; cpu++)
+		assert_false(atomic_load(&f.pumps[cpu].behind));
+	worker_flush(f.worker); /* nobody wants to know */
+	assert_int_equal(notified(&f, 50), 0);
+	assert_true(worker_flushed(f.worker));
+	atomic_store(&splice_empty, false);
+	atomic_store(&disk_error, ENOSPC);
+	put(&f, 1, 2, 4080);
+	assert_true(notified(&f, DEADLINE_MS) > 0);
+	worker_flush_and_tell(f.worker);
+	assert_int_equal(notified(&f, DEADLINE_MS), 1);
+	assert_true(worker_flushed(f.worker));
+	assert_true(atomic_load(&f.pumps[1].behind));
+	assert_false(atomic_load(&f.pumps[0].behind));
+	atomic_store(&disk_error, 0);
+	end(&f);
+}
+
 static void test_retarget(void **state)
 {
 	struct fixture f;
@@ -493,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_moves),
 		cmocka_unit_test(test_partial_does_not_spin),
 		cmocka_unit_test(test_flush_takes_partial),
+		cmocka_unit_test(test_flush_tells),
 		cmocka_unit_test(test_retarget),
 		cmocka_unit_test(test_full_notifies_and_goes_on),
 		cmocka_unit_test(test_finish),

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+#include <sys/wait.h>
+
+#include "basic/macro.h"
+#include "ctl/remote.h"
+
+/* As one word for the shell at the other end */
+static void quote(FILE *f, const char *word)
+{
+	(void)fputs(" '", f);
+	for (const char *p = word; *p; p++)
+		(void)fputs(*p == '\'' ? "'\\''" : (const char[]){*p, '\0'}, f);
+	(void)fputc('\'', f);
+}
+
+enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int out_fd)
+{
+	_cleanup_free_ char *command = NULL;
+	size_t size;
+	FILE *f = open_memstream(&command, &size);
+	pid_t pid;
+	int status;
+
+	if (!f)
+		return CTL_FAILED;
+	(void)fputs("flyrecctl --runtime-dir", f);
+	quote(f, ctl->runtime_dir);
+	for (const char *const *word = words; *word; word++)
+		quote(f, *word);
+	if (fclose(f) != 0)
+		return CTL_FAILED;
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(out_fd, STDOUT_FILENO);
+		execlp("ssh", "ssh", "-xT", "--", ctl->host, command, NULL);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
+		return CTL_FAILED;
+	if (WEXITSTATUS(status) == 127)
+		(void)fprintf(stderr, "flyrecctl: %s: cannot run ssh or flyrecctl on %s\n",
+			      words[0], ctl->host);
+	return WEXITSTATUS(status) == 0		  ? CTL_DONE
+	       : WEXITSTATUS(status) == CTL_USAGE ? CTL_USAGE
+						  : CTL_FAILED;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "ctl/merge.h"
+#include "ctl/tail-segment.h"
+
+#define BLOCK_SIZE   (64 * KIB)
+#define BLOCKS_TOTAL (16 * MIB) /* for all CPUs */
+
+/*
+ * From one file to the next the distance of the clock on the wall is measured anew, with an error
+ * of microseconds. More than this was somebody who set it; less than the 20 ms between two rounds
+ * (formats/tail-message.h) does not matter to what is complete.
+ */
+#define SET_CLOCK_NSEC INT64_C(5000000)
+
+struct tail_segment *tail_segment_new(const char *path)
+{
+	struct tail_segment *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->fd = -EBADF;
+	s->keep.serial = 1;
+	s->path = strdup(path);
+	if (!s->path) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
+
+struct tail_segment *tail_segment_free(struct tail_segment *s)
+{
+	if (!s)
+		return NULL;
+	merge_keep_done(&s->keep);
+	merge_free(s->merge);
+	formatter_free(s->formatter);
+	if (s->decoder)
+		decoder_free(s->decoder);
+	free(s->filter.ids);
+	free(s->regions);
+	free(s->sizes);
+	free(s->last);
+	trace_dat_free(s->dat);
+	close_p(&s->fd);
+	free(s->path);
+	free(s);
+	return NULL;
+}
+
+static uint64_t key_of(const struct tail_segment *s, uint64_t ts)
+{
+	return ts + (uint64_t)s->adjust;
+}
+
+/* The time up to which events have keys up to @key */
+static uint64_t time_of(const struct tail_segment *s, uint64_t key)
+{
+	if (key == UINT64_MAX || (s->adjust > 0 && key < (uint64_t)s->adjust))
+		return key == UINT64_MAX ? key : 0;
+	return key - (uint64_t)s->adjust;
+}
+
+/* Shown times of two files that differ only by the measuring of their distance stay as they are */
+static void set_adjust(struct tail_segment *s, const struct tail_segment *beside)
+{
+	const uint64_t any = NSEC_PER_SEC;
+	int64_t difference;
+
+	if (!beside || !decoder_in_usecs(s->decoder) || !decoder_in_usecs(beside->decoder))
+		return;
+	difference = (int64_t)(key_of(beside, decoder_time(beside->decoder, any)) -
+			       decoder_time(s->decoder, any));
+	if (difference < -SET_CLOCK_NSEC || difference > SET_CLOCK_NSEC)
+		s->adjust = difference;
+}
+
+static void on_fault(void *userdata, const char *text)
+{
+	const struct tail_segment *s = userdata;
+
+	log_error("%.200s: %.250s", s->path, text);
+}
+
+static size_t block_size(const struct tail_segment *s)
+{
+	return MAX(MIN(BLOCK_SIZE, BLOCKS_TOTAL / MAX(s->dat->n_cpus, 1U)), s->dat->page_size);
+}
+
+int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter *filter,
+		      const struct tail_segment *beside, bool json, struct fault *why)
+{
+	struct stat st;
+	int r;
+
+	s->fd = fd;
+	s->json = json;
+	s->filter = *filter;
+	s->filter.ids = NULL;
+	if (fstat(fd, &st) < 0)
+		return fault_errno(why, -errno, "%s: cannot stat", s->path);
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	r = trace_dat_open_fd(fd, s->path, &s->dat, why);
+	if (r >= 0)
+		r = decoder_new(s->dat, &s->decoder, why);
+	if (r >= 0)
+		r = export_filter_prepare(&s->filter, s->dat, s->decoder, why);
+	if (r < 0)
+		return r;
+	s->regions = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->regions));
+	s->sizes = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->sizes));
+	s->last = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->last));
+	r = s->regions && s->sizes && s->last ? formatter_new(s->decoder, true, &s->formatter)
+					      : -ENOMEM;
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot read", s->path);
+	set_adjust(s, beside);
+	return 0;
+}
+
+static bool wants_cpu(const struct tail_segment *s, uint32_t cpu)
+{
+	return !s->filter.has_cpus || cpu_list_has(&s->filter.cpus, cpu);
+}
+
+/* --- how large it is */
+
+static int read_table(const struct tail_segment *s, uint64_t *sizes, struct fault *why)
+{
+	for (uint32_t cpu = 0; cpu < s->dat->n_cpus; cpu++) {
+		uint64_t at = s->dat->buffers[0].regions[cpu].entry + 8;
+		uint8_t bytes[8];
+		int r = io_pread_all(s->fd, bytes, sizeof(bytes), at);
+
+		if (r < 0)
+			return fault_errno(why, r, "%s: cannot read its sizes", s->path);
+		sizes[cpu] = trace_dat_u64(s->dat, bytes);
+	}
+	return 0;
+}
+
+/* A sub-buffer that makes no sense tells nothing: then the last one that did counts */
+static int look_at_last(struct tail_segment *s, uint32_t cpu, uint8_t *subbuf, struct fault *why)
+{
+	uint64_t at = s->dat->buffers[0].regions[cpu].offset + s->sizes[cpu] - s->dat->page_size;
+	struct subbuf_fault fault;
+	struct subbuf_info info;
+	int r = io_pread_all(s->fd, subbuf, s->dat->page_size, at);
+
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot read", s->path);
+	if (subbuf_check(&s->dat->layout, subbuf, NULL, &info, &fault) == 0 && info.events > 0)
+		s->last[cpu] = MAX(s->last[cpu], key_of(s, decoder_time(s->decoder, info.last_ts)));
+	return 0;
+}
+
+int tail_segment_grow(struct tail_segment *s, const uint64_t *sizes, struct fault *why)
+{
+	_cleanup_free_ uint64_t *table = NULL;
+	_cleanup_free_ uint8_t *subbuf = malloc(s->dat->page_size);
+	int r = 0;
+
+	if (!sizes) {
+		table = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*table));
+		r = table ? read_table(s, table, why) : 0;
+		sizes = table;
+	}
+	if (!sizes || !subbuf)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", s->path);
+	for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++) {
+		uint64_t size = round_down(sizes[cpu], s->dat->page_size);
+
+		/* A restarted daemon may take back what a killed one left half-written */
+		if (size <= s->sizes[cpu])
+			continue;
+		s->sizes[cpu] = size;
+		s->regions[cpu].end = s->dat->buffers[0].regions[cpu].offset + size;
+		r = look_at_last(s, cpu, subbuf, why);
+	}
+	if (s->merge)
+		merge_retry(s->merge);
+	return r;
+}
+
+uint64_t tail_segment_newest(const struct tail_segment *s)
+{
+	uint64_t newest = 0;
+
+	for (uint32_t cpu = 0; cpu < s->dat->n_cpus; cpu++)
+		newest = MAX(newest, s->last[cpu]);
+	return newest;
+}
+
+uint64_t tail_segment_left(const struct tail_segment *s)
+{
+	uint64_t left = 0;
+
+	for (uint32_t cpu = 0; s->dat && cpu < s->dat->n_cpus; cpu++)
+		if (wants_cpu(s, cpu))
+			left += s->reading ? s->regions[cpu].end - s->regions[cpu].pos
+					   : s->sizes[cpu];
+	return left;
+}
+
+/* --- its events */
+
+/* @regions: as many as there are CPUs; from the time @from on, as far as the sizes go now */
+static int begin(struct tail_segment *s, struct export_region *regions, uint64_t from,
+		 struct merge **ret, struct fault *why)
+{
+	_cleanup_(merge_freep) struct merge *merge = NULL;
+	int r = merge_new(s->decoder, &s->dat->layout, !s->json, on_fault, s, &merge);
+
+	for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++) {
+		const struct trace_dat_region region = {
+			.offset = s->dat->buffers[0].regions[cpu].offset, .size = s->sizes[cpu]};
+
+		export_region_init(&regions[cpu], s->dat, &region, block_size(s));
+		if (!wants_cpu(s, cpu))
+			continue;
+		if (from > 0 && (r = export_region_seek(&regions[cpu], s->decoder, from, why)) < 0)
+			return r;
+		r = merge_add(merge,
+			      &(struct merge_source){cpu, 0, export_region_read, &regions[cpu]});
+	}
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot read", s->path);
+	*ret = TAKE_PTR(merge);
+	return 0;
+}
+
+/* When the last @n sub-buffers of each CPU begin; 0: that is all there is */
+static int look_back(struct tail_segment *s, uint64_t n, uint64_t *ret, struct fault *why)
+{
+	uint64_t from = 0;
+
+	for (uint32_t cpu = 0; cpu < s->dat->n_cpus; cpu++) {
+		uint64_t back = n * s->dat->page_size;
+		uint8_t bytes[8];
+		int r;
+
+		if (!wants_cpu(s, cpu) || s->sizes[cpu] <= back)
+			continue;
+		r = io_pread_all(s->fd, bytes, sizeof(bytes),
+				 s->dat->buffers[0].regions[cpu].offset + s->sizes[cpu] - back);
+		if (r < 0)
+			return fault_errno(why, r, "%s: cannot read", s->path);
+		from = MAX(from, decoder_time(s->decoder, trace_dat_u64(s->dat, bytes)));
+	}
+	*ret = from;
+	return 0;
+}
+
+static int count_from(struct tail_segment *s, uint64_t until, uint64_t from, uint64_t *ret,
+		      struct fault *why)
+{
+	_cleanup_free_ struct export_region *regions =
+		calloc(MAX(s->dat->n_cpus, 1U), sizeof(*regions));
+	_cleanup_(merge_freep) struct merge *merge = NULL;
+	struct export_filter filter = s->filter;
+	struct decode_event event;
+	uint64_t count = 0;
+	int r;
+
+	if (!regions)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", s->path);
+	r = begin(s, regions, from, &merge, why);
+	if (r < 0)
+		return r;
+	filter.from = from;
+	merge_set_until(merge, time_of(s, until));
+	while ((r = merge_next(merge, &s->keep, &event, why)) > 0) {
+		count += export_filter_wants(&filter, s->decoder, &event);
+		merge_keep_clear(&s->keep);
+		s->keep.serial++;
+	}
+	*ret = count;
+	return r;
+}
+
+int tail_segment_count(struct tail_segment *s, uint64_t until, uint64_t enough, uint64_t *ret_count,
+		       uint64_t *ret_from, struct fault *why)
+{
+	uint64_t least = s->filter.from, from = 0, count = 0;
+
+	for (uint64_t n = 2;; n *= 4) {
+		int r = look_back(s, n, &from, why);
+
+		if (r < 0)
+			return r;
+		from = MAX(from, least);
+		r = count_from(s, until, from, &count, why);
+		if (r < 0)
+			return r;
+		if (count >= enough || from == least)
+			break;
+	}
+	*ret_count = count;
+	*ret_from = from;
+	return 0;
+}
+
+int tail_segment_peek(struct tail_segment *s, uint64_t until, uint64_t *ret, struct fault *why)
+{
+	uint64_t ts;
+	int r;
+
+	if (!s->reading) {
+		r = begin(s, s->regions, s->filter.from, &s->merge, why);
+		if (r < 0)
+			return r;
+		s->reading = true;
+	}
+	merge_set_until(s->merge, time_of(s, until));
+	r = merge_peek(s->merge, &ts, why);
+	if (r > 0)
+		*ret = key_of(s, ts);
+	return r;
+}
+
+bool tail_segment_past(const struct tail_segment *s, uint64_t key)
+{
+	return time_of(s, key) > s->filter.to;
+}
+
+/*
+ * The names in the file are as old as the file, or as its last sync: who is alive and known by
+ * another name now, or by none, is asked for once a second at most.
+ */
+static int ask_kernel(struct tail_segment *s, struct decode_event *event)
+{
+	int32_t pid = decoder_pid(s->decoder, event);
+	struct tail_asked *asked = &s->asked[(uint32_t)pid % TAIL_ASKED];
+	_cleanup_free_ char *name = NULL;
+	struct timespec now;
+	char path[48];
+	size_t size;
+	int r;
+
+	(void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (pid <= 0 || (asked->pid == pid && asked->when == now.tv_sec))
+		return 0;
+	if (asked->pid != pid)
+		*asked = (struct tail_asked){.pid = pid};
+	asked->when = now.tv_sec;
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	r = io_read_file_at(AT_FDCWD, path, &name, &size);
+	if (r < 0 || size == 0) /* it has ended */
+		return r == -ENOMEM ? r : 0;
+	if (name[size - 1] == '\n')
+		name[size - 1] = '\0';
+	(void)snprintf(asked->name, sizeof(asked->name), "%s", name);
+	r = decoder_rename(s->decoder, pid, asked->name);
+	return r < 0 ? r : decoder_task(s->decoder, event);
+}
+
+int tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment *before)
+{
+	int r = 0;
+
+	memcpy(s->asked, before->asked, sizeof(s->asked));
+	for (size_t i = 0; i < TAIL_ASKED && r >= 0; i++)
+		if (s->asked[i].name[0])
+			r = decoder_rename(s->decoder, s->asked[i].pid, s->asked[i].name);
+	return r;
+}
+
+static int print(struct tail_segment *s, struct decode_event *event, uint64_t *skip,
+		 struct text *out)
+{
+	int r = decoder_task(s->decoder, event);
+
+	if (r < 0 || !export_filter_wants(&s->filter, s->decoder, event))
+		return r;
+	if (*skip > 0) {
+		(*skip)--;
+		return 0;
+	}
+	if (s->number > 0) {
+		r = ask_kernel(s, event);
+		if (r < 0)
+			return r;
+	}
+	return s->json ? formatter_json(s->formatter, event, out)
+		       : formatter_text(s->formatter, event, true, out);
+}
+
+int tail_segment_print(struct tail_segment *s, uint64_t *skip, struct text *out, struct fault *why)
+{
+	struct decode_event event;
+	int r = merge_next(s->merge, &s->keep, &event, why);
+
+	if (r <= 0)
+		return r;
+	r = print(s, &event, skip, out);
+	merge_keep_clear(&s->keep);
+	s->keep.serial++;
+	return r < 0 ? fault_errno(why, r, "%s: cannot go on", s->path) : 0;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "basic/strv.h"
+#include "ctl/export-filter.h"
+#include "ctl/remote.h"
+#include "ctl/tail-run.h"
+#include "ctl/tail-stream.h"
+#include "ctl/tail.h"
+
+#define LINES_DEFAULT 10
+
+#define ROUNDS_FIRST	 2     /* after so many all that was there at the beginning is known */
+#define FIRST_WAIT_MSEC	 10000 /* for these */
+#define RETRY_MSEC	 100
+#define DAEMON_WAIT_MSEC 10000 /* for a daemon that restarts */
+#define START_WAIT_MSEC	 3000  /* for a session that restarts */
+
+static int64_t now_msec(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/*
+ * Until the daemon has something to tell, or the time is over
+ * @ret_gone: nobody reads the output any more
+ */
+static void wait_for_news(const struct tail *t, int timeout, bool *ret_gone)
+{
+	struct pollfd fds[] = {{.fd = t->stream, .events = POLLIN}, {.fd = STDOUT_FILENO}};
+	int n = poll(fds, 2, timeout);
+
+	*ret_gone = n > 0 && (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* --- the daemon, and the one after it */
+
+static bool is_restarting(int error, const char *name)
+{
+	return (name && strcmp(name, "org.flyrec.Recorder1.Error.NotRecording") == 0) ||
+	       (name && strcmp(name, "org.flyrec.Recorder1.Error.NoSuchSession") == 0) ||
+	       error == -ENOENT || error == -ECONNREFUSED || error == -ECONNRESET ||
+	       error == -ENOTCONN || error == -EPIPE;
+}
+
+static int connect_again(struct tail *t, bool *ret_answers, bool *ret_retry, struct fault *why)
+{
+	_cleanup_free_ char *name = NULL;
+	_cleanup_bus_ sd_bus *bus = NULL;
+	int r = bus_open(t->ctl, &bus);
+
+	if (r < 0)
+		(void)fault_errno(why, r, "flyrecd has gone");
+	else
+		r = tail_stream_open(bus, t->session, &t->stream, &name, why);
+	*ret_answers = name;
+	*ret_retry = is_restarting(r, name);
+	if (r >= 0 && !t->bus)
+		t->bus = TAKE_PTR(bus);
+	return r;
+}
+
+/* It has hung up: another daemon may take its place, or the session is started again */
+static int reconnect(struct tail *t, struct fault *why)
+{
+	int64_t begin = now_msec(), refused = 0;
+
+	close_p(&t->stream);
+	t->stream = -EBADF;
+	sd_bus_close_unref(TAKE_PTR(t->bus));
+	for (;;) {
+		bool answers, retry, gone;
+		int r = connect_again(t, &answers, &retry, why);
+
+		if (r >= 0)
+			break;
+		if (answers && refused == 0)
+			refused = now_msec();
+		if (!retry || now_msec() - begin > DAEMON_WAIT_MSEC ||
+		    (refused > 0 && now_msec() - refused > START_WAIT_MSEC))
+			return r;
+		wait_for_news(t, RETRY_MSEC, &gone);
+		if (gone)
+			return TAIL_E_PIPE;
+	}
+	if (t->stopped) /* it may have another clock now */
+		t->bound = t->newest = 0;
+	t->ended = t->stopped = false;
+	return 0;
+}
+
+/* The first look: all that was there when we came is in the files, and known */
+static int wait_for_beginning(struct tail *t, struct fault *why)
+{
+	int64_t begin = now_msec();
+	bool gone;
+
+	while (t->rounds < ROUNDS_FIRST && !t->ended) {
+		int64_t left = begin + FIRST_WAIT_MSEC - now_msec();
+		int r;
+
+		if (left <= 0)
+			return fault_set(why, -ETIMEDOUT,
+					 "flyrecd does not get events onto the disk for %d s",
+					 FIRST_WAIT_MSEC / 1000);
+		wait_for_news(t, (int)left, &gone);
+		r = tail_receive(t, why);
+		if (r < 0)
+			return r;
+		if (gone)
+			return TAIL_E_PIPE;
+	}
+	return 0;
+}
+
+static int follow(struct tail *t, struct fault *why)
+{
+	for (;;) {
+		bool gone = false;
+		int r = tail_print(t, why);
+
+		if (r != 0)
+			return r;
+		if (t->ended)
+			r = reconnect(t, why);
+		else
+			wait_for_news(t, -1, &gone);
+		if (gone)
+			return TAIL_E_PIPE;
+		if (r == 0)
+			r = tail_receive(t, why);
+		if (r != 0)
+			return r;
+	}
+}
+
+static int run(struct tail *t, uint64_t lines, struct fault *why)
+{
+	_cleanup_free_ char *name = NULL;
+	int r = tail_stream_open(t->bus, t->session, &t->stream, &name, why);
+
+	/* What was recorded before can be looked at all the same */
+	if (r < 0 && !t->ctl->follow && name &&
+	    strcmp(name, "org.flyrec.Recorder1.Error.NotRecording") == 0)
+		r = 0;
+	else if (r >= 0)
+		r = wait_for_beginning(t, why);
+	if (r != 0)
+		return r;
+	r = tail_start(t, lines, why);
+	if (r >= 0)
+		r = t->ctl->follow ? follow(t, why) : tail_print(t, why);
+	return r;
+}
+
+/* --- options */
+
+static bool understood(int r, const char *option, const char *value)
+{
+	if (r < 0)
+		tail_complain("%s: %s: \"%s\"", option,
+			      r == -ENOMEM ? "out of memory" : "not understood", value);
+	return r >= 0;
+}
+
+static bool parse_filter(const struct ctl *ctl, struct export_filter *filter)
+{
+	STRV_FOREACH (e, ctl->events)
+		if (!understood(export_filter_event(filter, *e), "--event=", *e))
+			return false;
+	STRV_FOREACH (p, ctl->pids)
+		if (!understood(export_filter_pids(filter, *p), "--pid=", *p))
+			return false;
+	return (!ctl->cpus ||
+		understood(export_filter_cpus(filter, ctl->cpus), "--cpu=", ctl->cpus)) &&
+	       (!ctl->since || understood(export_filter_time(&filter->since, ctl->since),
+					  "--since=", ctl->since)) &&
+	       (!ctl->until ||
+		understood(export_filter_time(&filter->until, ctl->until), "--until=", ctl->until));
+}
+
+static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
+{
+	char *end;
+
+	*ret = ctl->since ? UINT64_MAX : LINES_DEFAULT;
+	if (!ctl->lines)
+		return true;
+	if (strcmp(ctl->lines, "all") == 0) {
+		*ret = UINT64_MAX;
+		return true;
+	}
+	errno = 0;
+	*ret = strtoull(ctl->lines, &end, 10);
+	if (*ctl->lines >= '0' && *ctl->lines <= '9' && *end == '\0' && errno == 0)
+		return true;
+	return understood(-EINVAL, "--lines=", ctl->lines);
+}
+
+/* Over there it looks at that machine's clock, for --since=-5min as well */
+static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
+{
+	const char *const options[][2] = {
+		{"-n", ctl->lines},
+		{"--since", ctl->since},
+		{"--until", ctl->until},
+		{"--cpu", ctl->cpus},
+	};
+	_cleanup_(strv_freep) char **words = NULL;
+	int r = strv_append(&words, "tail");
+
+	if (r >= 0 && ctl->follow)
+		r = strv_append(&words, "-f");
+	if (r >= 0 && ctl->json)
+		r = strv_append(&words, "--json");
+	for (size_t i = 0; i < ARRAY_SIZE(options) && r >= 0; i++)
+		if (options[i][1] && (r = strv_append(&words, options[i][0])) >= 0)
+			r = strv_append(&words, options[i][1]);
+	STRV_FOREACH (e, ctl->events)
+		if (r >= 0 && (r = strv_append(&words, "--event")) >= 0)
+			r = strv_append(&words, *e);
+	STRV_FOREACH (p, ctl->pids)
+		if (r >= 0 && (r = strv_append(&words, "--pid")) >= 0)
+			r = strv_append(&words, *p);
+	if (r >= 0)
+		r = strv_append(&words, "--");
+	if (r >= 0)
+		r = strv_append(&words, session);
+	if (r < 0) {
+		tail_complain("out of memory");
+		return CTL_FAILED;
+	}
+	return remote_run(ctl, (const char *const *)words, STDOUT_FILENO);
+}
+
+enum ctl_status verb_tail(const struct ctl *ctl, int argc, char **argv)
+{
+	struct tail t = {.ctl = ctl, .stream = -EBADF};
+	enum ctl_status status = CTL_USAGE;
+	struct fault why = {};
+	uint64_t lines;
+	int r;
+
+	if (argc != 2) {
+		tail_complain("one SESSION is wanted");
+		return CTL_USAGE;
+	}
+	t.session = argv[1];
+	if (parse_lines(ctl, &lines) && parse_filter(ctl, &t.filter)) {
+		status = CTL_FAILED;
+		if (ctl->host) {
+			status = run_remote(ctl, t.session);
+		} else if (bus_connect(ctl, "tail", &t.bus) >= 0) {
+			(void)signal(SIGPIPE, SIG_IGN);
+			r = run(&t, lines, &why);
+			if (r < 0)
+				tail_complain("%s", why.text);
+			else /* also where they have seen enough */
+				status = CTL_DONE;
+		}
+	}
+	tail_done(&t);
+	return status;
+}
