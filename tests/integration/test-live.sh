@@ -66,8 +66,14 @@ file=$STATE/live/record/current.dat
 readers "$file"
 
 echo "== over rotations"
-# shellcheck disable=SC2016 # for the inner shell
-background bash -c 'while sleep 0.4; do kill -USR2 "$0"; done' "$FLYRECD_PID"
+rotate_on() { # no sleep(1), which would outlive it
+	local nothing
+	exec {nothing}<> <(:)
+	while ! read -r -t 0.4 -u "$nothing"; do
+		kill -USR2 "$FLYRECD_PID"
+	done
+}
+background rotate_on
 ROTATE_PID=$!
 DURATION=5 readers "$file"
 kill "$ROTATE_PID" "$NAMES_PID"
