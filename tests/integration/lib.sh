@@ -100,6 +100,16 @@ wait_for() {
 }
 
 # background COMMAND...: as a child that the end of the test stops; its pid is in $!
+# As of trace-cmd 3.1: later ones print flags, "d..1." and the like, between CPU and time
+trace-cmd() {
+	if [ "$1" = report ]; then
+		(set -o pipefail && command trace-cmd "$@" |
+			sed -E 's/^(.*-[0-9]+ +\[[0-9]+\]) [^ ]{5} +([0-9]+\.?[0-9]*:)/\1 \2/')
+	else
+		command trace-cmd "$@"
+	fi
+}
+
 background() {
 	"$@" &
 	CHILDREN+=($!)
@@ -397,6 +407,8 @@ stop_children() {
 cleanup() {
 	local status=$? path
 	trap - EXIT
+	# A child that is killed before it has forgotten its parent's traps
+	[ "$BASHPID" = "$$" ] || exit "$status"
 	trap '' INT TERM
 	set +e
 	stop_children
