@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 
 #include "basic/in-root.h"
+#include "basic/io.h"
 
 int in_root_open(int root_fd, const char *path, int flags)
 {
@@ -31,7 +32,8 @@ int in_root_read(int root_fd, const char *path, size_t limit, char **ret)
 	_cleanup_close_ int fd = in_root_open(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	_cleanup_free_ char *data = NULL;
 	struct stat st;
-	size_t size = 0;
+	size_t size;
+	int r;
 
 	if (fd < 0)
 		return fd;
@@ -39,22 +41,11 @@ int in_root_read(int root_fd, const char *path, size_t limit, char **ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	data = malloc(limit + 1);
-	if (!data)
-		return -ENOMEM;
-	for (;;) {
-		ssize_t n = read(fd, data + size, limit + 1 - size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-		if (size > limit)
-			return -EFBIG;
-	}
+	r = io_read_up_to(fd, limit + 1, &data, &size);
+	if (r < 0)
+		return r;
+	if (size > limit)
+		return -EFBIG;
 	while (size > 0 && strchr(" \t\r\n", data[size - 1]))
 		size--;
 	data[size] = '\0';

@@ -143,6 +143,30 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 	return 0;
 }
 
+int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ char *data = malloc(max + 1);
+	size_t size = 0;
+
+	if (!data)
+		return -ENOMEM;
+	while (size < max) {
+		ssize_t n = read(fd, data + size, max - size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	data[size] = '\0';
+	*ret_data = TAKE_PTR(data);
+	*ret_size = size;
+	return 0;
+}
+
 int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode)
 {
 	_cleanup_free_ char *tmp = NULL;

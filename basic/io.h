@@ -42,6 +42,13 @@ int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t s
 int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
 
 /**
+ * io_read_up_to() - the rest of a file, but no more than @max bytes of it
+ * @ret_data: malloc'ed, one NUL byte more than @ret_size says
+ * Return: 0 or negative errno.
+ */
+int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size);
+
+/**
  * io_write_file_at() - replace a file's content: temporary name, fsync, rename, directory fsync
  * @mode: permission bits of the new file
  */

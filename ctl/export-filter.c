@@ -215,3 +215,27 @@ void export_filter_done(struct export_filter *filter)
 	free(filter->until.text);
 	*filter = (struct export_filter){};
 }
+
+static bool understood(int r, const char *verb, const char *option, const char *value)
+{
+	if (r < 0)
+		(void)fprintf(stderr, "flyrecctl: %s: %s: %s: \"%s\"\n", verb, option,
+			      r == -ENOMEM ? "out of memory" : "not understood", value);
+	return r >= 0;
+}
+
+bool export_filter_parse(struct export_filter *filter, const struct ctl *ctl, const char *verb)
+{
+	STRV_FOREACH (e, ctl->events)
+		if (!understood(export_filter_event(filter, *e), verb, "--event=", *e))
+			return false;
+	STRV_FOREACH (p, ctl->pids)
+		if (!understood(export_filter_pids(filter, *p), verb, "--pid=", *p))
+			return false;
+	return (!ctl->cpus ||
+		understood(export_filter_cpus(filter, ctl->cpus), verb, "--cpu=", ctl->cpus)) &&
+	       (!ctl->since || understood(export_filter_time(&filter->since, ctl->since), verb,
+					  "--since=", ctl->since)) &&
+	       (!ctl->until || understood(export_filter_time(&filter->until, ctl->until), verb,
+					  "--until=", ctl->until));
+}

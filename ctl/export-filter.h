@@ -5,6 +5,7 @@
 #pragma once
 
 #include "basic/parse.h"
+#include "ctl/ctl.h"
 #include "ctl/decode.h"
 
 /* --since= or --until= */
@@ -42,6 +43,12 @@ int export_filter_cpus(struct export_filter *filter, const char *text);
  * are shown
  */
 int export_filter_time(struct export_time *time, const char *text);
+
+/**
+ * export_filter_parse() - all that was given of --event=, --pid=, --cpu=, --since= and --until=
+ * @verb: for the line on standard error that says what is not understood
+ */
+bool export_filter_parse(struct export_filter *filter, const struct ctl *ctl, const char *verb);
 
 /**
  * export_filter_prepare() - look the names up in a file

@@ -17,7 +17,6 @@
 #include "formats/trace-dat.h"
 
 #define OUTPUT_SIZE MIB
-#define TEXT_MAX    MIB
 
 /* Where a kind of frame has its variables */
 struct kind {
@@ -73,7 +72,7 @@ static uint32_t get32(const struct again *a, const struct decode_event *event, u
 static int parse_note(struct again *a, char *note, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL;
-	char *order = note + strlen(GDB_RECORD_NOTE), *lines = strchr(order, '\n');
+	char *order = note, *lines = strchr(order, '\n');
 	int n;
 
 	if (!lines)
@@ -85,25 +84,6 @@ static int parse_note(struct again *a, char *note, struct fault *why)
 	if (n < 0)
 		return no_memory(a);
 	return gdb_tfile_parse(text, (size_t)n, a->job->dat->path, NULL, &a->tfile, why);
-}
-
-static int read_note(const struct trace_dat *dat, char **ret, struct fault *why)
-{
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		int r;
-
-		if (dat->options[i].id != TRACE_DAT_OPTION_CPUSTAT)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, TEXT_MAX, &text, why);
-		if (r < 0)
-			return r;
-		if (strncmp(text, GDB_RECORD_NOTE, strlen(GDB_RECORD_NOTE)) == 0) {
-			*ret = TAKE_PTR(text);
-			return 1;
-		}
-	}
-	return 0;
 }
 
 /* --- kinds of events */
@@ -419,11 +399,12 @@ int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *w
 {
 	_cleanup_free_ char *note = NULL;
 	struct again a = {.job = job, .why = why};
+	size_t from = 0;
 	int r;
 
 	*why = (struct fault){};
 	*ret_done = false;
-	r = read_note(job->dat, &note, why);
+	r = trace_dat_next_note(job->dat, GDB_RECORD_NOTE, &from, &note, why);
 	if (r <= 0)
 		return r;
 	*ret_done = true;

@@ -16,31 +16,6 @@
 
 #define COPY_SIZE MIB
 
-static bool understood(int r, const char *option, const char *value)
-{
-	if (r >= 0)
-		return true;
-	(void)fprintf(stderr, "flyrecctl: export: %s: %s: \"%s\"\n", option,
-		      r == -ENOMEM ? "out of memory" : "not understood", value);
-	return false;
-}
-
-static bool parse_filter(const struct ctl *ctl, struct export_filter *filter)
-{
-	STRV_FOREACH (e, ctl->events)
-		if (!understood(export_filter_event(filter, *e), "--event=", *e))
-			return false;
-	STRV_FOREACH (p, ctl->pids)
-		if (!understood(export_filter_pids(filter, *p), "--pid=", *p))
-			return false;
-	return (!ctl->cpus ||
-		understood(export_filter_cpus(filter, ctl->cpus), "--cpu=", ctl->cpus)) &&
-	       (!ctl->since || understood(export_filter_time(&filter->since, ctl->since),
-					  "--since=", ctl->since)) &&
-	       (!ctl->until ||
-		understood(export_filter_time(&filter->until, ctl->until), "--until=", ctl->until));
-}
-
 static void on_fault(const char *text)
 {
 	log_error("%s", text);
@@ -227,7 +202,7 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (parse_filter(ctl, &filter))
+	if (export_filter_parse(&filter, ctl, "export"))
 		status = export_file(ctl, &filter, format, argv[1]);
 	export_filter_done(&filter);
 	return status;

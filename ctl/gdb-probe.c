@@ -6,7 +6,6 @@
 #include "ctl/gdb-probe.h"
 #include "formats/trace-dat.h"
 
-#define TEXT_MAX MIB
 /* of fields that hold memory, as recorder/probe-args.c names them: mem_sp_16, mem_di_m8 */
 #define MEMORY_PREFIX "mem_"
 
@@ -81,20 +80,18 @@ static int take_lines(struct gdb_probes *probes, char *text)
 int gdb_probes_read(const struct trace_dat *dat, struct gdb_probes *ret, struct fault *why)
 {
 	_cleanup_(gdb_probes_done) struct gdb_probes probes = {};
+	size_t from = 0;
+	int r;
 
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		int r;
+	do {
+		_cleanup_free_ char *lines = NULL;
 
-		if (dat->options[i].id != TRACE_DAT_OPTION_CPUSTAT)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, TEXT_MAX, &text, why);
-		if (r < 0)
-			return r;
-		if (strncmp(text, TRACE_DAT_PROBES, strlen(TRACE_DAT_PROBES)) == 0 &&
-		    take_lines(&probes, text + strlen(TRACE_DAT_PROBES)) < 0)
-			return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
-	}
+		r = trace_dat_next_note(dat, TRACE_DAT_PROBES, &from, &lines, why);
+		if (r > 0 && take_lines(&probes, lines) < 0)
+			r = fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
+	} while (r > 0);
+	if (r < 0)
+		return r;
 	*ret = probes;
 	probes = (struct gdb_probes){};
 	return 0;

@@ -162,30 +162,6 @@ static int run(struct tail *t, uint64_t lines, struct fault *why)
 
 /* --- options */
 
-static bool understood(int r, const char *option, const char *value)
-{
-	if (r < 0)
-		tail_complain("%s: %s: \"%s\"", option,
-			      r == -ENOMEM ? "out of memory" : "not understood", value);
-	return r >= 0;
-}
-
-static bool parse_filter(const struct ctl *ctl, struct export_filter *filter)
-{
-	STRV_FOREACH (e, ctl->events)
-		if (!understood(export_filter_event(filter, *e), "--event=", *e))
-			return false;
-	STRV_FOREACH (p, ctl->pids)
-		if (!understood(export_filter_pids(filter, *p), "--pid=", *p))
-			return false;
-	return (!ctl->cpus ||
-		understood(export_filter_cpus(filter, ctl->cpus), "--cpu=", ctl->cpus)) &&
-	       (!ctl->since || understood(export_filter_time(&filter->since, ctl->since),
-					  "--since=", ctl->since)) &&
-	       (!ctl->until ||
-		understood(export_filter_time(&filter->until, ctl->until), "--until=", ctl->until));
-}
-
 static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 {
 	char *end;
@@ -201,7 +177,8 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 	*ret = strtoull(ctl->lines, &end, 10);
 	if (*ctl->lines >= '0' && *ctl->lines <= '9' && *end == '\0' && errno == 0)
 		return true;
-	return understood(-EINVAL, "--lines=", ctl->lines);
+	tail_complain("--lines=: not understood: \"%s\"", ctl->lines);
+	return false;
 }
 
 /* Over there it looks at that machine's clock, for --since=-5min as well */
@@ -253,7 +230,7 @@ enum ctl_status verb_tail(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	t.session = argv[1];
-	if (parse_lines(ctl, &lines) && parse_filter(ctl, &t.filter)) {
+	if (parse_lines(ctl, &lines) && export_filter_parse(&t.filter, ctl, "tail")) {
 		status = CTL_FAILED;
 		if (ctl->host) {
 			status = run_remote(ctl, t.session);

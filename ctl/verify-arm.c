@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "basic/in-root.h"
+#include "basic/io.h"
 #include "ctl/verify-arm.h"
 #include "formats/arm-check.h"
 #include "formats/arm-ini.h"
@@ -18,31 +19,13 @@ static int read_file(void *userdata, const char *name, char **ret_data, size_t *
 {
 	const struct context *c = userdata;
 	_cleanup_close_ int fd = in_root_open(c->dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	_cleanup_free_ char *data = NULL;
 	struct stat st;
-	size_t size = 0;
 
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return -EINVAL;
-	data = malloc(ARM_INI_SIZE_MAX + 1);
-	if (!data)
-		return -ENOMEM;
-	while (size <= ARM_INI_SIZE_MAX) {
-		ssize_t n = read(fd, data + size, ARM_INI_SIZE_MAX + 1 - size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	*ret_data = TAKE_PTR(data);
-	*ret_size = size;
-	return 0;
+	return io_read_up_to(fd, ARM_INI_SIZE_MAX + 1, ret_data, ret_size);
 }
 
 /* Traces and programs may lie elsewhere: only looked at, not read */

@@ -16,6 +16,7 @@
 #define MAX_SYSTEMS	65536U
 #define MAX_HEADER_PAGE (64 * KIB)
 #define MAX_SUBBUF	(16 * MIB)
+#define MAX_NOTE	MIB
 
 static int read_version(struct cursor *c)
 {
@@ -350,6 +351,29 @@ int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *e
 				   extent->offset);
 	text[extent->size] = '\0';
 	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *from, char **ret,
+			struct fault *why)
+{
+	const size_t n = strlen(words);
+
+	while (*from < dat->n_options) {
+		const struct trace_dat_option_place *option = &dat->options[(*from)++];
+		_cleanup_free_ char *text = NULL;
+		int r;
+
+		if (option->id != TRACE_DAT_OPTION_CPUSTAT)
+			continue;
+		r = trace_dat_load(dat, &option->data, MAX_NOTE, &text, why);
+		if (r < 0)
+			return r;
+		if (strncmp(text, words, n) != 0)
+			continue;
+		*ret = strdup(text + n);
+		return *ret ? 1 : fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
+	}
 	return 0;
 }
 

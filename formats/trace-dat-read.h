@@ -114,6 +114,15 @@ int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *e
 		   char **ret, struct fault *why);
 
 /**
+ * trace_dat_next_note() - the next CPUSTAT text that begins with certain words
+ * @from: index of the option to look from; set behind the one that was found
+ * @ret: malloc'ed: what follows those words
+ * Return: 1, 0 there is none, or negative errno.
+ */
+int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *from, char **ret,
+			struct fault *why);
+
+/**
  * trace_dat_check_region() - may a region's bytes be read: aligned, whole sub-buffers, behind the
  * tables, inside the file
  * Return: 0, or -EBADMSG with file, the table entry's offset and the reason in @why. A region

@@ -254,41 +254,24 @@ static int find_text(const struct coresight *c, uint64_t *ret_start, uint64_t *r
 	return start && end;
 }
 
+/* A program header of either class */
+static int read_phdr(int fd, bool is_64, uint64_t at, Elf64_Phdr *ret)
+{
+	Elf32_Phdr p;
+	int r;
+
+	if (is_64)
+		return io_pread_all(fd, ret, sizeof(*ret), at);
+	r = io_pread_all(fd, &p, sizeof(p), at);
+	if (r >= 0)
+		*ret = (Elf64_Phdr){.p_type = p.p_type,
+				    .p_offset = p.p_offset,
+				    .p_vaddr = p.p_vaddr,
+				    .p_filesz = p.p_filesz};
+	return r;
+}
+
 /* Where [start, start + size) is in the core file */
-static int find_in_core32(int fd, const Elf32_Ehdr *h, uint64_t start, uint64_t size, uint64_t *ret)
-{
-	for (unsigned i = 0; i < MIN(h->e_phnum, PHDRS_MAX); i++) {
-		Elf32_Phdr p;
-		int r = io_pread_all(fd, &p, sizeof(p), h->e_phoff + (uint64_t)i * h->e_phentsize);
-
-		if (r < 0)
-			return r;
-		if (p.p_type == PT_LOAD && start >= p.p_vaddr && size <= p.p_filesz &&
-		    start - p.p_vaddr <= p.p_filesz - size) {
-			*ret = p.p_offset + (start - p.p_vaddr);
-			return 0;
-		}
-	}
-	return -EADDRNOTAVAIL;
-}
-
-static int find_in_core64(int fd, const Elf64_Ehdr *h, uint64_t start, uint64_t size, uint64_t *ret)
-{
-	for (unsigned i = 0; i < MIN(h->e_phnum, PHDRS_MAX); i++) {
-		Elf64_Phdr p;
-		int r = io_pread_all(fd, &p, sizeof(p), h->e_phoff + (uint64_t)i * h->e_phentsize);
-
-		if (r < 0)
-			return r;
-		if (p.p_type == PT_LOAD && start >= p.p_vaddr && size <= p.p_filesz &&
-		    start - p.p_vaddr <= p.p_filesz - size) {
-			*ret = p.p_offset + (start - p.p_vaddr);
-			return 0;
-		}
-	}
-	return -EADDRNOTAVAIL;
-}
-
 static int find_in_core(int fd, uint64_t start, uint64_t size, uint64_t *ret)
 {
 	union {
@@ -297,6 +280,8 @@ static int find_in_core(int fd, uint64_t start, uint64_t size, uint64_t *ret)
 		Elf64_Ehdr e64;
 	} h;
 	struct stat st;
+	unsigned n;
+	bool is_64;
 	int r;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -307,10 +292,26 @@ static int find_in_core(int fd, uint64_t start, uint64_t size, uint64_t *ret)
 	/* Arm kernels are little endian but for exotic ones; so are we, else nothing would fit */
 	if (memcmp(h.ident, ELFMAG, SELFMAG) != 0 || h.ident[EI_DATA] != ELFDATA2LSB)
 		return -ENOEXEC;
-	if (h.ident[EI_CLASS] == ELFCLASS32)
-		return find_in_core32(fd, &h.e32, start, size, ret);
-	r = h.ident[EI_CLASS] == ELFCLASS64 ? io_pread_all(fd, &h, sizeof(h.e64), 0) : -ENOEXEC;
-	return r < 0 ? r : find_in_core64(fd, &h.e64, start, size, ret);
+	is_64 = h.ident[EI_CLASS] == ELFCLASS64;
+	if (is_64)
+		r = io_pread_all(fd, &h, sizeof(h.e64), 0);
+	else if (h.ident[EI_CLASS] != ELFCLASS32)
+		r = -ENOEXEC;
+	n = is_64 ? h.e64.e_phnum : h.e32.e_phnum;
+	for (unsigned i = 0; r >= 0 && i < MIN(n, PHDRS_MAX); i++) {
+		Elf64_Phdr p;
+
+		r = read_phdr(fd, is_64,
+			      is_64 ? h.e64.e_phoff + (uint64_t)i * h.e64.e_phentsize
+				    : h.e32.e_phoff + (uint64_t)i * h.e32.e_phentsize,
+			      &p);
+		if (r >= 0 && p.p_type == PT_LOAD && start >= p.p_vaddr && size <= p.p_filesz &&
+		    start - p.p_vaddr <= p.p_filesz - size) {
+			*ret = p.p_offset + (start - p.p_vaddr);
+			return 0;
+		}
+	}
+	return r < 0 ? r : -EADDRNOTAVAIL;
 }
 
 /* Return: 0, also if a note says why there is none; negative errno of writing */

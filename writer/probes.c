@@ -6,8 +6,6 @@
 #include "formats/trace-dat.h"
 #include "writer/probes.h"
 
-#define TEXT_MAX MIB
-
 /* "p:GROUP/NAME …", "r16:GROUP/NAME …": is GROUP one of @systems */
 static bool of_systems(const char *line, char *const *systems)
 {
@@ -67,24 +65,18 @@ static bool has_line(const char *text, const char *line)
 
 int probes_merge(const struct trace_dat *dat, char **text, struct fault *why)
 {
-	const size_t head = strlen(TRACE_DAT_PROBES);
+	size_t from = 0;
+	int r;
 
-	for (size_t i = 0; i < dat->n_options; i++) {
+	for (;;) {
 		_cleanup_free_ char *lines = NULL;
 		char *save = NULL;
-		int r;
 
-		if (dat->options[i].id != TRACE_DAT_OPTION_CPUSTAT)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, TEXT_MAX, &lines, why);
-		if (r < 0)
+		r = trace_dat_next_note(dat, TRACE_DAT_PROBES, &from, &lines, why);
+		if (r <= 0)
 			return r;
-		if (strncmp(lines, TRACE_DAT_PROBES, head) != 0)
-			continue;
-		for (char *l = strtok_r(lines + head, "\n", &save); l;
-		     l = strtok_r(NULL, "\n", &save))
+		for (char *l = strtok_r(lines, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
 			if (!has_line(*text, l) && append(text, l) < 0)
 				return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
 	}
-	return 0;
 }
