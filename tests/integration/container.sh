@@ -15,7 +15,8 @@
 # The tree below it is made once of Debian packages and kept in $FLYREC_TEST_CACHE
 # (/var/cache/flyrec-test), under a name made of what it is made of.
 
-CACHE=${FLYREC_TEST_CACHE:-/var/cache/flyrec-test}
+# shellcheck source=tests/tools/debian-tree.sh
+. "$SRC/tests/tools/debian-tree.sh"
 GUEST_PID='' NSPAWN='' CGROUP=''
 
 # what flyrecd and flyrecctl are linked with, beside systemd itself
@@ -27,28 +28,9 @@ CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-bi
 	systemd-logind.service systemd-networkd.service systemd-resolved.service getty.target
 	apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer'
 
-container_mirror() {
-	# shellcheck disable=SC2016 # apt's, not the shell's
-	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' |
-		sed -n 's,/debian/$,/debian,p' | head -n 1
-}
-
 make_tree() { # DIRECTORY
-	local mirror log=$T/mmdebstrap.log unit
-	local keys=/usr/share/keyrings/debian-archive-keyring.gpg
-	mirror=$(container_mirror)
-	mmdebstrap --mode=root --variant=minbase --format=dir --include="$CONTAINER_PACKAGES" \
-		--aptopt='APT::Install-Recommends "false"' --aptopt='Acquire::Languages "none"' \
-		--aptopt='Acquire::Retries "2"' --dpkgopt=force-unsafe-io \
-		--dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
-		--dpkgopt='path-exclude=/usr/share/locale/*' "$VERSION_CODENAME" "$1" \
-		"deb [signed-by=$keys] ${mirror:-http://deb.debian.org/debian} $VERSION_CODENAME main" \
-		>"$log" 2>&1 || {
-		cat "$log" >&2
-		rm -rf --one-file-system "$1"
-		! grep -qE 'resolv|connect|fetch|timed out' "$log" || skip "cannot get Debian packages"
-		fail "mmdebstrap"
-	}
+	local unit
+	debian_make "$VERSION_CODENAME" minbase "$CONTAINER_PACKAGES" "$1"
 	for unit in $CONTAINER_MASKED; do
 		ln -sf /dev/null "$1/etc/systemd/system/$unit"
 	done
@@ -63,14 +45,14 @@ container_tree() {
 	# shellcheck source=/dev/null
 	. /etc/os-release
 	[ "${ID:-}" = debian ] || skip "makes its container of Debian's packages"
-	key=$({ echo "$CONTAINER_PACKAGES $CONTAINER_MASKED" && declare -f make_tree; } | sha256sum |
+	key=$({ echo "$CONTAINER_PACKAGES $CONTAINER_MASKED" && declare -f make_tree debian_make; } | sha256sum |
 		cut -c 1-12)
-	TREE=$CACHE/$VERSION_CODENAME-$key
+	TREE=$CACHE/container-$VERSION_CODENAME-$key
 	mkdir -p "$CACHE"
 	exec 9>"$CACHE/lock"
 	flock 9
 	if [ ! -d "$TREE" ]; then
-		rm -rf --one-file-system "$CACHE/$VERSION_CODENAME"-*
+		rm -rf --one-file-system "$CACHE/container-$VERSION_CODENAME"-*
 		make_tree "$TREE.new"
 		mv "$TREE.new" "$TREE"
 	fi

@@ -1,0 +1,150 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Helpers of what runs in a virtual machine: those of tests/integration/lib.sh, for the flyrecd that
+# the package has installed and systemd runs. A scenario is a script tests/vm/scenarios/NAME.sh:
+#
+#	#!/bin/bash
+#	# What must hold, in a sentence or two.
+#	# machines: debian12 debian13 backports
+#	# time-limit: 60
+#	. /job/tests/vm/guest.sh
+#	session demo <<-EOF
+#	[Trace]
+#	Event=sched
+#	EOF
+#	flyrecd_start
+#	…
+#	flyrecd_stop
+#
+# Several run in one boot, one after the other; each finds a machine where flyrecd is not running,
+# nothing is configured or recorded, and leaves it so.
+
+export FLYREC_BUILD=/job/build FLYREC_RUN_ALL=1 FLYREC_TEST_PREFIX=flyrec.
+export FLYREC_TEST_DIR=${FLYREC_TEST_DIR:-/var/tmp/vm-test}
+mkdir -p "$FLYREC_TEST_DIR"
+# shellcheck source=tests/integration/lib.sh
+. /job/tests/integration/lib.sh
+
+CONFIG=/etc/flyrec STATE=/var/lib/flyrec RUNTIME=/run/flyrec
+FLYRECD=/usr/sbin/flyrecd
+# shellcheck disable=SC2034 # for the scenarios
+FLYRECCTL=/usr/bin/flyrecctl
+# shellcheck disable=SC2034 # for the scenarios
+DATA_DISK=/dev/disk/by-id/virtio-data
+
+property() { # NAME
+	systemctl show --property="$1" --value flyrecd
+}
+
+is_active() {
+	[ "$(property ActiveState)" = active ]
+}
+
+is_another_process() {
+	local pid
+	pid=$(property MainPID)
+	[ "$pid" != 0 ] && [ "$pid" != "$FLYRECD_PID" ] && is_active
+}
+
+# flyrecd_start [failing]: fails if a session does, unless that is meant
+flyrecd_start() {
+	log_mark
+	systemctl start flyrecd || fail "flyrecd does not start: $(flyrecd_log | tail -n 5)"
+	FLYRECD_PID=$(property MainPID)
+	[ "${1:-}" = failing ] || ! logged 'session failed' || fail "$(flyrecd_log | grep 'session failed')"
+}
+
+flyrecd_restarted() {
+	wait_for 60 is_another_process || fail "flyrecd was not restarted: $(flyrecd_log | tail -n 5)"
+	FLYRECD_PID=$(property MainPID)
+}
+
+flyrecd_kill() {
+	kill -KILL "$FLYRECD_PID"
+	flyrecd_restarted
+}
+
+flyrecd_hand_over() {
+	systemctl restart flyrecd || fail "restart: $(flyrecd_log | tail -n 5)"
+	FLYRECD_PID=$(property MainPID)
+}
+
+flyrecd_stop() {
+	systemctl stop flyrecd
+	[ "$(property Result)" = success ] || fail "flyrecd ended with $(property Result): $(flyrecd_log | tail -n 5)"
+}
+
+# flyrecd_log: what flyrecd has logged since the last log_mark
+flyrecd_log() {
+	journalctl --sync
+	journalctl --quiet --output=cat --unit=flyrecd "--after-cursor=${LOG_CURSOR:?}"
+}
+
+log_mark() {
+	journalctl --sync
+	LOG_CURSOR=$(journalctl --quiet --lines=1 --show-cursor | sed -n 's/^-- cursor: //p')
+}
+log_mark
+
+logged() { # TEXT
+	flyrecd_log | grep -q -e "$1"
+}
+
+logged_once() { # TEXT
+	[ "$(flyrecd_log | grep -c -e "$1")" = 1 ]
+}
+
+must_log() { # TEXT [SECONDS]
+	wait_for "${2:-20}" logged "$1" || fail "not in the log: $1: $(flyrecd_log | tail -n 5)"
+}
+
+# drop_in NAME: one for flyrecd.service, from standard input, until the end of the scenario
+drop_in() {
+	mkdir -p /run/systemd/system/flyrecd.service.d
+	cat >"/run/systemd/system/flyrecd.service.d/$1.conf"
+	systemctl daemon-reload
+}
+
+# say WORD...: on the console, for who drives the machine from outside
+say() {
+	echo "VM: $*" >/dev/console
+}
+
+# reset: what every scenario finds
+reset() {
+	systemctl stop flyrecd.socket flyrecd.service 2>/dev/null
+	systemctl reset-failed
+	rm -rf /run/systemd/system/flyrecd.service.d "${STATE:?}"/* \
+		"${CONFIG:?}"/sessions.d/* "$CONFIG"/flyrecd.conf*
+	systemctl daemon-reload
+}
+
+# run_scenarios NAME...: each with a line on the console and a log in /job/out
+run_scenarios() {
+	local name limit status begin word why left
+	systemctl disable --quiet flyrecd
+	for name in "$@"; do
+		reset
+		begin=${EPOCHREALTIME/./} status=0 word=PASS why=''
+		limit=$(sed -n 's/^# time-limit: \([0-9]*\)$/\1/p;12q' "/job/tests/vm/scenarios/$name.sh")
+		FLYREC_TEST_DIR=/var/tmp/vm-$name timeout --kill-after=30 "${limit:-60}" \
+			bash "/job/tests/vm/scenarios/$name.sh" >"/job/out/$name.log" 2>&1 </dev/null ||
+			status=$?
+		systemctl stop flyrecd
+		left=$(env --unset=FLYREC_TEST_PREFIX /job/tests/integration/leftovers --remove "/var/tmp/vm-$name" flyrec.)
+		rm -rf --one-file-system "/var/tmp/vm-$name"
+		why=$(sed -n 's/^\(FAIL\|SKIP\): //p' "/job/out/$name.log" | tail -n 1)
+		case $status in
+		0)
+			why=${left:+"left behind: ${left//$'\n'/, }"}
+			[ -z "$left" ] || word=FAIL
+			;;
+		77) word=SKIP ;;
+		124 | 137) word=FAIL why="not done after ${limit:-60} s" ;;
+		*) word=FAIL why=${why:-status $status} ;;
+		esac
+		begin=$(((${EPOCHREALTIME/./} - begin) / 100000))
+		say "$word $name $((begin / 10)).$((begin % 10)) $why"
+	done
+}

@@ -1,0 +1,266 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Virtual machines for tests: QEMU, kernels and systems are trees of Debian packages that are made
+# once (see debian-tree.sh), so that nothing of them is installed on the machine. What the trees
+# hold is read here; what happens in a machine is in guest.sh.
+#
+#	machines   debian12    Linux 6.1, systemd 252
+#	           debian13    Linux 6.12, systemd 257
+#	           backports   Debian 13 with the kernel of its backports
+#
+# A machine has its root file system (scratch: each boot begins with what the image holds, unless
+# KEEP_ROOT), a disk "data" (scratch unless DATA names a file) and runs one script as a job.
+#
+# Set for those who read this: VM (directory of this boot's files), SRC, BUILD.
+
+# shellcheck source=tests/tools/debian-tree.sh
+. "$SRC/tests/tools/debian-tree.sh"
+
+VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
+VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtracecmd1,libjson-c5,jq,strace,attr
+# Units that take seconds, of no use in a machine that lives for minutes
+VM_MASKED='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
+	e2scrub_reap.service getty@tty1.service serial-getty@ttyS0.service systemd-timesyncd.service
+	systemd-pstore.service systemd-binfmt.service modprobe@drm.service modprobe@fuse.service
+	modprobe@configfs.service systemd-random-seed.service ldconfig.service
+	systemd-hwdb-update.service systemd-journal-catalog-update.service logrotate.timer'
+# Modules for devices that no such machine has
+VM_NO_MODULES='drivers/gpu drivers/infiniband drivers/net drivers/media drivers/usb drivers/comedi
+	drivers/hid drivers/iio net sound fs/nfs fs/nfsd fs/smb fs/cifs fs/ceph fs/ocfs2 fs/gfs2
+	drivers/staging drivers/scsi drivers/hv drivers/iommu drivers/accel drivers/crypto'
+
+# vm_cached NAME COMMAND ARGUMENT...: COMMAND ARGUMENT... DIRECTORY made it, once; its path is in CACHED.
+# NAME: with a hash of the command's text and its arguments
+vm_cached() {
+	local name=$1 key
+	shift
+	key=$({ echo "$*" "$VM_PACKAGES $VM_MASKED $VM_NO_MODULES" && declare -f "$1" debian_make; } |
+		sha256sum | cut -c 1-12)
+	CACHED=$CACHE/$name-$key
+	mkdir -p "$CACHE"
+	exec 9>"$CACHE/lock"
+	flock 9
+	if [ ! -e "$CACHED" ]; then
+		rm -rf --one-file-system "$CACHE/$name"-????????????
+		echo "making $CACHED" >&2
+		"$@" "$CACHED.new"
+		mv "$CACHED.new" "$CACHED"
+	fi
+	exec 9>&-
+}
+
+vm_make_qemu() { # DIRECTORY
+	# 7.2, Debian 12's, ends guests whose kernel patches its text
+	debian_make trixie minbase qemu-system-x86 "$1"
+}
+
+vm_make_kernel() { # SUITE PACKAGE DIRECTORY: vmlinuz, and modules/ below the release's name
+	local tree=$3.tree modules release
+	debian_make "$1" extract "$2" "$tree"
+	modules=$(find "$tree/lib/modules" "$tree/usr/lib/modules" -mindepth 1 -maxdepth 1 -type d \
+		2>/dev/null | head -n 1)
+	release=${modules##*/}
+	mkdir -p "$3/modules"
+	find "$tree" -name "vmlinuz*" -type f -exec mv {} "$3/vmlinuz" \;
+	mv "$modules" "$3/modules/"
+	# shellcheck disable=SC2086 # a list
+	(cd "$3/modules/$release/kernel" && rm -rf $VM_NO_MODULES)
+	rm -f "$3/modules/$release/System.map"
+	rm -rf --one-file-system "$tree"
+}
+
+vm_make_system() { # SUITE DIRECTORY
+	local unit
+	debian_make "$1" minbase "$VM_PACKAGES" "$2"
+	for unit in $VM_MASKED; do
+		ln -sf /dev/null "$2/etc/systemd/system/$unit"
+	done
+	echo vm >"$2/etc/hostname"
+	: >"$2/etc/fstab"
+	echo 0123456789abcdef0123456789abcdef >"$2/etc/machine-id"
+	chroot "$2" passwd --quiet --delete root
+	touch -r "$2/usr" "$2/etc/.updated" "$2/var/.updated"
+}
+
+# The unit that runs the job, and a target that comes after all of a usual boot
+vm_add_job_unit() { # TREE
+	mkdir -p "$1/job" "$1/usr/local/sbin" "$1/etc/systemd/system/serial-getty@ttyS0.service.d"
+	cat >"$1/usr/local/sbin/vm-job" <<-'EOS'
+		#!/bin/sh
+		# "job": a tar file; "out": a raw disk that gets a tar file of /job/out
+		disks=/dev/disk/by-id
+		until [ -e $disks/virtio-job ] && [ -e $disks/virtio-out ]; do sleep 0.1; done
+		mkdir -p /job && cd /job && tar -xf $disks/virtio-job && mkdir -p out || poweroff -ff
+		bash ./run >out/log 2>&1
+		echo $? >out/status
+		journalctl --sync
+		journalctl --boot --no-pager >out/journal 2>&1
+		dmesg >out/dmesg
+		tar -cf $disks/virtio-out -C /job out && sync
+		poweroff -ff
+	EOS
+	chmod +x "$1/usr/local/sbin/vm-job"
+	cat >"$1/etc/systemd/system/vm-job.service" <<-'EOS'
+		[Unit]
+		Description=Run the Test's Job
+		After=multi-user.target
+		[Service]
+		# exec: the system counts as running while it is under way
+		Type=exec
+		ExecStart=/usr/local/sbin/vm-job
+		OOMScoreAdjust=-1000
+		TasksMax=infinity
+	EOS
+	cat >"$1/etc/systemd/system/vm-job.target" <<-'EOS'
+		[Unit]
+		Requires=multi-user.target
+		After=multi-user.target
+		Wants=vm-job.service
+		AllowIsolate=yes
+	EOS
+	printf '[Service]\nExecStart=\nExecStart=-/sbin/agetty --autologin root --noclear %%I vt220\n' \
+		>"$1/etc/systemd/system/serial-getty@ttyS0.service.d/autologin.conf"
+}
+
+# vm_make_image SYSTEM KERNEL PACKAGE FILE: with flyrec installed from the package
+vm_make_image() {
+	local system=$1 kernel=$2 package=$3 file=$4 work release
+	work=$file.work
+	release=$(basename "$kernel"/modules/*)
+	mkdir -p "$work"/{upper,work,root}
+	mount -t overlay -o "lowerdir=$system,upperdir=$work/upper,workdir=$work/work" overlay \
+		"$work/root" || skip "cannot mount an overlay"
+	if mkdir -p "$work/root/usr/lib/modules" && vm_add_job_unit "$work/root" &&
+		cp -a "$kernel/modules/$release" "$work/root/usr/lib/modules/" &&
+		chroot "$work/root" depmod "$release" &&
+		cp "$package" "$work/root/root/flyrec.deb" &&
+		chroot "$work/root" dpkg --install /root/flyrec.deb >"$file.log" 2>&1; then
+		# Without checksums of metadata, which take their time where a CPU is emulated
+		mke2fs -q -t ext4 -O ^metadata_csum -E lazy_itable_init=1,lazy_journal_init=1,nodiscard \
+			-m 0 -L root -d "$work/root" "$file" 1400M >>"$file.log" 2>&1
+	fi
+	local status=$?
+	umount "$work/root"
+	rm -rf --one-file-system "$work"
+	[ "$status" = 0 ] || fail "cannot make $file: $(tail -n 5 "$file.log")"
+	rm -f "$file.log"
+}
+
+# vm_package: the package, built of this tree if anything in it is newer; its path is in PACKAGE
+vm_package() {
+	local dir=$BUILD/vm-package
+	PACKAGE=${FLYREC_VM_PACKAGE:-}
+	[ -z "$PACKAGE" ] || return 0
+	PACKAGE=$(echo "$dir"/flyrec_*.deb)
+	if [ -e "$PACKAGE" ] && [ -z "$(cd "$SRC" && find Makefile.am configure.ac basic formats recorder \
+		writer daemon ctl systemd sessions man completion debian packaging -newer "$PACKAGE")" ]; then
+		return
+	fi
+	rm -rf "$dir"
+	make -C "$BUILD" --no-print-directory -s dist >"$BUILD/vm-dist.log" 2>&1 ||
+		fail "make dist: $(tail -n 5 "$BUILD/vm-dist.log")"
+	DEB_BUILD_OPTIONS=nocheck "$SRC/packaging/make-deb" "$BUILD"/flyrec-*.tar.xz "$dir" \
+		>"$BUILD/vm-dist.log" 2>&1 || fail "make-deb: $(tail -n 5 "$BUILD/vm-dist.log")"
+	rm -f "$BUILD"/flyrec-*.tar.xz
+	PACKAGE=$(echo "$dir"/flyrec_*.deb)
+}
+
+# vm_prepare MACHINE: QEMU, KERNEL, IMAGE; needs PACKAGE
+vm_prepare() {
+	local suite=trixie system tree
+	case $1 in
+	debian12) suite=bookworm && vm_cached "kernel-$1" vm_make_kernel bookworm linux-image-cloud-amd64 ;;
+	debian13) vm_cached "kernel-$1" vm_make_kernel trixie linux-image-cloud-amd64 ;;
+	backports)
+		vm_cached "kernel-$1" vm_make_kernel trixie-backports \
+			linux-image-cloud-amd64/trixie-backports
+		;;
+	*) fail "no machine $1: debian12, debian13 and backports there are" ;;
+	esac
+	KERNEL=$CACHED
+	vm_cached "system-$suite" vm_make_system "$suite"
+	system=$CACHED
+	vm_cached qemu vm_make_qemu
+	tree=$CACHED
+	QEMU=("$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/usr/lib/x86_64-linux-gnu"
+		"$tree/usr/bin/qemu-system-x86_64" -L "$tree/usr/share/qemu" -L "$tree/usr/share/seabios")
+	IMAGE=$BUILD/vm-$1.img
+	if [ ! -e "$IMAGE" ] || [ "$PACKAGE" -nt "$IMAGE" ]; then
+		rm -f "$IMAGE"
+		vm_make_image "$system" "$KERNEL" "$PACKAGE" "$IMAGE"
+	fi
+}
+
+# vm_start MACHINE DIRECTORY RUN [APPEND...]: boots in the background, to run RUN, a script whose lines
+# may use what guest.sh has; APPEND goes to the kernel's command line. What comes out is in
+# DIRECTORY: console, and after vm_wait out/ with log, status, journal. For the machine itself:
+# CPUS (2), MEMORY (1024 MiB), DATA (file of the data disk, else 4 GiB of nothing), KEEP_ROOT=1,
+# REBOOT=1 (a reboot, which otherwise ends the machine, boots again).
+vm_start() {
+	local dir=$2 data=${DATA:-$2/data.img} snapshot=on reboot=shutdown
+	VM=$dir
+	vm_prepare "$1"
+	rm -rf "$dir/out"
+	mkdir -p "$dir"/job/{tests/vm,tests/integration,build/tests/tools,basic}
+	cp "$SRC/basic/log.h" "$dir/job/basic/"
+	cp -a "$SRC/tests/integration/"{lib.sh,leftovers} "$dir/job/tests/integration/"
+	cp -a "$SRC/tests/vm/"{guest.sh,scenarios,outside} "$dir/job/tests/vm/"
+	find "$BUILD/tests/tools" -maxdepth 1 -type f -executable \
+		-exec cp -t "$dir/job/build/tests/tools" {} +
+	cp "$3" "$dir/job/run"
+	tar -cf "$dir/job.tar" -C "$dir/job" .
+	rm -rf "$dir/job"
+	truncate -s %1M "$dir/job.tar"
+	rm -f "$dir/out.raw"
+	truncate -s 256M "$dir/out.raw"
+	[ -e "$data" ] || truncate -s 4G "$data"
+	[ -z "${KEEP_ROOT:-}" ] || snapshot=off
+	[ -z "${REBOOT:-}" ] || reboot=reset
+	: >"$dir/console"
+	"${QEMU[@]}" -machine q35 -accel tcg,thread=multi -cpu max -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
+		-nodefaults -no-user-config -display none -serial "${CONSOLE:-file:$dir/console}" \
+		-action "reboot=$reboot" \
+		-drive "if=none,id=r,format=raw,file=$IMAGE,snapshot=$snapshot,cache=unsafe" \
+		-device nvme,drive=r,serial=root \
+		-drive "if=none,id=j,format=raw,file=$dir/job.tar,readonly=on" \
+		-device virtio-blk-pci,drive=j,serial=job \
+		-drive "if=none,id=o,format=raw,file=$dir/out.raw,cache=unsafe" \
+		-device virtio-blk-pci,drive=o,serial=out \
+		-drive "if=none,id=d,format=raw,file=$data,cache=writeback" \
+		-device virtio-blk-pci,drive=d,serial=data \
+		-kernel "$KERNEL/vmlinuz" -append "root=/dev/nvme0n1 rw rootwait console=ttyS0 quiet \
+panic=${PANIC:--1} mitigations=off audit=0 systemd.unit=${UNIT:-vm-job.target} ${*:4}" 2>"$dir/qemu.log" &
+	VM_PID=$!
+}
+
+# vm_wait SECONDS: until the machine is off, which it is by then; unpacks out/. Status: the job's.
+vm_wait() {
+	local end=$((SECONDS + $1))
+	while kill -0 "$VM_PID" 2>/dev/null; do
+		[ $SECONDS -lt $end ] || { kill -KILL "$VM_PID" && break; }
+		sleep 0.1
+	done
+	wait "$VM_PID" 2>/dev/null
+	VM_PID=
+	tar -xf "$VM/out.raw" -C "$VM" 2>/dev/null
+	[ ! -r "$VM/out/status" ] || return "$(cat "$VM/out/status")"
+	return 125
+}
+
+# vm_cut: the power is cut
+vm_cut() {
+	kill -KILL "$VM_PID"
+	wait "$VM_PID" 2>/dev/null
+	VM_PID=
+}
+
+# vm_said SECONDS PATTERN: wait for a line of the console
+vm_said() {
+	local end=$((SECONDS + $1))
+	until grep -aqE "$2" "$VM/console"; do
+		kill -0 "$VM_PID" 2>/dev/null || return 1
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.1
+	done
+}
