@@ -8,7 +8,7 @@
 #	# What must hold, in a sentence or two.
 #	# machines: debian12 debian13 backports
 #	# time-limit: 60
-#	. /job/tests/vm/guest.sh
+#	. "$(dirname "$0")/../guest.sh"
 #	session demo <<-EOF
 #	[Trace]
 #	Event=sched

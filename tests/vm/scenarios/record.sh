@@ -5,7 +5,7 @@
 # restart and SIGKILL, trace-cmd reads the file.
 # machines: debian12 debian13 backports
 # time-limit: 90
-. /job/tests/vm/guest.sh
+. "$(dirname "$0")/../guest.sh"
 session demo <<-EOF
 	[Trace]
 	Event=sched:sched_switch
