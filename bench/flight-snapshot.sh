@@ -28,15 +28,6 @@ done
 need_tracefs
 need_command trace-cmd jq
 
-msec() { # from $1 to now
-	local now=${EPOCHREALTIME/./}
-	echo $(((now - $1) / 1000)).$(((now - $1) % 1000 / 100))
-}
-
-median() { # FILE
-	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-
 # first_usec FILE CPU: realtime of the first event
 first_usec() {
 	trace-cmd report --cpu "$2" "$1" 2>/dev/null |

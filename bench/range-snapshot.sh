@@ -33,15 +33,6 @@ image_dir() { # memory is too small for it
 	echo "$T"
 }
 
-msec() { # from $1 to now
-	local now=${EPOCHREALTIME/./}
-	echo $(((now - $1) / 1000)).$(((now - $1) % 1000 / 100))
-}
-
-median() { # FILE
-	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
-}
-
 recorded() { # MiB on the disk
 	[ "$(du -sm "$STATE/load/record" | cut -f1)" -ge "$1" ]
 }
