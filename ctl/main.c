@@ -147,7 +147,7 @@ static const struct {
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
 	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
 	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
-		      "     --reason=WORD      Part of the file's name (default control)\n"
+		      "     --reason=WORD      Part of the file's name (default control, or together)\n"
 		      "     --pin              Keep it from being deleted by retention\n"},
 	{TAKES_FOLLOW,
 	 "  -f --follow           Go on with new events, until interrupted\n"
