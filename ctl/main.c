@@ -146,9 +146,10 @@ static const struct {
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
 	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
-	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
-		      "     --reason=WORD      Part of the file's name (default control, or together)\n"
-		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_RANGE,
+	 "     --last=TIME        From so long ago on, as in 30s\n"
+	 "     --reason=WORD      Part of the file's name (default control, or together)\n"
+	 "     --pin              Keep it from being deleted by retention\n"},
 	{TAKES_FOLLOW,
 	 "  -f --follow           Go on with new events, until interrupted\n"
 	 "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},

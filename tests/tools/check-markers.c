@@ -41,7 +41,7 @@ struct check {
 	bool allow_lost_at_end;
 	uint64_t max_lost;
 	const char *buffer; /* only of this one; NULL: of all */
-	uint64_t gaps; /* places where the kernel or the file says that events are missing */
+	uint64_t gaps;	    /* places where the kernel or the file says that events are missing */
 };
 
 static const char help[] =

@@ -39,8 +39,7 @@ int __wrap_io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uin
 
 int __wrap_io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
 {
-	return copy_error < 0 ? copy_error
-			      : __real_io_copy_range(from, from_at, to, to_at, size);
+	return copy_error < 0 ? copy_error : __real_io_copy_range(from, from_at, to, to_at, size);
 }
 
 static void set_stats(struct trace_file *file, unsigned cpu, unsigned subbufs)
@@ -54,7 +53,8 @@ static void set_stats(struct trace_file *file, unsigned cpu, unsigned subbufs)
 	assert_int_equal(trace_file_write_cpustat(file, cpu, text), 0);
 }
 
-/* A session's file: each CPU has @subbufs sub-buffers from @timestamp on; the task 7 is called so */
+/* A session's file: each CPU has @subbufs sub-buffers from @timestamp on; the task 7 is called so
+ */
 static int make_part(struct fake *f, const char *name, unsigned subbufs, uint64_t timestamp)
 {
 	struct trace_file *file = fake_create(f, name);
@@ -297,8 +297,7 @@ static void test_verify(void **state)
 
 		if (dat->options[i].id != TRACE_DAT_OPTION_CPUSTAT)
 			continue;
-		assert_int_equal(
-			trace_dat_load(dat, &dat->options[i].data, MIB, &text, &why), 0);
+		assert_int_equal(trace_dat_load(dat, &dat->options[i].data, MIB, &text, &why), 0);
 		number = strstr(text, "subbufs: 2");
 		if (number && found++ == 0)
 			assert_int_equal(io_pwrite_all(dat->fd, "subbufs: 3", 10,
@@ -311,8 +310,9 @@ static void test_verify(void **state)
 	assert_int_equal(verify_report_init(&report, "f"), 0);
 	assert_int_equal(verify_dat(dat, &report), 0);
 	assert_int_equal(report.n_errors, 1);
-	assert_non_null(strstr(report.errors[0], "buffer b cpu 0: CPUSTAT says \"flyrec subbufs: 3\""
-						 ", the data has 2"));
+	assert_non_null(strstr(report.errors[0],
+			       "buffer b cpu 0: CPUSTAT says \"flyrec subbufs: 3\""
+			       ", the data has 2"));
 	verify_report_done(&report);
 	close_result(dat);
 	close(parts[0].fd);
