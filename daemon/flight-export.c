@@ -137,7 +137,7 @@ static int write_tables(struct export *e)
 	return r;
 }
 
-static int fill(struct export *e)
+static int fill(struct export *e, const struct segment_cut *request)
 {
 	struct flight *f = e->flight;
 	struct trace_file_region first;
@@ -146,7 +146,9 @@ static int fill(struct export *e)
 	/* The header on its way to the disk beside the data, and names beside both: they mostly
 	 * wait */
 	trace_file_region(e->file, 0, &first);
-	(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset, SYNC_FILE_RANGE_WRITE);
+	if (!request->is_part)
+		(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset,
+				      SYNC_FILE_RANGE_WRITE);
 	r = parallel_run(f->n_cpus + 1, f->params.threads + 1, write_item, e);
 	fault_point("flight-data");
 	if (r >= 0 && e->names_error < 0)
@@ -155,9 +157,7 @@ static int fill(struct export *e)
 			     strerror(-e->names_error));
 	if (r >= 0)
 		r = write_tables(e);
-	if (r >= 0)
-		r = trace_file_complete(e->file);
-	return r;
+	return r >= 0 && !request->is_part ? trace_file_complete(e->file) : r;
 }
 
 static int create(struct export *e, struct segment_cut *request, const char *note)
@@ -171,21 +171,12 @@ static int create(struct export *e, struct segment_cut *request, const char *not
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
 		rooms[cpu] = (f->cpus[cpu].n + flight_left(f, &f->cpus[cpu])) * f->subbuf_size;
 	params.rooms = rooms;
-	params.note = note;
+	params.note = request->is_part ? NULL : note;
+	if (request->is_part) /* read again at once, then gone: it need never come to the disk */
+		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
 	return trace_file_create(request->dir_fd, request->name, &params, &e->file,
 				 &e->segment->failure);
-}
-
-static int publish(struct export *e, struct segment_cut *request)
-{
-	int r;
-
-	fault_point("flight-rename");
-	r = trace_file_publish(request->dir_fd, request->name, false, &e->segment->failure);
-	if (r >= 0 && fsync(request->dir_fd) < 0)
-		return fault_errno(&e->segment->failure, -errno, "cannot sync the directory");
-	return r;
 }
 
 static void remove_unfinished(const struct segment_cut *request)
@@ -194,6 +185,34 @@ static void remove_unfinished(const struct segment_cut *request)
 
 	(void)snprintf(tmp, sizeof(tmp), ".%s.new", request->name);
 	(void)unlinkat(request->dir_fd, tmp, 0);
+}
+
+/* A part has no name, and lives as long as it is open */
+static int publish_part(struct export *e, struct segment_cut *request)
+{
+	struct trace_file_region first;
+	int fd;
+
+	trace_file_region(e->file, 0, &first);
+	fd = fcntl(first.buffered_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_errno(&e->segment->failure, -errno, "cannot keep a part");
+	request->part_fd = fd;
+	remove_unfinished(request);
+	return 0;
+}
+
+static int publish(struct export *e, struct segment_cut *request)
+{
+	int r;
+
+	if (request->is_part)
+		return publish_part(e, request);
+	fault_point("flight-rename");
+	r = trace_file_publish(request->dir_fd, request->name, false, &e->segment->failure);
+	if (r >= 0 && fsync(request->dir_fd) < 0)
+		return fault_errno(&e->segment->failure, -errno, "cannot sync the directory");
+	return r;
 }
 
 static void count(struct flight *f, struct segment_cut *request)
@@ -222,7 +241,7 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 	if (r >= 0)
 		r = create(&e, request, note);
 	if (r >= 0) {
-		r = fill(&e);
+		r = fill(&e, request);
 		if (r >= 0)
 			r = publish(&e, request);
 		if (r < 0)
@@ -235,6 +254,7 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 	if (r < 0)
 		return r;
 	count(f, request);
-	s->kept_bytes = segment_retain_snapshots(s, request);
+	if (!request->is_part)
+		s->kept_bytes = segment_retain_snapshots(s, request);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
+#include "formats/trace-dat-read.h"
 
 static uint64_t max_use(const struct session *s)
 {
@@ -64,14 +65,6 @@ static void set_limits(struct session *s)
 	};
 }
 
-/* "local [mono] boot" -> "mono" */
-static char *clock_in_use(const char *text)
-{
-	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-
-	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
-}
-
 /* Those of the instance, and of the events that are to be enabled next */
 static int take_systems(struct session *s, char **systems)
 {
@@ -109,7 +102,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	if (r < 0)
 		return fault_errno(why, r, "cannot read trace_clock of instance %s",
 				   instance_name(s->instance));
-	clock = clock_in_use(g->clock_text);
+	clock = trace_dat_clock_name(g->clock_text);
 	p->source = (struct metadata_source){
 		.tracing_fd = s->daemon->tracing_fd,
 		.instance_fd = instance_dir_fd(s->instance),
