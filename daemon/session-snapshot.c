@@ -283,6 +283,7 @@ bool session_begin_snapshot(struct session *s)
 							      : config->max_use,
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
+		.keep_newest = true,
 	};
 	if (s->requests->cut.parts) {
 		session_start_job(s, STEP_CUTTING);
