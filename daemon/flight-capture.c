@@ -18,6 +18,13 @@
 #define CPUS_A_THREAD 4U
 #define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
+/*
+ * Of a ring buffer, how much the copy has to be ahead of the kernel before it waits for the disk.
+ * Not all that Memory= allows: to touch new memory costs several times what the copy itself does,
+ * and that is CPU time of what is traced.
+ */
+#define LEAD_DIVISOR 4
+
 /* The kernel adds a sub-buffer for the reader, and rounds up */
 #define SUBBUFS_BEYOND 3
 
@@ -36,6 +43,11 @@ void flight_drop(struct flight *f)
 size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 {
 	return f->method == FLIGHT_MAPPED ? ring_copy_left(&c->copy) : c->end - c->next;
+}
+
+bool flight_is_ahead(const struct flight *f, struct flight_cpu *c)
+{
+	return f->method != FLIGHT_MAPPED || ring_copy_lead(&c->copy) >= c->lead;
 }
 
 int flight_fill(struct flight *f, struct flight_cpu *c, char *to, size_t max, size_t *ret_n)
@@ -63,6 +75,7 @@ static int allocate(struct flight *f, struct flight_cpu *c)
 	share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
 	share = MIN(MAX(share, (size_t)1), left);
 	c->chunk = MAX(MIN(CHUNK_MAX / f->subbuf_size, (share + 7) / 8), (size_t)1);
+	c->lead = left / LEAD_DIVISOR;
 	/* Whole chunks where they are to be filled again */
 	if (share < left)
 		share = share / c->chunk * c->chunk;
@@ -99,6 +112,14 @@ static int fill_step(struct flight *f, struct flight_cpu *c)
 	return r;
 }
 
+/* As much as will be written and filled again, chunk by chunk */
+static bool has_enough(const struct flight *f, struct flight_cpu *c)
+{
+	if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+		return true;
+	return c->n > 0 && c->n % c->chunk == 0 && flight_is_ahead(f, c);
+}
+
 static int fill_group(struct group *g, unsigned first)
 {
 	struct flight *f = g->flight;
@@ -114,7 +135,7 @@ static int fill_group(struct group *g, unsigned first)
 		for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
 			struct flight_cpu *c = &f->cpus[cpu];
 
-			if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+			if (has_enough(f, c))
 				continue;
 			more = true;
 			r = fill_step(f, c);

@@ -17,7 +17,8 @@ struct flight_cpu {
 	const struct carry_item *items; /* else: of the carry */
 	size_t next, end;		/* of those */
 	char *buffer;			/* page-aligned; NULL: nothing of this CPU */
-	size_t buffer_size;		/* bytes */
+	size_t buffer_size;		/* bytes, of which no more is touched than it takes */
+	size_t lead;			/* sub-buffers to be ahead of the kernel, mapped */
 	size_t chunk;			/* sub-buffers written at a time */
 	size_t n;			/* sub-buffers in the buffer */
 	uint64_t written;		/* bytes in the file */
@@ -45,6 +46,9 @@ int flight_fault(struct flight *flight, int error, const char *format, ...) _pri
  * @ret_n: fewer than @max: those were the last
  */
 int flight_fill(struct flight *flight, struct flight_cpu *cpu, char *to, size_t max, size_t *ret_n);
+
+/* Is the copy far enough ahead of the kernel to wait for the disk? */
+bool flight_is_ahead(const struct flight *flight, struct flight_cpu *cpu);
 
 /* Sub-buffers that flight_fill() may still give, at most */
 size_t flight_left(const struct flight *flight, const struct flight_cpu *cpu);

@@ -20,6 +20,8 @@ int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring
 		return r;
 	}
 	copy.end = copy.list.n;
+	/* The reader's is not overwritten with the others */
+	copy.overtaken = copy.end > 0 && copy.list.slots[0].id == copy.map.meta->reader.id;
 	*ret = copy;
 	return 0;
 }
@@ -29,7 +31,7 @@ void ring_copy_close(struct ring_copy *copy)
 	ring_map_close(&copy->map);
 	free(copy->list.slots);
 	copy->list = (struct ring_list){0};
-	copy->next = copy->end = 0;
+	copy->next = copy->end = copy->overtaken = 0;
 }
 
 /* How many items begin at or before @nsec */
@@ -75,6 +77,14 @@ void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nse
 size_t ring_copy_left(const struct ring_copy *copy)
 {
 	return copy->end - copy->next;
+}
+
+size_t ring_copy_lead(struct ring_copy *copy)
+{
+	while (copy->overtaken < copy->next &&
+	       !ring_map_holds(&copy->map, &copy->list.slots[copy->overtaken]))
+		copy->overtaken++;
+	return copy->next - copy->overtaken;
 }
 
 static void mark_gap(char *subbuf)

@@ -14,6 +14,7 @@ struct ring_copy {
 	struct ring_list list;
 	size_t next;	 /* in list */
 	size_t end;	 /* one behind the last that is wanted */
+	size_t overtaken; /* of list, from the oldest: known to be overwritten */
 	bool handed_out; /* something older is with the caller for good */
 	bool gap;	 /* the next one comes after a loss */
 	uint64_t torn;	 /* sub-buffers that were listed and wanted, and could not be kept */
@@ -34,6 +35,9 @@ void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nse
 
 /* Sub-buffers still to be copied, at most */
 size_t ring_copy_left(const struct ring_copy *copy);
+
+/* How many sub-buffers the writer has yet to overwrite before it comes to the next one */
+size_t ring_copy_lead(struct ring_copy *copy);
 
 /**
  * ring_copy_begin() - the same, of which the caller has handed nothing out yet

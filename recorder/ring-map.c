@@ -178,6 +178,11 @@ int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *re
 	return 0;
 }
 
+bool ring_map_holds(const struct ring_map *map, const struct ring_slot *slot)
+{
+	return read_timestamp(subbuf(map, slot->id)) == slot->timestamp;
+}
+
 bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, char *to)
 {
 	const char *p = subbuf(map, slot->id);
@@ -185,8 +190,7 @@ bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, cha
 	size_t events = commit & COMMIT_MASK;
 	size_t size = events + (commit & STORED ? sizeof(long) : 0);
 
-	if (read_timestamp(p) != slot->timestamp || events == 0 ||
-	    size > map->subbuf_size - DATA_AT)
+	if (!ring_map_holds(map, slot) || events == 0 || size > map->subbuf_size - DATA_AT)
 		return false;
 	memcpy(to, &slot->timestamp, sizeof(slot->timestamp));
 	memcpy(to + COMMIT_AT, &commit, sizeof(commit));
@@ -194,5 +198,5 @@ bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, cha
 	memset(to + DATA_AT + size, 0, map->subbuf_size - DATA_AT - size);
 	/* The body before the header's second look */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return (read_commit(p) & COMMIT_MASK) >= events && read_timestamp(p) == slot->timestamp;
+	return (read_commit(p) & COMMIT_MASK) >= events && ring_map_holds(map, slot);
 }

@@ -60,6 +60,9 @@ void ring_map_close(struct ring_map *map);
  */
 int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *ret);
 
+/* Is the sub-buffer still the one that was listed? */
+bool ring_map_holds(const struct ring_map *map, const struct ring_slot *slot);
+
 /**
  * ring_map_copy() - copy a sub-buffer that may be written to, or begun anew, meanwhile
  * @slot: as listed
