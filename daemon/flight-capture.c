@@ -34,15 +34,36 @@ void flight_drop(struct flight *f)
 		struct flight_cpu *c = &f->cpus[cpu];
 
 		ring_copy_close(&c->copy);
+		/* The kernel may have it when it wants it; else the next capture has no faults */
 		if (c->buffer)
-			(void)munmap(c->buffer, c->buffer_size);
-		*c = (struct flight_cpu){.counts = c->counts};
+			(void)madvise(c->memory, c->memory_size, MADV_FREE);
+		*c = (struct flight_cpu){.counts = c->counts,
+					 .memory = c->memory,
+					 .memory_size = c->memory_size};
 	}
+}
+
+static void drop_memory(struct flight_cpu *c)
+{
+	if (c->memory)
+		(void)munmap(c->memory, c->memory_size);
+	c->memory = NULL;
+}
+
+void flight_drop_memory(struct flight *f)
+{
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
+		drop_memory(&f->cpus[cpu]);
 }
 
 size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 {
 	return f->method == FLIGHT_MAPPED ? ring_copy_left(&c->copy) : c->end - c->next;
+}
+
+static size_t ring_subbufs(const struct flight *f)
+{
+	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
 }
 
 bool flight_is_ahead(const struct flight *f, struct flight_cpu *c)
@@ -65,26 +86,42 @@ int flight_fill(struct flight *f, struct flight_cpu *c, char *to, size_t max, si
 	return r;
 }
 
+static int provide_memory(struct flight_cpu *c, size_t size)
+{
+	void *p;
+
+	if (c->memory && c->memory_size == size)
+		return 0;
+	drop_memory(c);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	(void)madvise(p, size, MADV_HUGEPAGE); /* fewer faults: time counts here */
+	c->memory = p;
+	c->memory_size = size;
+	return 0;
+}
+
 /* This CPU's share of Memory=; no more than there is to copy */
 static int allocate(struct flight *f, struct flight_cpu *c)
 {
 	size_t left = flight_left(f, c), share;
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	void *p;
+	int r;
 
 	share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
-	share = MIN(MAX(share, (size_t)1), left);
+	share = MIN(MAX(share, (size_t)1), ring_subbufs(f));
+	r = provide_memory(c, share * f->subbuf_size);
+	if (r < 0)
+		return r;
+	share = MIN(share, left);
 	c->chunk = MAX(MIN(CHUNK_MAX / f->subbuf_size, (share + 7) / 8), (size_t)1);
 	c->lead = left / LEAD_DIVISOR;
 	/* Whole chunks where they are to be filled again */
 	if (share < left)
 		share = share / c->chunk * c->chunk;
 	c->buffer_size = share * f->subbuf_size;
-	p = mmap(NULL, c->buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	(void)madvise(p, c->buffer_size, MADV_HUGEPAGE); /* fewer faults: time counts here */
-	c->buffer = p;
+	c->buffer = c->memory;
 	return 0;
 }
 
@@ -198,11 +235,6 @@ static int open_taken(struct flight *f, unsigned cpu, int *ret)
 		return -errno;
 	*ret = fd;
 	return 0;
-}
-
-static size_t ring_subbufs(const struct flight *f)
-{
-	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
 }
 
 static int take(struct flight *f, unsigned cpu, struct ring_read *source)

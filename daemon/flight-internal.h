@@ -18,6 +18,8 @@ struct flight_cpu {
 	size_t next, end;		/* of those */
 	char *buffer;			/* page-aligned; NULL: nothing of this CPU */
 	size_t buffer_size;		/* bytes, of which no more is touched than it takes */
+	char *memory;			/* where the buffer is; stays for the next capture */
+	size_t memory_size;
 	size_t lead;			/* sub-buffers to be ahead of the kernel, mapped */
 	size_t chunk;			/* sub-buffers written at a time */
 	size_t n;			/* sub-buffers in the buffer */
@@ -37,6 +39,9 @@ struct flight {
 	struct fault *why; /* of the step under way, behind lock */
 	pthread_mutex_t lock;
 };
+
+/* The memory of the buffers too: nothing more will be captured */
+void flight_drop_memory(struct flight *flight);
 
 /* A fault of an item of parallel work; the first one stays. Return: @error. */
 int flight_fault(struct flight *flight, int error, const char *format, ...) _printf_(3, 4);
