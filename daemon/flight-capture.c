@@ -15,6 +15,7 @@
 #include "recorder/ring-read.h"
 
 #define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
+#define HEAD_SIZE     (2 * MIB) /* copied of each CPU before anything else is done */
 #define CPUS_A_THREAD 4U
 #define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
@@ -102,16 +103,21 @@ static int provide_memory(struct flight_cpu *c, size_t size)
 	return 0;
 }
 
-/* This CPU's share of Memory=; no more than there is to copy */
+/* A CPU's share of Memory=, in sub-buffers */
+static size_t find_share(const struct flight *f)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
+
+	return MIN(MAX(share, (size_t)1), ring_subbufs(f));
+}
+
+/* The share; no more than there is to copy */
 static int allocate(struct flight *f, struct flight_cpu *c)
 {
-	size_t left = flight_left(f, c), share;
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	int r;
+	size_t left = c->n + flight_left(f, c), share = find_share(f);
+	int r = provide_memory(c, share * f->subbuf_size);
 
-	share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
-	share = MIN(MAX(share, (size_t)1), ring_subbufs(f));
-	r = provide_memory(c, share * f->subbuf_size);
 	if (r < 0)
 		return r;
 	share = MIN(share, left);
@@ -164,7 +170,9 @@ static int fill_group(struct group *g, unsigned first)
 	int r = 0;
 
 	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
-		if (flight_left(f, &f->cpus[cpu]) > 0 && allocate(f, &f->cpus[cpu]) < 0)
+		struct flight_cpu *c = &f->cpus[cpu];
+
+		if (c->n + flight_left(f, c) > 0 && allocate(f, c) < 0)
 			return flight_fault(f, -ENOMEM, "cannot copy CPU %u's ring buffer", cpu);
 	}
 	while (more) {
@@ -191,9 +199,16 @@ static int fill_group(struct group *g, unsigned first)
 
 /* --- mapped */
 
+/* Does it overwrite, or may it? */
+static bool is_overrun(const struct flight_cpu *c)
+{
+	return c->stats.overrun > 0 || !c->has_stats;
+}
+
 static int open_mapped(struct flight *f, unsigned cpu)
 {
 	struct flight_cpu *c = &f->cpus[cpu];
+	size_t share = find_share(f);
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
@@ -201,12 +216,32 @@ static int open_mapped(struct flight *f, unsigned cpu)
 	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
 	if (r < 0)
 		return flight_fault(f, r, "cannot open CPU %u's trace_pipe_raw", cpu);
-	r = ring_copy_open(fd, f->subbuf_size, c->stats.overrun > 0 || !c->has_stats, &c->copy);
+	r = ring_copy_open(fd, f->subbuf_size, &c->copy);
 	if (r == -EINVAL) /* a CPU that was never there has no ring buffer */
 		return 0;
+	if (r >= 0 && is_overrun(c))
+		r = provide_memory(c, share * f->subbuf_size);
+	if (r >= 0 && is_overrun(c))
+		r = ring_copy_head(&c->copy, fd, c->memory,
+				   MIN(share, (size_t)(HEAD_SIZE / f->subbuf_size)), &c->n);
+	return r < 0 ? flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu) : 0;
+}
+
+static int list_mapped(struct flight *f, unsigned cpu)
+{
+	struct flight_cpu *c = &f->cpus[cpu];
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (!c->copy.map.meta)
+		return 0;
+	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
+	if (r >= 0)
+		r = ring_copy_list(&c->copy, fd, is_overrun(c));
 	if (r < 0)
 		return flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu);
 	ring_copy_range(&c->copy, f->from_nsec, f->to_nsec);
+	ring_copy_join(&c->copy, &c->n);
 	return 0;
 }
 
@@ -217,6 +252,8 @@ static int capture_mapped(void *userdata, unsigned group)
 
 	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
 		r = open_mapped(g->flight, cpu);
+	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
+		r = list_mapped(g->flight, cpu);
 	return r < 0 ? r : fill_group(g, group);
 }
 

@@ -106,7 +106,8 @@ static void assert_times(const struct ring_list *list, uint64_t first, size_t n)
 
 static void open_copy(const struct ring *r, bool overrun, struct ring_copy *ret)
 {
-	assert_int_equal(ring_copy_open(r->fd, r->subbuf, overrun, ret), 0);
+	assert_int_equal(ring_copy_open(r->fd, r->subbuf, ret), 0);
+	assert_int_equal(ring_copy_list(ret, r->fd, overrun), 0);
 }
 
 static void test_probe_and_refusals(void **state)
