@@ -38,9 +38,8 @@ void flight_drop(struct flight *f)
 		/* The kernel may have it when it wants it; else the next capture has no faults */
 		if (c->buffer)
 			(void)madvise(c->memory, c->memory_size, MADV_FREE);
-		*c = (struct flight_cpu){.counts = c->counts,
-					 .memory = c->memory,
-					 .memory_size = c->memory_size};
+		*c = (struct flight_cpu){
+			.counts = c->counts, .memory = c->memory, .memory_size = c->memory_size};
 	}
 }
 

@@ -51,8 +51,7 @@ int ring_copy_list(struct ring_copy *copy, int trace_fd, bool overrun)
 		return r;
 	copy->end = copy->list.n;
 	/* The reader's is not overwritten with the others */
-	copy->overtaken =
-		copy->end > 0 && copy->list.slots[0].id == copy->map.meta->reader.id;
+	copy->overtaken = copy->end > 0 && copy->list.slots[0].id == copy->map.meta->reader.id;
 	return 0;
 }
 

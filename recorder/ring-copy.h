@@ -13,12 +13,12 @@ struct ring_copy {
 	struct ring_map map;
 	struct ring_list list;
 	struct ring_slot head; /* the last that ring_copy_head() has copied */
-	size_t next;	 /* in list */
-	size_t end;	 /* one behind the last that is wanted */
-	size_t overtaken; /* of list, from the oldest: known to be overwritten */
-	bool handed_out; /* something older is with the caller for good */
-	bool gap;	 /* the next one comes after a loss */
-	uint64_t torn;	 /* sub-buffers that were listed and wanted, and could not be kept */
+	size_t next;	       /* in list */
+	size_t end;	       /* one behind the last that is wanted */
+	size_t overtaken;      /* of list, from the oldest: known to be overwritten */
+	bool handed_out;       /* something older is with the caller for good */
+	bool gap;	       /* the next one comes after a loss */
+	uint64_t torn;	       /* sub-buffers that were listed and wanted, and could not be kept */
 };
 
 /**
