@@ -8,10 +8,11 @@
 # Prints, each as the median of the runs: the share of the history at the trigger that is in the file;
 # milliseconds from the signal to the durable file, and the same for a plain O_DIRECT write with fsync of
 # as many bytes to the same file system, once while the storm rages and once on a quiet machine; how
-# much slower the traced program on CPU 0 is while one snapshot follows the other; and
-# `trace-cmd extract` after `trace-cmd stop` with the same events and buffers. The file system is DIR's
-# (/var/tmp). As in its unit flyrecd has no real-time priority, unless --realtime. Wants root and
-# tracefs. Uses build/ or FLYREC_BUILD.
+# much slower the traced program on CPU 0 is while one snapshot follows the other; CPU time; and
+# `trace-cmd extract` after `trace-cmd stop` with the same events and buffers, and after
+# `trace-cmd snapshot` where the kernel has that. The file system is DIR's (/var/tmp). As in its unit
+# flyrecd has no real-time priority, unless --realtime. Wants root and tracefs. Uses build/ or
+# FLYREC_BUILD.
 buffer=64 runs=5 realtime=''
 for arg in "$@"; do
 	case $arg in
@@ -20,7 +21,7 @@ for arg in "$@"; do
 	--dir=*) export TMPDIR=${arg#*=} ;;
 	--realtime) realtime=yes ;;
 	*)
-		sed -n '4,14s/^# \{0,1\}//p' "$0"
+		sed -n '4,16s/^# \{0,1\}//p' "$0"
 		exit 2
 		;;
 	esac
@@ -56,7 +57,7 @@ history_usec() {
 
 plain_write() { # BYTES: milliseconds
 	local begin=${EPOCHREALTIME/./}
-	dd if=/dev/zero of="$T/plain" bs=4M count="$(($1 >> 22))" oflag=direct conv=fsync status=none
+	dd if=/dev/zero of="$T/plain" bs=4M count="$1" iflag=count_bytes oflag=direct conv=fsync status=none
 	msec "$begin"
 	rm "$T/plain"
 }
@@ -166,6 +167,13 @@ mkdir "$TRACEFS/instances/$peer" # peer-trace-cmd covers files of what is there
 trace_cmd start -B "$peer" -b $((buffer * 1024)) -C mono -e raw_syscalls:sys_enter
 load_start
 sleep 3
+if [ -e "$TRACEFS/instances/$peer/snapshot" ]; then
+	begin=${EPOCHREALTIME/./}
+	trace_cmd snapshot -B "$peer" -s
+	trace_cmd extract -B "$peer" -s -o "$T/peer.dat"
+	sync -f "$T/peer.dat"
+	echo "trace-cmd snapshot, extract, sync: $(msec "$begin") ms"
+fi
 begin=${EPOCHREALTIME/./}
 trace_cmd stop -B "$peer"
 trace_cmd extract -B "$peer" -o "$T/peer.dat"

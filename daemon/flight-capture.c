@@ -28,7 +28,8 @@
  */
 #define LEAD_DIVISOR 4
 
-/* The kernel adds a sub-buffer for the reader, and rounds up */
+/* The kernel counts events, without headers, rounds up, and adds a sub-buffer for the reader */
+#define HEADER_SIZE    (sizeof(uint64_t) + sizeof(long))
 #define SUBBUFS_BEYOND 3
 
 void flight_drop(struct flight *f)
@@ -65,7 +66,7 @@ size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 
 static size_t ring_subbufs(const struct flight *f)
 {
-	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
+	return (size_t)(f->params.buffer_size / (f->subbuf_size - HEADER_SIZE)) + SUBBUFS_BEYOND;
 }
 
 bool flight_is_ahead(const struct flight *f, struct flight_cpu *c)

@@ -28,12 +28,10 @@ int ring_copy_head(struct ring_copy *copy, int trace_fd, char *to, size_t max, s
 		bool whole = ring_map_look(&copy->map, id, &slot);
 
 		/* Time goes back behind one that is not the oldest any more */
-		if (!whole || (n > 0 && slot.timestamp < copy->head.timestamp))
+		if (slot.timestamp < copy->head.timestamp)
 			n = 0;
-		if (whole && ring_map_copy(&copy->map, &slot, to + n * copy->map.subbuf_size))
-			n++;
-		else
-			n = 0;
+		whole = whole && ring_map_copy(&copy->map, &slot, to + n * copy->map.subbuf_size);
+		n = whole ? n + 1 : 0;
 		copy->head = slot;
 	}
 	if (r >= 0)
