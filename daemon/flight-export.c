@@ -46,28 +46,52 @@ static int preallocate(const struct trace_file_region *region, uint64_t size)
 	return errno == EOPNOTSUPP ? 0 : -errno;
 }
 
-/*
- * The buffer is a ring: as soon as a chunk of it is on the disk it is filled again, so that the
- * copy stays as far ahead of the kernel as Memory= allows.
- */
+/* What is in the buffer, which is a ring, from @at on */
+struct filled {
+	size_t at, waiting; /* sub-buffers */
+	size_t total;	    /* room in use; more is behind it */
+};
+
+/* The kernel comes nearer: more memory, if all that is waiting is in one piece before it */
+static int grow(struct flight *f, struct flight_cpu *c, struct filled *filled)
+{
+	size_t max = c->buffer_size / f->subbuf_size;
+	int r = 0;
+
+	while (filled->at == 0 && filled->waiting == filled->total && filled->total < max &&
+	       flight_left(f, c) > 0 && !flight_is_ahead(f, c) && r >= 0) {
+		size_t n = MIN(c->chunk, max - filled->total), more = 0;
+
+		r = flight_fill(f, c, c->buffer + filled->total * f->subbuf_size, n, &more);
+		filled->total += more;
+		filled->waiting += more;
+	}
+	return r;
+}
+
+/* As soon as a chunk is on the disk its place is filled again */
 static int write_chunks(struct export *e, struct flight_cpu *c, struct trace_file_region *region)
 {
 	struct flight *f = e->flight;
-	size_t size = f->subbuf_size, total = c->buffer_size / size, at = 0, waiting = c->n;
-	int r = 0;
+	struct filled filled = {.waiting = c->n, .total = c->n};
+	size_t size = f->subbuf_size;
+	int r = grow(f, c, &filled);
 
-	while (waiting > 0 && r >= 0) {
-		size_t n = MIN(MIN(c->chunk, waiting), total - at), more = 0;
+	while (filled.waiting > 0 && r >= 0) {
+		size_t n = MIN(MIN(c->chunk, filled.waiting), filled.total - filled.at), more = 0;
+		char *place = c->buffer + filled.at * size;
 
-		r = write_chunk(region, c->buffer + at * size, n * size, c->written);
+		r = write_chunk(region, place, n * size, c->written);
 		if (r < 0)
 			break;
 		c->written += n * size;
 		if (flight_left(f, c) > 0)
-			r = flight_fill(f, c, c->buffer + at * size, n, &more);
-		waiting += more;
-		waiting -= n;
-		at = (at + n) % total;
+			r = flight_fill(f, c, place, n, &more);
+		filled.waiting += more;
+		filled.waiting -= n;
+		filled.at = (filled.at + n) % filled.total;
+		if (r >= 0)
+			r = grow(f, c, &filled);
 	}
 	return r;
 }
