@@ -154,3 +154,10 @@ container_stop() {
 	wait_for 30 ended "$NSPAWN" || fail "the container does not stop"
 	wait "$NSPAWN" || fail "systemd-nspawn ended with status $?"
 }
+
+# has_capability STATUS-FILE NUMBER: in the bounding set of that process
+has_capability() {
+	local set
+	set=$(sed -n 's/^CapBnd:[[:space:]]*//p' "$1")
+	[ $((0x$set >> $2 & 1)) = 1 ]
+}
