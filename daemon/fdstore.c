@@ -2,10 +2,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "basic/log.h"
 #include "daemon/fdstore.h"
+
+/*
+ * All names are passed to the next process in one string of its environment, LISTEN_FDNAMES. Above
+ * 128 KiB (the kernel's MAX_ARG_STRLEN on 4 KiB pages) it could not be executed any more.
+ */
+#define NAMES_MAX (124 * 1024)
 
 struct stored {
 	char *name;
@@ -15,6 +23,8 @@ struct stored {
 struct fdstore {
 	struct stored *entries;
 	size_t n;
+	size_t names; /* bytes of all names in the store, with a separator each */
+	bool full;    /* for good: then @names is only a lower bound */
 };
 
 static bool is_ours(const char *name)
@@ -35,6 +45,7 @@ int fdstore_new(struct fdstore **ret)
 	n = sd_listen_fds_with_names(false, &names);
 	store->entries = calloc((size_t)MAX(n, 0) + 1, sizeof(*store->entries));
 	for (int i = 0; i < n; i++) {
+		store->names += strlen(names[i]) + 1;
 		if (store->entries && is_ours(names[i])) {
 			store->entries[store->n++] =
 				(struct stored){TAKE_PTR(names[i]), SD_LISTEN_FDS_START + i};
@@ -98,6 +109,16 @@ void fdstore_put(struct fdstore *store, const char *session, const char *what, i
 {
 	char text[320];
 
+	if (store->full || !getenv("NOTIFY_SOCKET"))
+		return;
+	if (store->names + strlen(session) + 1 + strlen(what) + 1 > NAMES_MAX) {
+		store->full = true;
+		log_warning(
+			"the service manager's file descriptor store has no room for more names: what is in the pipes of session %s is lost if flyrecd is killed; fewer sessions, or shorter names of them, would fit",
+			session);
+		return;
+	}
+	store->names += strlen(session) + 1 + strlen(what) + 1;
 	/* FDPOLL=0: a pipe without a writer would otherwise be dropped as hung up */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s.%s", session, what);
 	(void)sd_pid_notify_with_fds(0, 0, text, &fd, 1);
@@ -105,6 +126,7 @@ void fdstore_put(struct fdstore *store, const char *session, const char *what, i
 
 void fdstore_drop(struct fdstore *store, const char *session, const char *what)
 {
+	store->names -= MIN(store->names, strlen(session) + 1 + strlen(what) + 1);
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s.%s", session, what);
 }
 

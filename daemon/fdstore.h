@@ -28,7 +28,11 @@ void fdstore_free(struct fdstore *store);
  */
 int fdstore_take(struct fdstore *store, const char *session, const char *what);
 
-/* Put one into the store; it stays the caller's too. Failure means: no service manager. */
+/*
+ * Put one into the store; it stays the caller's too. Nothing is done without a service manager,
+ * nor, which is logged once, when there are so many names that the next process could not be
+ * started.
+ */
 void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd);
 
 /* Out of the store again */

@@ -7,6 +7,8 @@
 #	guest systemctl status flyrecd
 #	container_stop
 #
+# NSPAWN_OPTIONS, NSPAWN_BINDS, if set before: further options, and others than the two directories.
+#
 # It shares the kernel's tracefs, mounted in it by its own systemd; $CONFIG is its /etc/flyrec and
 # $STATE its /var/lib/flyrec. /proc/sys and the rest of /sys are read-only there. It needs neither
 # systemd nor a container manager on the machine itself; on a machine with the old cgroup hierarchies
@@ -17,7 +19,8 @@
 
 # shellcheck source=tests/tools/debian-tree.sh
 . "$SRC/tests/tools/debian-tree.sh"
-GUEST_PID='' NSPAWN='' CGROUP=''
+GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()
+NSPAWN_BINDS=("--bind=$CONFIG:/etc/flyrec" "--bind=$STATE:/var/lib/flyrec")
 
 # what flyrecd and flyrecctl are linked with, beside systemd itself
 CONTAINER_PACKAGES=systemd,systemd-sysv,libtracefs1,libtraceevent1,libjson-c5
@@ -83,7 +86,7 @@ nspawn() {
 		fi
 		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$T/root" --register=no --keep-unit \
 		--console=pipe --private-network --capability=all \
-		--bind="$CONFIG:/etc/flyrec" --bind="$STATE:/var/lib/flyrec"
+		"${NSPAWN_BINDS[@]}" "${NSPAWN_OPTIONS[@]}"
 }
 
 guest() {
@@ -132,4 +135,11 @@ container_stop() {
 	kill -TERM "$NSPAWN"
 	wait_for 30 ended "$NSPAWN" || fail "the container does not stop"
 	wait "$NSPAWN" || fail "systemd-nspawn ended with status $?"
+}
+
+# has_capability STATUS-FILE NUMBER: in the bounding set of that process
+has_capability() {
+	local set
+	set=$(sed -n 's/^CapBnd:[[:space:]]*//p' "$1")
+	[ $((0x$set >> $2 & 1)) = 1 ]
 }

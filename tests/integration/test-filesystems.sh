@@ -54,6 +54,20 @@ opens() { # WHEN
 	grep -q 'flyrec-test cpu=' "$T/report" || fail "trace-cmd report $1 shows no markers"
 }
 
+# as_installed ROOT: with the state directory that the package's tmpfiles.d makes there
+as_installed() {
+	need_command systemd-tmpfiles lsattr
+	STATE=$1/var/lib/flyrec
+	mkdir -p "$1/etc" "$1/var/lib"
+	echo 'root:x:0:0::/:' >"$1/etc/passwd"
+	printf 'root:x:0:\nflyrec:x:987:\n' >"$1/etc/group"
+	systemd-tmpfiles "--root=$1" --create - <"$SRC/systemd/flyrec.tmpfiles" ||
+		fail "systemd-tmpfiles"
+	[ "$(stat -c '%u:%g %a' "$STATE")" = "0:987 750" ] ||
+		fail "state directory: $(stat -c '%u:%g %a' "$STATE")"
+	[[ $(lsattr -d "$STATE") =~ ^[^/]*C ]] || fail "copied on write: $(lsattr -d "$STATE")"
+}
+
 # try NAME FS WAY [MKFS-OPTION...]
 try() {
 	local name=$1 fs=$2 way=$3 at
@@ -61,6 +75,7 @@ try() {
 	echo "== $name"
 	mkfs_mount "$fs" 3G "$T/$name" "$@"
 	STATE=$T/$name/state
+	[ "$name" != btrfs-in-place ] || as_installed "$T/$name"
 	log_mark
 	flyrecd_start_stored
 	as_logged "$way"
@@ -99,6 +114,7 @@ try ext4 ext4 O_DIRECT
 try ext4-1k ext4 O_DIRECT -b 1024
 try xfs xfs O_DIRECT
 try btrfs btrfs O_DIRECT
+try btrfs-in-place btrfs O_DIRECT
 # tmpfs takes O_DIRECT since Linux 6.6, without doing it
 if mkdir "$T/probe" && mount -t tmpfs none "$T/probe"; then
 	way="page cache"

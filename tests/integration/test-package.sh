@@ -3,9 +3,9 @@
 # time-limit: 600
 #
 # The Debian package, in a container with systemd: built twice it is the same, and lintian has
-# nothing to say; installed it records nothing until a session is switched on; an upgrade loses no
-# marker of what is being recorded; purged it leaves recordings, unless told otherwise, and no dead
-# configuration.
+# nothing to say; installed it records nothing until a session is switched on; upgrade and downgrade
+# lose no marker of what is being recorded; removed and installed again it goes on as configured;
+# purged it leaves recordings, unless told otherwise, and no dead configuration.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/integration/container.sh"
 need_tracefs
@@ -42,7 +42,7 @@ cp "$T/next.deb" "$T/root/root/next.deb"
 container_boot
 
 install() { # FILE
-	guest dpkg --install "/root/$1" >"$T/dpkg" 2>&1 || fail "dpkg --install $1: $(cat "$T/dpkg")"
+	guest dpkg --install "/root/$1" >"$T/dpkg" 2>&1 </dev/null || fail "dpkg --install $1: $(cat "$T/dpkg")"
 }
 
 is_active() {
@@ -93,16 +93,44 @@ grep -q 'handed over' "$T/journal" || fail "the upgrade has not handed over: $(c
 records || fail "no longer recorded after the upgrade"
 sleep 0.5
 
-# --- removed and purged
+# --- so does a downgrade
+pid=$(guest systemctl show --property=MainPID --value flyrecd)
+install flyrec.deb
+wait_for 20 is_active || fail "not active after the downgrade: $(guest systemctl status flyrecd)"
+[ "$(guest systemctl show --property=MainPID --value flyrecd)" != "$pid" ] || fail "not restarted"
+records || fail "no longer recorded after the downgrade"
+sleep 0.5
+
+# --- removed: recording ends, configuration and recordings stay, whoever wrote them; installed
+# again it goes on
 kill -TERM "$MARKERS"
 wait "$MARKERS"
-guest dpkg --purge flyrec >"$T/dpkg" 2>&1 || fail "dpkg --purge: $(cat "$T/dpkg")"
+printf '# mine\n[Storage]\nMaxUse=3G\n' >>"$CONFIG/flyrecd.conf"
+find "$CONFIG" -type f -exec md5sum {} + | sort >"$T/config"
+guest dpkg --remove flyrec >"$T/dpkg" 2>&1 </dev/null || fail "dpkg --remove: $(cat "$T/dpkg")"
+[ ! -e "$(instance sched)" ] || fail "remove has left the instance"
+[ ! -e "$T/root/usr/sbin/flyrecd" ] || fail "remove has left flyrecd"
+[ ! -e "$STATE/sched/record/current.dat" ] || fail "remove has not finished the file"
+guest systemctl daemon-reload
+! guest systemctl cat flyrecd >/dev/null 2>&1 || fail "remove has left the unit"
+segments=("$STATE"/sched/record/2*.dat)
+install flyrec.deb
+wait_for 20 records || fail "installed again it does not record: $(guest systemctl status flyrecd)"
+after=("$STATE"/sched/record/2*.dat)
+[ "${segments[*]}" = "${after[*]}" ] || fail "recordings are not as before: ${after[*]}"
+diff "$T/config" <(find "$CONFIG" -type f -exec md5sum {} + | sort) ||
+	fail "upgrade, removal or installation has changed the configuration"
+echo keep >"$CONFIG/notes"
+
+# --- purged, without a question
+guest env DEBIAN_FRONTEND=readline dpkg --purge flyrec >"$T/dpkg" 2>&1 </dev/null ||
+	fail "dpkg --purge: $(cat "$T/dpkg")"
 grep -q 'recordings in /var/lib/flyrec are left' "$T/dpkg" || fail "purge does not say what is left"
 [ ! -e "$(instance sched)" ] || fail "purge has left the instance"
 "$FLYRECCTL" verify "$STATE/sched/record" >"$T/verify" || fail "verify: $(cat "$T/verify")"
 "$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/sched/record/2*.dat || fail "markers"
-left=$(find "$CONFIG" -mindepth 1 ! -name flyrecd.conf ! -type d)
-[ -z "$left" ] || fail "purge has left: $left"
+left=$(find "$CONFIG" -mindepth 1)
+[ "$left" = "$CONFIG/notes" ] || fail "purge has left or removed other things: $left"
 [ ! -e "$T/root/usr/lib/flyrec" ] || fail "purge has left /usr/lib/flyrec"
 
 install flyrec.deb

@@ -73,6 +73,7 @@ session load <<-EOF
 	MaxUse=10G
 EOF
 other 1024
+set_sysctl kernel/kptr_restrict 1 # as Debian sets it
 container_start flyrecd.service
 guest journalctl --update-catalog
 
@@ -107,15 +108,50 @@ owner=$(guest stat -c '%U:%G %a' /var/lib/flyrec/load/record/current.dat)
 # --- sandbox: nothing of tracefs but its own, and one capability, by which there are symbols
 main=$(property MainPID)
 guest grep -qE '^CapEff:\s*0000000400000000$' "/proc/$main/status" || fail "other capabilities"
-for file in /sys/kernel/tracing/{tracing_on,trace_marker,set_event,events/enable,current_tracer} \
-	/proc/sys/kernel/printk /sys/kernel/profiling /etc/passwd /usr/bin/true; do
+for file in /etc/passwd /usr/bin/true /tmp /var/tmp /var/lib/systemd /root /home; do
 	[ "$(guest nsenter --target "$main" --mount sh -c "[ -w $file ] || echo no")" = no ] ||
 		fail "the service could write to $file"
 done
-trace-cmd dump --kallsyms -i "$STATE/load/record/current.dat" >"$T/symbols" 2>/dev/null
-if grep -qE '^0*[1-9a-f]' /proc/kallsyms; then
-	grep -qE '^[[:space:]]*0*[1-9a-f][0-9a-f]* [Tt] ' "$T/symbols" || fail "symbols have no addresses"
+have_addresses() {
+	trace-cmd dump --kallsyms -i "$STATE/load/record/current.dat" 2>/dev/null |
+		grep -qE '^[[:space:]]*0*[1-9a-f][0-9a-f]* [Tt] '
+}
+have_addresses || fail "symbols have no addresses"
+
+# --- what the kernel enforces is what the unit says
+if has_capability "/proc/$GUEST_PID/status" 24; then # CAP_SYS_RESOURCE, which raising takes
+	guest grep -qE '^Max open files +65536 +65536 ' "/proc/$main/limits" || fail "LimitNOFILE"
+	[ "$(guest cat "/proc/$main/oom_score_adj")" = -800 ] || fail "OOMScoreAdjust"
 fi
+[ "$(property FileDescriptorStoreMax)" = 4096 ] || fail "FileDescriptorStoreMax"
+cgroup=/sys/fs/cgroup$(guest sed -n 's/^0:://p' "/proc/$main/cgroup")
+for weight in cpu.weight io.weight; do
+	! guest test -e "$cgroup/$weight" || [[ $(guest cat "$cgroup/$weight") =~ ^(default )?20$ ]] ||
+		fail "$weight: $(guest cat "$cgroup/$weight")"
+done
+
+# --- with /sys and /proc/sys writable outside, from inside nothing of the kernel's is but its own
+# files in tracefs (and pressure, where anybody may ask to be told)
+writable() { # [COMMAND...]: by whose mounts
+	guest "$@" find /proc /sys -path '/proc/[0-9]*' -prune -o -path '/proc/*self' -prune -o \
+		-type f -perm /222 -writable -print 2>/dev/null | sort
+}
+guest mount -o remount,bind,rw /proc/sys
+guest mount -o remount,bind,rw /sys
+guest systemctl restart flyrecd
+main=$(property MainPID)
+writable >"$T/outside"
+writable nsenter --target "$main" --mount >"$T/inside" || true
+guest mount -o remount,bind,ro /proc/sys
+guest mount -o remount,bind,ro /sys
+for file in /proc/sys/kernel/printk /proc/sys/kernel/kptr_restrict /sys/kernel/tracing/tracing_on; do
+	grep -qx "$file" "$T/outside" || fail "$file is not writable outside: a poor test"
+done
+grep -vE '^/proc/pressure/|^/sys/kernel/tracing/(instances/|dynamic_events$|saved_cmdlines_size$)' \
+	"$T/inside" >"$T/others" || true
+[ ! -s "$T/others" ] || fail "the service could write to $(wc -l <"$T/others"): $(head "$T/others")"
+[ "$(grep -c tracing "$T/inside")" -gt 10 ] || fail "hardly anything of tracefs: a poor test"
+echo "files of the kernel writable: $(wc -l <"$T/outside") outside, $(wc -l <"$T/inside") inside"
 
 # --- markers over everything
 "$TOOLS/markers" "--instance=${PREFIX}load" --rate=5000 >"$T/expect" &
@@ -170,6 +206,18 @@ kill -TERM "$MARKERS"
 wait "$MARKERS"
 echo "restarts: $(property NRestarts), CPU: $(property CPUUsageNSec) ns"
 guest grep -E '^(VmHWM|VmRSS|RssAnon):' "/proc/$(property MainPID)/status"
+
+# --- without CAP_SYSLOG, all goes on but symbols lose their addresses
+has_segment() { # that is not the one that was written
+	[ "$(stat -c %i "$STATE/load/record/current.dat")" != "$inode" ]
+}
+inode=$(stat -c %i "$STATE/load/record/current.dat")
+printf '[Service]\nCapabilityBoundingSet=\n' | drop_in
+again guest systemctl restart flyrecd
+guest systemctl kill --signal=USR2 flyrecd
+wait_for 10 has_segment || fail "no rotation"
+guest grep -qE '^CapEff:\s*0000000000000000$' "/proc/$(property MainPID)/status" || fail "capabilities"
+! have_addresses || fail "addresses of symbols without CAP_SYSLOG: it is not needed"
 
 # --- stop
 guest systemctl stop flyrecd

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 600
+#
+# The RPM spec builds of the release's tar file, and its package has the files of the Debian one, with
+# the same modes; each unit that can be enabled is named to systemd's scriptlets. Installs nothing.
+. "$(dirname "$0")/lib.sh"
+need_command rpmbuild rpm dh dpkg-buildpackage
+
+# systemd-rpm-macros, as far as the spec uses them; Debian has none
+cat >"$T/macros" <<'EOF'
+%_unitdir /usr/lib/systemd/system
+%systemd_requires Requires: systemd
+%systemd_post() echo post %{*}
+%systemd_preun() echo preun %{*}
+%systemd_postun_with_restart() echo restart %{*}
+EOF
+
+make -C "$BUILD" --no-print-directory -s dist >"$T/dist.log" 2>&1 ||
+	fail "make dist: $(tail -n 5 "$T/dist.log")"
+mv "$BUILD"/flyrec-*.tar.xz "$T"
+tars=("$T"/flyrec-*.tar.xz)
+
+DEB_BUILD_OPTIONS=nocheck background "$SRC/packaging/make-deb" "${tars[0]}" "$T/deb" >"$T/deb.log" 2>&1
+rpmbuild -tb --nodeps --load="$T/macros" --define "_topdir $T/rpm" --define "_tmppath $T" \
+	"${tars[0]}" >"$T/rpm.log" 2>&1 || fail "rpmbuild: $(tail -n 20 "$T/rpm.log")"
+wait $! || fail "make-deb: $(tail -n 20 "$T/deb.log")"
+! grep -iE '^warning|[^-]warning:' "$T/rpm.log" || fail "rpmbuild warns"
+debs=("$T"/deb/flyrec_*.deb)
+rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm)
+[ ${#debs[@]} = 1 ] || fail "Debian packages: ${debs[*]}"
+[ ${#rpms[@]} = 1 ] || fail "RPM packages: ${rpms[*]}"
+
+# normal: "MODE PATH" of what is not each distribution's own: where /lib is, which of the manual
+# pages and documents are compressed, licenses and changelogs, links by build id
+normal() {
+	sed -E 's, \.?/(usr/)?lib/, /usr/lib/,; s, \./, /,; s,\.gz$,,' |
+		grep -vE ' /usr/(share/(licenses|lintian)|lib/(\.build-id|debug))(/|$)' |
+		grep -vE ' /usr/share/doc/flyrec/(changelog|changelog\.Debian|copyright|NEWS)$' | sort
+}
+
+dpkg-deb --fsys-tarfile "${debs[0]}" | tar -tv | awk '!/^d/ { print $1, $6 }' | normal >"$T/files.deb"
+rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "${rpms[0]}" | grep -v '^d' |
+	normal >"$T/files.rpm"
+[ "$(wc -l <"$T/files.deb")" -gt 30 ] || fail "hardly any files: $(cat "$T/files.deb")"
+diff "$T/files.deb" "$T/files.rpm" >"$T/diff" || fail "< only in .deb, > only in .rpm: $(cat "$T/diff")"
+
+# --- directories that are there to be filled
+for dir in /etc/flyrec/sessions.d /etc/flyrec/flyrecd.conf.d; do
+	rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "${rpms[0]}" |
+		grep -qx "drwxr-xr-x $dir" || fail "the package lacks $dir"
+done
+
+# --- units: those that can be enabled are known to systemd's macros, the service hands over
+rpm -qp --scripts "${rpms[0]}" >"$T/scripts"
+dpkg-deb --extract "${debs[0]}" "$T/files"
+n=0
+for file in "$T"/files/{usr/,}lib/systemd/system/*; do
+	grep -qx '\[Install\]' "$file" || continue
+	for when in post preun; do
+		grep -qE "^echo $when .*\b$(basename "$file")( |$)" "$T/scripts" ||
+			fail "%$when does not know $(basename "$file"): $(cat "$T/scripts")"
+	done
+	n=$((n + 1))
+done
+[ $n -ge 4 ] || fail "$n units"
+grep -qx 'echo restart flyrecd.service' "$T/scripts" || fail "an upgrade does not restart"
+
+# --- what it says of itself
+version=$(dpkg-deb --field "${debs[0]}" Version)
+[ "$(rpm -qp --queryformat '%{VERSION}' "${rpms[0]}")" = "$version" ] ||
+	fail "the spec's version is not $version"
