@@ -254,14 +254,12 @@ static void count(struct flight *f, struct segment_cut *request)
 int flight_export(struct flight *f, struct segment *s, struct segment_cut *request)
 {
 	struct export e = {.flight = f, .segment = s};
-	_cleanup_free_ char *note = segment_explain(request);
+	_cleanup_free_ char *note = NULL;
 	int r;
 
 	s->failure = (struct fault){0};
 	f->why = &s->failure;
-	r = note ? store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
-				       request->name)
-		 : -ENOMEM;
+	r = segment_name_snapshot(s, request, &note);
 	if (r >= 0)
 		r = create(&e, request, note);
 	if (r >= 0) {

@@ -12,7 +12,7 @@
 #include "daemon/segment-internal.h"
 #include "writer/store.h"
 
-char *segment_explain(const struct segment_cut *cut)
+static char *explain(const struct segment_cut *cut)
 {
 	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
 	char time[32], boot_id[33] = "unknown", *text;
@@ -44,10 +44,9 @@ uint64_t segment_retain_snapshots(struct segment *s, const struct segment_cut *r
 	return report.kept_bytes;
 }
 
-int segment_cut(struct segment *s, struct segment_cut *request)
+int segment_name_snapshot(struct segment *s, struct segment_cut *request, char **ret_text)
 {
-	_cleanup_(cut_freep) struct cut *cut = NULL;
-	_cleanup_free_ char *text = segment_explain(request);
+	_cleanup_free_ char *text = explain(request);
 	int r;
 
 	if (!text)
@@ -56,6 +55,18 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 				request->name);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the snapshot");
+	*ret_text = TAKE_PTR(text);
+	return 0;
+}
+
+int segment_cut(struct segment *s, struct segment_cut *request)
+{
+	_cleanup_(cut_freep) struct cut *cut = NULL;
+	_cleanup_free_ char *text = NULL;
+	int r = segment_name_snapshot(s, request, &text);
+
+	if (r < 0)
+		return r;
 	/* Names of tasks that came since the last sync */
 	r = segment_write_names(s, s->file);
 	if (r < 0)
@@ -75,15 +86,11 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 
 int segment_join(struct segment *s, struct segment_cut *request)
 {
-	_cleanup_free_ char *text = segment_explain(request);
-	int r;
+	_cleanup_free_ char *text = NULL;
+	int r = segment_name_snapshot(s, request, &text);
 
-	if (!text)
-		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
-	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
-				request->name);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name the snapshot");
+		return r;
 	r = together_write(request->parts, request->n_parts, request->dir_fd, request->name, text,
 			   &request->report, &s->failure);
 	if (r < 0)

@@ -10,9 +10,9 @@
 void segment_note(struct segment *segment, int level, int error, const char *format, ...)
 	_printf_(4, 5);
 
-/* What makes a file explain itself, wherever it is carried: shown by trace-cmd report --stat.
- * malloc'ed, or NULL. */
-char *segment_explain(const struct segment_cut *request);
+/* Name the snapshot, and say what makes the file explain itself, wherever it is carried: shown by
+ * trace-cmd report --stat; malloc'ed */
+int segment_name_snapshot(struct segment *segment, struct segment_cut *request, char **ret_text);
 
 /* The snapshots' own retention. Return: bytes of those that are left. */
 uint64_t segment_retain_snapshots(struct segment *segment, const struct segment_cut *request);
