@@ -81,6 +81,7 @@ struct segment_cut {
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
 	const char *session;   /* for the text in the file */
+	const char *boot_id;   /* of the boot that it is from, or NULL: this one */
 	uint64_t trigger_usec; /* realtime */
 	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
 	struct retention_limits limits;
@@ -92,6 +93,12 @@ struct segment_cut {
  * segment_cut() - step: a snapshot of a time range, then the snapshots' own retention
  */
 int segment_cut(struct segment *segment, struct segment_cut *cut);
+
+/**
+ * segment_label() - extended attributes for those who list files without opening them
+ * Not every file system takes them.
+ */
+void segment_label(const struct segment_cut *cut);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;
