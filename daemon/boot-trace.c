@@ -137,37 +137,47 @@ int boot_trace_find(const struct boot_trace_params *params, struct boot_trace **
 
 /* --- the file that it becomes */
 
-/* How the file's text has it; the symbols of a kernel of another build cannot be derived */
+/* Why there can be none, or NULL */
+static const char *no_symbols(const struct boot_trace *t, const char *now)
+{
+	if (t->note && !boot_note_same_kernel(t->note))
+		return "that kernel was of another build";
+	if (!t->info.has_kernel)
+		return "the kernel does not tell where it was";
+	return *now ? NULL : "this kernel hides its own";
+}
+
+/* @ret_text: how the file's text has it */
 static int make_symbols(struct boot_trace *t, char **ret_text)
 {
 	_cleanup_free_ char *now = NULL, *modules = NULL, *then = NULL;
 	unsigned n_modules = 0;
+	const char *reason;
 	int r;
 
-	if (t->note && !boot_note_same_kernel(t->note)) {
-		then = strdup("");
-		r = then ? 0 : -ENOMEM;
-	} else {
-		r = symbols_copy(t->params.symbols, &now);
-		if (r >= 0)
-			r = io_read_file_at(AT_FDCWD, "/proc/modules", &modules, NULL);
-		if (r == -ENOENT) /* a kernel without modules */
-			r = 0;
-		if (r >= 0)
-			r = last_boot_symbols(&t->info, now, modules ? modules : "", &then,
-					      &n_modules);
-	}
+	r = symbols_copy(t->params.symbols, &now);
+	if (r >= 0)
+		r = io_read_file_at(AT_FDCWD, "/proc/modules", &modules, NULL);
+	if (r < 0 && r != -ENOENT) /* a kernel without modules */
+		return r;
+	reason = no_symbols(t, now);
+	if (reason)
+		*now = '\0';
+	r = last_boot_symbols(&t->info, now, modules ? modules : "", &then, &n_modules);
 	if (r < 0)
 		return r;
-	if (!*then)
-		r = asprintf(ret_text, "none: the kernel %s",
-			     t->info.has_kernel ? "was of another build"
-						: "does not tell where it was");
+	t->symbols = symbols_new_of(TAKE_PTR(then));
+	if (!t->symbols)
+		return -ENOMEM;
+	if (reason)
+		r = asprintf(ret_text, "none, %s", reason);
 	else
 		r = asprintf(ret_text, "of that boot, by last_boot_info: the kernel and %u modules",
 			     n_modules);
-	t->symbols = r < 0 ? NULL : symbols_new_of(TAKE_PTR(then));
-	return t->symbols ? 0 : -ENOMEM;
+	if (r >= 0)
+		return 0;
+	*ret_text = NULL;
+	return -ENOMEM;
 }
 
 static void format_time(uint64_t usec, char *to, size_t size)
