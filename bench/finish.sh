@@ -25,11 +25,6 @@ done
 . "$(dirname "$0")/../tests/integration/finish-lib.sh"
 need_tracefs
 
-msec() { # from $1 to now
-	local now=${EPOCHREALTIME/./}
-	echo $(((now - $1) / 1000)).$(((now - $1) % 1000 / 100))
-}
-
 one_sync() {
 	local begin=${EPOCHREALTIME/./}
 	dd if=/dev/zero of="$T/mnt/sync" bs=4K count=1 conv=fsync status=none

@@ -34,6 +34,7 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
+	bool together;		 /* --together: one file of several sessions */
 	const char *format;	 /* --format= */
 	unsigned format_options; /* enum ctl_format_option, those that were given */
 	const char *clk;	 /* --clk= */

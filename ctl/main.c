@@ -36,6 +36,7 @@ enum verb_option {
 	TAKES_MAX_FRAMES = 4096,
 	TAKES_ENDIAN = 8192,
 	TAKES_FOLLOW = 16384, /* --follow, --lines= */
+	TAKES_TOGETHER = 32768,
 };
 
 struct verb {
@@ -99,8 +100,10 @@ static const struct verb verbs[] = {
 	{"snapshot", verb_snapshot, "[SESSION...]", "Make a file of a time range, print its path",
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
+	 "With --together one file of all of them, in the first one's folder.\n"
 	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
-	 TAKES_RANGE | TAKES_SINCE | TAKES_OUTPUT | TAKES_CORESIGHT | TAKES_SYSROOT},
+	 TAKES_RANGE | TAKES_SINCE | TAKES_TOGETHER | TAKES_OUTPUT | TAKES_CORESIGHT |
+		 TAKES_SYSROOT},
 	{"tail", verb_tail, "[-f] SESSION", "Show the last events, and those that come",
 	 "As trace-cmd report prints them, those of all CPUs in the order of time; --json: an\n"
 	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
@@ -148,14 +151,17 @@ static const struct {
 	 "     --runtime          Until the next reload or start (default)\n"
 	 "     --persist          Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf\n"},
 	{TAKES_FORMAT, "     --format=FORMAT    Of the other side; must be given\n"},
-	{TAKES_RANGE, "     --last=TIME        From so long ago on, as in 30s\n"
-		      "     --reason=WORD      Part of the file's name (default control)\n"
-		      "     --pin              Keep it from being deleted by retention\n"},
+	{TAKES_RANGE,
+	 "     --last=TIME        From so long ago on, as in 30s\n"
+	 "     --reason=WORD      Part of the file's name (default control, or together)\n"
+	 "     --pin              Keep it from being deleted by retention\n"},
 	{TAKES_FOLLOW,
 	 "  -f --follow           Go on with new events, until interrupted\n"
 	 "  -n --lines=N|all      Begin with so many (default 10; with --since= all)\n"},
 	{TAKES_SINCE, "     --since=TIME       From then on\n"
 		      "     --until=TIME       Up to then\n"},
+	{TAKES_TOGETHER,
+	 "     --together         One file, in which each session is a buffer with its name\n"},
 	{TAKES_FILTER,
 	 "     --event=EVENT,...  Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine\n"
 	 "     --cpu=LIST         Only these CPUs, as in 0-3,8\n"
@@ -197,6 +203,7 @@ enum {
 	OPTION_EVENT,
 	OPTION_CPU,
 	OPTION_PID,
+	OPTION_TOGETHER,
 	OPTION_SYSROOT,
 	OPTION_MEMORY,
 	OPTION_CORESIGHT,
@@ -224,6 +231,7 @@ static const struct option long_options[] = {
 	{"until", required_argument, NULL, OPTION_UNTIL},
 	{"reason", required_argument, NULL, OPTION_REASON},
 	{"pin", no_argument, NULL, OPTION_PIN},
+	{"together", no_argument, NULL, OPTION_TOGETHER},
 	{"format", required_argument, NULL, OPTION_FORMAT},
 	{"event", required_argument, NULL, OPTION_EVENT},
 	{"cpu", required_argument, NULL, OPTION_CPU},
@@ -383,6 +391,10 @@ static int parse_options(int argc, char **argv, const char *how, struct command 
 		case OPTION_REASON:
 		case OPTION_PIN:
 			take_range_option(c, command);
+			break;
+		case OPTION_TOGETHER:
+			command->ctl.together = true;
+			command->used |= TAKES_TOGETHER;
 			break;
 		case OPTION_FORMAT:
 		case OPTION_EVENT:

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "basic/timestamp.h"
 #include "ctl/copy.h"
 #include "ctl/export-arm.h"
@@ -195,6 +196,11 @@ static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
 	return r;
 }
 
+static bool records(const struct view_session *session)
+{
+	return strcmp(session->state, "recording") == 0 || strcmp(session->state, "paused") == 0;
+}
+
 static int snapshot_all(sd_bus *bus, struct wanted *w)
 {
 	struct view_status status;
@@ -204,10 +210,9 @@ static int snapshot_all(sd_bus *bus, struct wanted *w)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < status.n_sessions; i++) {
-		const char *state = status.sessions[i].state;
 		int one;
 
-		if (strcmp(state, "recording") != 0 && strcmp(state, "paused") != 0)
+		if (!records(&status.sessions[i]))
 			continue;
 		n++;
 		one = snapshot_one(bus, w, status.sessions[i].name);
@@ -220,6 +225,80 @@ static int snapshot_all(sd_bus *bus, struct wanted *w)
 	return -ENOTCONN;
 }
 
+/* --- --together: one file of several sessions */
+
+/* Those named, or all that record; @ret: NULL-terminated */
+static int choose_sessions(sd_bus *bus, int argc, char **argv, char ***ret)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	struct view_status status;
+	int r = 0;
+
+	for (int i = 1; i < argc && r >= 0; i++)
+		r = strv_append(&names, argv[i]);
+	if (argc == 1) {
+		r = view_read_status(bus, "snapshot", NULL, &status);
+		if (r < 0)
+			return r;
+		for (size_t i = 0; i < status.n_sessions && r >= 0; i++)
+			if (records(&status.sessions[i]))
+				r = strv_append(&names, status.sessions[i].name);
+		view_status_done(&status);
+	}
+	if (r >= 0 && !names) {
+		(void)fprintf(stderr, "flyrecctl: snapshot: no session records\n");
+		return -ENOTCONN;
+	}
+	if (r < 0)
+		return bus_bad_answer("snapshot", r);
+	*ret = TAKE_PTR(names);
+	return 0;
+}
+
+static int call_together(sd_bus *bus, const struct wanted *w, char **names,
+			 sd_bus_message **ret_reply, struct made *ret)
+{
+	_cleanup_message_ sd_bus_message *call = NULL;
+	int r = sd_bus_message_new_method_call(bus, &call, NULL, BUS_PATH, BUS_MANAGER,
+					       "SnapshotTogether");
+
+	if (r >= 0)
+		r = sd_bus_message_append_strv(call, names);
+	if (r >= 0)
+		r = sd_bus_message_append(call, "ttsb", w->from_usec, w->to_usec,
+					  w->ctl->reason ? w->ctl->reason : "", w->ctl->pin);
+	if (r < 0) {
+		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", strerror(-r));
+		return r;
+	}
+	r = bus_call_message(bus, "snapshot", call, ret_reply);
+	if (r < 0)
+		return r;
+	*ret = (struct made){};
+	r = sd_bus_message_read(*ret_reply, "s", &ret->path);
+	return r < 0 ? bus_bad_answer("snapshot", r) : 0;
+}
+
+static int snapshot_together(sd_bus *bus, struct wanted *w, int argc, char **argv)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_(strv_freep) char **names = NULL;
+	struct made made;
+	int r = choose_sessions(bus, argc, argv, &names);
+
+	if (r >= 0)
+		r = call_together(bus, w, names, &reply, &made);
+	if (r >= 0 && w->out_fd >= 0) {
+		r = copy_out(bus, w, names[0], made.path);
+		made.path = w->ctl->output;
+	}
+	if (r < 0 || !w->array)
+		return r < 0 ? r : show_made(w, names[0], &made);
+	STRV_FOREACH (name, names)
+		(void)show_made(w, *name, &made);
+	return 0;
+}
+
 static enum ctl_status take(struct wanted *w, int argc, char **argv)
 {
 	_cleanup_bus_ sd_bus *bus = NULL;
@@ -230,8 +309,11 @@ static enum ctl_status take(struct wanted *w, int argc, char **argv)
 		return CTL_FAILED;
 	if (w->ctl->json)
 		w->array = json_object_new_array();
-	r = argc == 1 ? snapshot_all(bus, w) : 0;
-	for (int i = 1; i < argc; i++) {
+	if (w->ctl->together)
+		r = snapshot_together(bus, w, argc, argv);
+	else
+		r = argc == 1 ? snapshot_all(bus, w) : 0;
+	for (int i = 1; i < argc && !w->ctl->together; i++) {
 		int one = (w->ctl->coresight_dir ? snapshot_local : snapshot_one)(bus, w, argv[i]);
 
 		r = one < 0 ? one : r;
@@ -256,8 +338,15 @@ enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
 
 	if (!parse_range(ctl, &w))
 		return CTL_USAGE;
-	if (ctl->output && (argc != 2 || ctl->host)) {
-		(void)fprintf(stderr, "flyrecctl: snapshot: --output= takes one SESSION, here\n");
+	if (ctl->together && (argc == 2 || ctl->coresight)) {
+		(void)fprintf(stderr, "flyrecctl: snapshot: --together takes %s\n",
+			      argc == 2 ? "two SESSIONs or more, or none for all that record"
+					: "no --coresight");
+		return CTL_USAGE;
+	}
+	if (ctl->output && ((argc != 2 && !ctl->together) || ctl->host)) {
+		(void)fprintf(stderr, "flyrecctl: snapshot: --output= takes one SESSION (or "
+				      "--together), here\n");
 		return CTL_USAGE;
 	}
 	if (ctl->coresight_dir ? argc != 2 || ctl->host : ctl->sysroot || ctl->memory) {

@@ -21,28 +21,44 @@ static bool find_number(const char *text, const char *key, uint64_t *ret)
 	return false;
 }
 
-static void compare(struct verify_report *report, uint64_t offset, unsigned cpu, const char *text,
-		    const char *key, uint64_t found)
+static void compare(struct verify_report *report, uint64_t offset, const struct verify_cpu *cpu,
+		    const char *text, const char *key, uint64_t found)
 {
 	uint64_t said;
 
 	if (find_number(text, key, &said) && said != found)
 		verify_report_fault(report, offset,
-				    "cpu %u: CPUSTAT says \"%s: %" PRIu64
+				    "%s%s%scpu %u: CPUSTAT says \"%s: %" PRIu64
 				    "\", the data has %" PRIu64,
-				    cpu, key, said, found);
+				    cpu->buffer[0] ? "buffer " : "", cpu->buffer,
+				    cpu->buffer[0] ? " " : "", cpu->cpu, key, said, found);
 }
 
-static const struct verify_cpu *find_cpu(const struct verify_report *report, uint64_t cpu)
+/* Which ring buffer the texts behind this one are of, if it says so: "\nBuffer: NAME\n\n" */
+static bool find_buffer(char *text, const char **ret)
+{
+	char *end;
+
+	if (strncmp(text, TRACE_DAT_BUFFER_STATS, strlen(TRACE_DAT_BUFFER_STATS)) != 0)
+		return false;
+	*ret = text + strlen(TRACE_DAT_BUFFER_STATS);
+	end = strchr(*ret, '\n');
+	if (end)
+		*end = '\0';
+	return true;
+}
+
+static const struct verify_cpu *find_cpu(const struct verify_report *report, const char *buffer,
+					 uint64_t cpu)
 {
 	for (size_t i = 0; i < report->n_cpus; i++)
-		if (report->cpus[i].cpu == cpu && report->cpus[i].buffer[0] == '\0')
+		if (report->cpus[i].cpu == cpu && strcmp(report->cpus[i].buffer, buffer) == 0)
 			return &report->cpus[i];
 	return NULL;
 }
 
 static void check_text(const struct trace_dat *dat, struct verify_report *report, uint64_t offset,
-		       const char *text)
+		       const char *buffer, const char *text)
 {
 	const struct verify_cpu *cpu;
 	uint64_t number;
@@ -53,22 +69,25 @@ static void check_text(const struct trace_dat *dat, struct verify_report *report
 		verify_report_fault(report, offset, "CPUSTAT does not say of which CPU");
 		return;
 	}
-	cpu = find_cpu(report, number);
+	cpu = find_cpu(report, buffer, number);
 	if (!cpu) {
 		verify_report_fault(report, offset,
 				    "CPUSTAT of cpu %" PRIu64 ", which the file lacks", number);
 		return;
 	}
-	compare(report, offset, cpu->cpu, text, "flyrec subbufs", cpu->subbufs);
-	compare(report, offset, cpu->cpu, text, "flyrec bytes", cpu->subbufs * dat->page_size);
-	compare(report, offset, cpu->cpu, text, "flyrec lost events", cpu->lost_events);
+	compare(report, offset, cpu, text, "flyrec subbufs", cpu->subbufs);
+	compare(report, offset, cpu, text, "flyrec bytes", cpu->subbufs * dat->page_size);
+	compare(report, offset, cpu, text, "flyrec lost events", cpu->lost_events);
 }
 
 int verify_cpustat(const struct trace_dat *dat, struct verify_report *report)
 {
-	for (size_t i = 0; i < dat->n_options; i++) {
+	_cleanup_free_ char *current = strdup(""); /* the ring buffer that texts are of */
+
+	for (size_t i = 0; i < dat->n_options && current; i++) {
 		const struct trace_dat_option_place *option = &dat->options[i];
 		_cleanup_free_ char *text = NULL;
+		const char *buffer;
 		struct fault why;
 		int r;
 
@@ -77,10 +96,14 @@ int verify_cpustat(const struct trace_dat *dat, struct verify_report *report)
 		r = trace_dat_load(dat, &option->data, MAX_CPUSTAT, &text, &why);
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0)
+		if (r < 0) {
 			verify_report_line(report, why.text);
-		else
-			check_text(dat, report, option->data.offset, text);
+		} else if (find_buffer(text, &buffer)) {
+			free(current);
+			current = strdup(buffer);
+		} else {
+			check_text(dat, report, option->data.offset, current, text);
+		}
 	}
-	return 0;
+	return current ? 0 : -ENOMEM;
 }

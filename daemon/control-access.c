@@ -26,6 +26,7 @@ static const struct {
 	{ "org.flyrec.Recorder1.Manager", "ListFiles", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "GetStatistics", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "OpenFile", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "SnapshotTogether", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Session", "Snapshot", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Session", "OpenTail", ACCESS_QUERY },
 };

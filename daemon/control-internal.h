@@ -99,6 +99,9 @@ void control_request_reply(struct control_request *request, sd_bus_message *repl
 void control_request_fail(struct control_request *request, const char *name, const char *text);
 /* By a negative errno, or without values if @result is 0 */
 void control_request_done(struct control_request *request, int result, const char *text);
+/* A path as the only answer; @why: the text if @result is negative */
+void control_answer_path(struct control_request *request, int result, const char *path,
+			 const char *why);
 void control_forget_requests(struct peer *peer);
 
 /*
@@ -118,6 +121,14 @@ int control_find_session(sd_bus *bus, const char *path, const char *interface, v
 int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
 			  sd_bus_error *error);
 int control_no_session(struct control *control, const char *name, sd_bus_error *error);
+
+/* The session that a call is for; it must exist, not only be configured */
+struct session *control_session_of(sd_bus_message *m, struct control *control, sd_bus_error *error);
+
+/* control-snapshot.c */
+int control_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int control_snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* control-files.c */
 int control_list_files(sd_bus_message *m, void *userdata, sd_bus_error *error);

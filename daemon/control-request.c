@@ -90,6 +90,21 @@ void control_request_done(struct control_request *request, int result, const cha
 	request_free(request);
 }
 
+void control_answer_path(struct control_request *request, int result, const char *path,
+			 const char *why)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+	if (result >= 0)
+		result = sd_bus_message_new_method_return(request->call, &reply);
+	if (result >= 0)
+		result = sd_bus_message_append(reply, "s", path);
+	if (result >= 0)
+		control_request_reply(request, reply);
+	else
+		control_request_done(request, result, why);
+}
+
 struct work {
 	struct control_request *request;
 	int (*work)(void *data);

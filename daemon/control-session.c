@@ -208,8 +208,7 @@ static int get_triggers(sd_bus *bus, const char *path, const char *interface, co
 
 /* --- methods */
 
-/* The session that a call is for; it must exist, not only be configured */
-static struct session *session_of(sd_bus_message *m, struct control *c, sd_bus_error *error)
+struct session *control_session_of(sd_bus_message *m, struct control *c, sd_bus_error *error)
 {
 	_cleanup_(target_done) struct target t = {};
 
@@ -222,7 +221,7 @@ static struct session *session_of(sd_bus_message *m, struct control *c, sd_bus_e
 
 static int pause_or_resume(sd_bus_message *m, struct control *c, bool pause, sd_bus_error *error)
 {
-	struct session *s = session_of(m, c, error);
+	struct session *s = control_session_of(m, c, error);
 	struct fault why;
 	int r;
 
@@ -247,30 +246,14 @@ static int resume_session(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return pause_or_resume(m, userdata, false, error);
 }
 
-/* A path as the only answer */
-static void answer_path(struct control_request *request, int result, const char *path,
-			const char *why)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-
-	if (result >= 0)
-		result = sd_bus_message_new_method_return(request->call, &reply);
-	if (result >= 0)
-		result = sd_bus_message_append(reply, "s", path);
-	if (result >= 0)
-		control_request_reply(request, reply);
-	else
-		control_request_done(request, result, why);
-}
-
 static void on_rotated(void *userdata, int result, const char *text)
 {
-	answer_path(userdata, result, text, text);
+	control_answer_path(userdata, result, text, text);
 }
 
 static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	struct session *s = session_of(m, userdata, error);
+	struct session *s = control_session_of(m, userdata, error);
 	struct control_request *request;
 	int r;
 
@@ -285,116 +268,10 @@ static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 1;
 }
 
-struct snapshot_call {
-	struct control_request *request;
-	char *session;
-	bool pin;
-	bool coresight; /* asked for: its directory is part of the answer */
-};
-
-/* The path, the directory of the CoreSight snapshot, or "" and why there is none */
-static void answer_coresight(const struct snapshot_call *call, const struct session *s,
-			     const char *path)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_free_ char *directory = NULL;
-	const struct fault *why;
-	const char *name = session_coresight_name(s, &why);
-	int r = 0;
-
-	if (*name &&
-	    asprintf(&directory, "%.*s%s", (int)(strrchr(path, '/') + 1 - path), path, name) < 0) {
-		directory = NULL;
-		r = -ENOMEM;
-	}
-	if (r >= 0)
-		r = sd_bus_message_new_method_return(call->request->call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "sss", path, directory ? directory : "",
-					  *name ? "" : why->text);
-	if (r >= 0)
-		control_request_reply(call->request, reply);
-	else
-		control_request_done(call->request, r, NULL);
-}
-
-static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
-{
-	struct snapshot_call *call = userdata;
-	struct control *c = call->request->control;
-	struct session *s;
-	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
-
-	if (result >= 0) {
-		daemon_snapshot_finished(c->daemon, call->session, path);
-		if (call->pin)
-			result = control_pin_path(c, call->session, path);
-	}
-	if (result < 0 && !text &&
-	    asprintf(&text, "%s is there, but cannot be pinned: %s", path, strerror(-result)) < 0)
-		text = NULL;
-	s = daemon_find_session(c->daemon, call->session);
-	if (result >= 0 && call->coresight && s)
-		answer_coresight(call, s, path);
-	else
-		answer_path(call->request, result, path, text);
-	free(call->session);
-	free(call);
-}
-
-static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, sd_bus_error *error)
-{
-	struct session *s = session_of(m, c, error);
-	struct snapshot_call *call;
-	const char *reason;
-	uint64_t from, to;
-	int pin, r;
-
-	if (!s)
-		return -ENOTCONN;
-	r = sd_bus_message_read(m, "ttsb", &from, &to, &reason, &pin);
-	if (r < 0)
-		return r;
-	call = calloc(1, sizeof(*call));
-	if (!call)
-		return -ENOMEM;
-	call->pin = pin;
-	call->coresight = coresight;
-	call->session = strdup(session_name(s));
-	r = call->session ? control_request_new(c, m, error, &call->request) : -ENOMEM;
-	if (r >= 0) {
-		r = (coresight ? session_snapshot_coresight : session_snapshot)(
-			s, from, to, *reason ? reason : "control", on_snapshot, call);
-		if (r >= 0)
-			return 1;
-		control_request_done(
-			call->request, r,
-			r == -ENOTCONN ? "the session does not record"
-			: r == -EINVAL
-				? "a reason is a word of a-z, 0-9 and -, at most "
-				  "28 long, and maybe a line of text; a range begins before it ends"
-				: NULL);
-		r = 1;
-	}
-	free(call->session);
-	free(call);
-	return r;
-}
-
-static int snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	return take_snapshot(m, userdata, false, error);
-}
-
-static int snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	return take_snapshot(m, userdata, true, error);
-}
-
 static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct control *c = userdata;
-	struct session *s = session_of(m, c, error);
+	struct session *s = control_session_of(m, c, error);
 	uid_t uid = control_caller_uid(c, m);
 	_cleanup_close_ int fd = -EBADF;
 	unsigned all = 0, own = 0;
@@ -456,10 +333,10 @@ const sd_bus_vtable control_session_vtable[] = {
 		SD_BUS_RESULT("s", path), rotate, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Snapshot",
 		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
-		SD_BUS_RESULT("s", path), snapshot, OPEN),
+		SD_BUS_RESULT("s", path), control_snapshot, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("SnapshotCoresight",
 		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
-		SD_BUS_RESULT("s", path, "s", directory, "s", why), snapshot_coresight, OPEN),
+		SD_BUS_RESULT("s", path, "s", directory, "s", why), control_snapshot_coresight, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("OpenTail", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("h", socket), open_tail, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),

@@ -8,6 +8,8 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "basic/io.h"
 #include "daemon/flight-internal.h"
@@ -15,10 +17,19 @@
 #include "recorder/ring-read.h"
 
 #define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
+#define HEAD_SIZE     (2 * MIB) /* copied of each CPU before anything else is done */
 #define CPUS_A_THREAD 4U
 #define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
-/* The kernel adds a sub-buffer for the reader, and rounds up */
+/*
+ * Of a ring buffer, how much the copy has to be ahead of the kernel before it waits for the disk.
+ * Not all that Memory= allows: to touch new memory costs several times what the copy itself does,
+ * and that is CPU time of what is traced.
+ */
+#define LEAD_DIVISOR 4
+
+/* The kernel counts events, without headers, rounds up, and adds a sub-buffer for the reader */
+#define HEADER_SIZE    (sizeof(uint64_t) + sizeof(long))
 #define SUBBUFS_BEYOND 3
 
 void flight_drop(struct flight *f)
@@ -27,15 +38,40 @@ void flight_drop(struct flight *f)
 		struct flight_cpu *c = &f->cpus[cpu];
 
 		ring_copy_close(&c->copy);
+		/* The kernel may have it when it wants it; else the next capture has no faults */
 		if (c->buffer)
-			(void)munmap(c->buffer, c->buffer_size);
-		*c = (struct flight_cpu){.counts = c->counts};
+			(void)madvise(c->memory, c->memory_size, MADV_FREE);
+		*c = (struct flight_cpu){
+			.counts = c->counts, .memory = c->memory, .memory_size = c->memory_size};
 	}
+}
+
+static void drop_memory(struct flight_cpu *c)
+{
+	if (c->memory)
+		(void)munmap(c->memory, c->memory_size);
+	c->memory = NULL;
+}
+
+void flight_drop_memory(struct flight *f)
+{
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
+		drop_memory(&f->cpus[cpu]);
 }
 
 size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 {
 	return f->method == FLIGHT_MAPPED ? ring_copy_left(&c->copy) : c->end - c->next;
+}
+
+static size_t ring_subbufs(const struct flight *f)
+{
+	return (size_t)(f->params.buffer_size / (f->subbuf_size - HEADER_SIZE)) + SUBBUFS_BEYOND;
+}
+
+bool flight_is_ahead(const struct flight *f, struct flight_cpu *c)
+{
+	return f->method != FLIGHT_MAPPED || ring_copy_lead(&c->copy) >= c->lead;
 }
 
 int flight_fill(struct flight *f, struct flight_cpu *c, char *to, size_t max, size_t *ret_n)
@@ -53,25 +89,47 @@ int flight_fill(struct flight *f, struct flight_cpu *c, char *to, size_t max, si
 	return r;
 }
 
-/* This CPU's share of Memory=; no more than there is to copy */
-static int allocate(struct flight *f, struct flight_cpu *c)
+static int provide_memory(struct flight_cpu *c, size_t size)
 {
-	size_t left = flight_left(f, c), share;
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	void *p;
 
-	share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
-	share = MIN(MAX(share, (size_t)1), left);
+	if (c->memory && c->memory_size == size)
+		return 0;
+	drop_memory(c);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	(void)madvise(p, size, MADV_HUGEPAGE); /* fewer faults: time counts here */
+	c->memory = p;
+	c->memory_size = size;
+	return 0;
+}
+
+/* A CPU's share of Memory=, in sub-buffers */
+static size_t find_share(const struct flight *f)
+{
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
+
+	return MIN(MAX(share, (size_t)1), ring_subbufs(f));
+}
+
+/* The share; no more than there is to copy */
+static int allocate(struct flight *f, struct flight_cpu *c)
+{
+	size_t left = c->n + flight_left(f, c), share = find_share(f);
+	int r = provide_memory(c, share * f->subbuf_size);
+
+	if (r < 0)
+		return r;
+	share = MIN(share, left);
 	c->chunk = MAX(MIN(CHUNK_MAX / f->subbuf_size, (share + 7) / 8), (size_t)1);
+	c->lead = left / LEAD_DIVISOR;
 	/* Whole chunks where they are to be filled again */
 	if (share < left)
 		share = share / c->chunk * c->chunk;
 	c->buffer_size = share * f->subbuf_size;
-	p = mmap(NULL, c->buffer_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return -ENOMEM;
-	(void)madvise(p, c->buffer_size, MADV_HUGEPAGE); /* fewer faults: time counts here */
-	c->buffer = p;
+	c->buffer = c->memory;
 	return 0;
 }
 
@@ -99,6 +157,14 @@ static int fill_step(struct flight *f, struct flight_cpu *c)
 	return r;
 }
 
+/* As much as will be written and filled again, chunk by chunk */
+static bool has_enough(const struct flight *f, struct flight_cpu *c)
+{
+	if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+		return true;
+	return c->n > 0 && c->n % c->chunk == 0 && flight_is_ahead(f, c);
+}
+
 static int fill_group(struct group *g, unsigned first)
 {
 	struct flight *f = g->flight;
@@ -106,7 +172,9 @@ static int fill_group(struct group *g, unsigned first)
 	int r = 0;
 
 	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
-		if (flight_left(f, &f->cpus[cpu]) > 0 && allocate(f, &f->cpus[cpu]) < 0)
+		struct flight_cpu *c = &f->cpus[cpu];
+
+		if (c->n + flight_left(f, c) > 0 && allocate(f, c) < 0)
 			return flight_fault(f, -ENOMEM, "cannot copy CPU %u's ring buffer", cpu);
 	}
 	while (more) {
@@ -114,7 +182,7 @@ static int fill_group(struct group *g, unsigned first)
 		for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
 			struct flight_cpu *c = &f->cpus[cpu];
 
-			if (c->n * f->subbuf_size >= c->buffer_size || flight_left(f, c) == 0)
+			if (has_enough(f, c))
 				continue;
 			more = true;
 			r = fill_step(f, c);
@@ -133,9 +201,16 @@ static int fill_group(struct group *g, unsigned first)
 
 /* --- mapped */
 
+/* Does it overwrite, or may it? */
+static bool is_overrun(const struct flight_cpu *c)
+{
+	return c->stats.overrun > 0 || !c->has_stats;
+}
+
 static int open_mapped(struct flight *f, unsigned cpu)
 {
 	struct flight_cpu *c = &f->cpus[cpu];
+	size_t share = find_share(f);
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
@@ -143,12 +218,32 @@ static int open_mapped(struct flight *f, unsigned cpu)
 	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
 	if (r < 0)
 		return flight_fault(f, r, "cannot open CPU %u's trace_pipe_raw", cpu);
-	r = ring_copy_open(fd, f->subbuf_size, c->stats.overrun > 0 || !c->has_stats, &c->copy);
+	r = ring_copy_open(fd, f->subbuf_size, &c->copy);
 	if (r == -EINVAL) /* a CPU that was never there has no ring buffer */
 		return 0;
+	if (r >= 0 && is_overrun(c))
+		r = provide_memory(c, share * f->subbuf_size);
+	if (r >= 0 && is_overrun(c))
+		r = ring_copy_head(&c->copy, fd, c->memory,
+				   MIN(share, (size_t)(HEAD_SIZE / f->subbuf_size)), &c->n);
+	return r < 0 ? flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu) : 0;
+}
+
+static int list_mapped(struct flight *f, unsigned cpu)
+{
+	struct flight_cpu *c = &f->cpus[cpu];
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (!c->copy.map.meta)
+		return 0;
+	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
+	if (r >= 0)
+		r = ring_copy_list(&c->copy, fd, is_overrun(c));
 	if (r < 0)
 		return flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu);
 	ring_copy_range(&c->copy, f->from_nsec, f->to_nsec);
+	ring_copy_join(&c->copy, &c->n);
 	return 0;
 }
 
@@ -159,6 +254,8 @@ static int capture_mapped(void *userdata, unsigned group)
 
 	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
 		r = open_mapped(g->flight, cpu);
+	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
+		r = list_mapped(g->flight, cpu);
 	return r < 0 ? r : fill_group(g, group);
 }
 
@@ -177,11 +274,6 @@ static int open_taken(struct flight *f, unsigned cpu, int *ret)
 		return -errno;
 	*ret = fd;
 	return 0;
-}
-
-static size_t ring_subbufs(const struct flight *f)
-{
-	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
 }
 
 static int take(struct flight *f, unsigned cpu, struct ring_read *source)
@@ -300,6 +392,33 @@ void flight_hurry(bool on)
 	const struct sched_param param = {.sched_priority = on ? 1 : 0};
 
 	(void)pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
+}
+
+/* As linux/sched/types.h has it, which some versions of the C library's sched.h are at odds with */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+#define KEEP_POLICY UINT64_C(8)
+
+/*
+ * No privilege, and no more of the CPU: only that we need not wait until the others' slices are
+ * over. The kernel knows it since 6.12, older ones take no notice.
+ */
+void flight_alert(void)
+{
+	const struct scheduling s = {
+		.size = sizeof(s),
+		.flags = KEEP_POLICY,
+		.nice = getpriority(PRIO_PROCESS, 0),
+		.runtime = 100 * NSEC_PER_USEC,
+	};
+
+	(void)syscall(SYS_sched_setattr, 0, &s, 0);
 }
 
 /* As few threads as do it: they take CPUs away from what is traced */

@@ -46,28 +46,52 @@ static int preallocate(const struct trace_file_region *region, uint64_t size)
 	return errno == EOPNOTSUPP ? 0 : -errno;
 }
 
-/*
- * The buffer is a ring: as soon as a chunk of it is on the disk it is filled again, so that the
- * copy stays as far ahead of the kernel as Memory= allows.
- */
+/* What is in the buffer, which is a ring, from @at on */
+struct filled {
+	size_t at, waiting; /* sub-buffers */
+	size_t total;	    /* room in use; more is behind it */
+};
+
+/* The kernel comes nearer: more memory, if all that is waiting is in one piece before it */
+static int grow(struct flight *f, struct flight_cpu *c, struct filled *filled)
+{
+	size_t max = c->buffer_size / f->subbuf_size;
+	int r = 0;
+
+	while (filled->at == 0 && filled->waiting == filled->total && filled->total < max &&
+	       flight_left(f, c) > 0 && !flight_is_ahead(f, c) && r >= 0) {
+		size_t n = MIN(c->chunk, max - filled->total), more = 0;
+
+		r = flight_fill(f, c, c->buffer + filled->total * f->subbuf_size, n, &more);
+		filled->total += more;
+		filled->waiting += more;
+	}
+	return r;
+}
+
+/* As soon as a chunk is on the disk its place is filled again */
 static int write_chunks(struct export *e, struct flight_cpu *c, struct trace_file_region *region)
 {
 	struct flight *f = e->flight;
-	size_t size = f->subbuf_size, total = c->buffer_size / size, at = 0, waiting = c->n;
-	int r = 0;
+	struct filled filled = {.waiting = c->n, .total = c->n};
+	size_t size = f->subbuf_size;
+	int r = grow(f, c, &filled);
 
-	while (waiting > 0 && r >= 0) {
-		size_t n = MIN(MIN(c->chunk, waiting), total - at), more = 0;
+	while (filled.waiting > 0 && r >= 0) {
+		size_t n = MIN(MIN(c->chunk, filled.waiting), filled.total - filled.at), more = 0;
+		char *place = c->buffer + filled.at * size;
 
-		r = write_chunk(region, c->buffer + at * size, n * size, c->written);
+		r = write_chunk(region, place, n * size, c->written);
 		if (r < 0)
 			break;
 		c->written += n * size;
 		if (flight_left(f, c) > 0)
-			r = flight_fill(f, c, c->buffer + at * size, n, &more);
-		waiting += more;
-		waiting -= n;
-		at = (at + n) % total;
+			r = flight_fill(f, c, place, n, &more);
+		filled.waiting += more;
+		filled.waiting -= n;
+		filled.at = (filled.at + n) % filled.total;
+		if (r >= 0)
+			r = grow(f, c, &filled);
 	}
 	return r;
 }
@@ -139,7 +163,7 @@ static int write_tables(struct export *e)
 	return r;
 }
 
-static int fill(struct export *e)
+static int fill(struct export *e, const struct segment_cut *request)
 {
 	struct flight *f = e->flight;
 	struct trace_file_region first;
@@ -148,7 +172,9 @@ static int fill(struct export *e)
 	/* The header on its way to the disk beside the data, and names beside both: they mostly
 	 * wait */
 	trace_file_region(e->file, 0, &first);
-	(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset, SYNC_FILE_RANGE_WRITE);
+	if (!request->is_part)
+		(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset,
+				      SYNC_FILE_RANGE_WRITE);
 	r = parallel_run(f->n_cpus + 1, f->params.threads + 1, write_item, e);
 	fault_point("flight-data");
 	if (r >= 0 && e->names_error < 0)
@@ -157,9 +183,7 @@ static int fill(struct export *e)
 			     strerror(-e->names_error));
 	if (r >= 0)
 		r = write_tables(e);
-	if (r >= 0)
-		r = trace_file_complete(e->file);
-	return r;
+	return r >= 0 && !request->is_part ? trace_file_complete(e->file) : r;
 }
 
 static int create(struct export *e, struct segment_cut *request, const char *note)
@@ -173,21 +197,12 @@ static int create(struct export *e, struct segment_cut *request, const char *not
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
 		rooms[cpu] = (f->cpus[cpu].n + flight_left(f, &f->cpus[cpu])) * f->subbuf_size;
 	params.rooms = rooms;
-	params.note = note;
+	params.note = request->is_part ? NULL : note;
+	if (request->is_part) /* read again at once, then gone: it need never come to the disk */
+		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
 	return trace_file_create(request->dir_fd, request->name, &params, &e->file,
 				 &e->segment->failure);
-}
-
-static int publish(struct export *e, struct segment_cut *request)
-{
-	int r;
-
-	fault_point("flight-rename");
-	r = trace_file_publish(request->dir_fd, request->name, false, &e->segment->failure);
-	if (r >= 0 && fsync(request->dir_fd) < 0)
-		return fault_errno(&e->segment->failure, -errno, "cannot sync the directory");
-	return r;
 }
 
 static void remove_unfinished(const struct segment_cut *request)
@@ -196,6 +211,34 @@ static void remove_unfinished(const struct segment_cut *request)
 
 	(void)snprintf(tmp, sizeof(tmp), ".%s.new", request->name);
 	(void)unlinkat(request->dir_fd, tmp, 0);
+}
+
+/* A part has no name, and lives as long as it is open */
+static int publish_part(struct export *e, struct segment_cut *request)
+{
+	struct trace_file_region first;
+	int fd;
+
+	trace_file_region(e->file, 0, &first);
+	fd = fcntl(first.buffered_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return fault_errno(&e->segment->failure, -errno, "cannot keep a part");
+	request->part_fd = fd;
+	remove_unfinished(request);
+	return 0;
+}
+
+static int publish(struct export *e, struct segment_cut *request)
+{
+	int r;
+
+	if (request->is_part)
+		return publish_part(e, request);
+	fault_point("flight-rename");
+	r = trace_file_publish(request->dir_fd, request->name, false, &e->segment->failure);
+	if (r >= 0 && fsync(request->dir_fd) < 0)
+		return fault_errno(&e->segment->failure, -errno, "cannot sync the directory");
+	return r;
 }
 
 static void count(struct flight *f, struct segment_cut *request)
@@ -224,7 +267,7 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 	if (r >= 0)
 		r = create(&e, request, note);
 	if (r >= 0) {
-		r = fill(&e);
+		r = fill(&e, request);
 		if (r >= 0)
 			r = publish(&e, request);
 		if (r < 0)
@@ -237,6 +280,7 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 	if (r < 0)
 		return r;
 	count(f, request);
-	s->kept_bytes = segment_retain_snapshots(s, request);
+	if (!request->is_part)
+		s->kept_bytes = segment_retain_snapshots(s, request);
 	return 0;
 }

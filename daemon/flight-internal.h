@@ -17,10 +17,13 @@ struct flight_cpu {
 	const struct carry_item *items; /* else: of the carry */
 	size_t next, end;		/* of those */
 	char *buffer;			/* page-aligned; NULL: nothing of this CPU */
-	size_t buffer_size;		/* bytes */
-	size_t chunk;			/* sub-buffers written at a time */
-	size_t n;			/* sub-buffers in the buffer */
-	uint64_t written;		/* bytes in the file */
+	size_t buffer_size;		/* bytes, of which no more is touched than it takes */
+	char *memory;			/* where the buffer is; stays for the next capture */
+	size_t memory_size;
+	size_t lead;	  /* sub-buffers to be ahead of the kernel, mapped */
+	size_t chunk;	  /* sub-buffers written at a time */
+	size_t n;	  /* sub-buffers in the buffer */
+	uint64_t written; /* bytes in the file */
 	struct cpu_stats stats;
 	bool has_stats;
 	struct flight_counts counts;
@@ -37,6 +40,9 @@ struct flight {
 	pthread_mutex_t lock;
 };
 
+/* The memory of the buffers too: nothing more will be captured */
+void flight_drop_memory(struct flight *flight);
+
 /* A fault of an item of parallel work; the first one stays. Return: @error. */
 int flight_fault(struct flight *flight, int error, const char *format, ...) _printf_(3, 4);
 
@@ -45,6 +51,9 @@ int flight_fault(struct flight *flight, int error, const char *format, ...) _pri
  * @ret_n: fewer than @max: those were the last
  */
 int flight_fill(struct flight *flight, struct flight_cpu *cpu, char *to, size_t max, size_t *ret_n);
+
+/* Is the copy far enough ahead of the kernel to wait for the disk? */
+bool flight_is_ahead(const struct flight *flight, struct flight_cpu *cpu);
 
 /* Sub-buffers that flight_fill() may still give, at most */
 size_t flight_left(const struct flight *flight, const struct flight_cpu *cpu);

@@ -94,8 +94,10 @@ void flight_free(struct flight *f)
 {
 	if (!f)
 		return;
-	if (f->cpus)
+	if (f->cpus) {
 		flight_drop(f);
+		flight_drop_memory(f);
+	}
 	carry_free(f->carry);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f->cpus);

@@ -59,11 +59,15 @@ void flight_free(struct flight *flight);
 const char *flight_method_name(const struct flight *flight);
 void flight_counts(const struct flight *flight, unsigned cpu, struct flight_counts *ret);
 
+/* For the calling thread, and those that it starts: to run soon after waking up, on a busy CPU too
+ */
+void flight_alert(void);
+
 /* Real-time priority for the calling thread, and those that it starts, as long as it is on */
 void flight_hurry(bool on);
 
 /**
- * flight_capture() - job: what the ring buffer holds now; what Memory= does not take stays mapped
+ * flight_capture() - job: what the ring buffer holds now; what is not copied yet stays mapped
  * @from_nsec, @to_nsec: of the instance's clock; whole sub-buffers
  * Return: 0; -ENODATA when there is nothing of that time; or negative errno with @why. Undo with
  * flight_drop().

@@ -50,10 +50,11 @@ char *segment_explain(const struct segment_cut *cut)
 	find_boot_id(cut, boot_id);
 	if (uname(&u) < 0 ||
 	    asprintf(&text,
-		     "flyrec snapshot of session %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
+		     "flyrec snapshot of session%s %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
 		     "boot id: %s\n%s",
-		     cut->session, cut->reason, time, (unsigned)(cut->trigger_usec % USEC_PER_SEC),
-		     u.nodename, boot_id, cut->detail ? cut->detail : "") < 0)
+		     cut->n_parts > 0 ? "s" : "", cut->session, cut->reason, time,
+		     (unsigned)(cut->trigger_usec % USEC_PER_SEC), u.nodename, boot_id,
+		     cut->detail ? cut->detail : "") < 0)
 		return NULL;
 	return text;
 }
@@ -85,11 +86,33 @@ int segment_cut(struct segment *s, struct segment_cut *request)
 	if (r < 0)
 		segment_note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
 	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
+	if (r >= 0 && request->is_part)
+		return cut_write_unnamed(cut, request->dir_fd, request->name, &request->part_fd,
+					 &request->report, &s->failure);
 	if (r >= 0)
 		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
 			      &s->failure);
 	if (r < 0)
 		return r;
 	(void)segment_retain_snapshots(s, request);
+	return 0;
+}
+
+int segment_join(struct segment *s, struct segment_cut *request)
+{
+	_cleanup_free_ char *text = segment_explain(request);
+	int r;
+
+	if (!text)
+		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
+	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
+				request->name);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot name the snapshot");
+	r = together_write(request->parts, request->n_parts, request->dir_fd, request->name, text,
+			   &request->report, &s->failure);
+	if (r < 0)
+		return r;
+	s->kept_bytes = segment_retain_snapshots(s, request);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "writer/cut.h"
 #include "writer/retention.h"
 #include "writer/task-names.h"
+#include "writer/together.h"
 #include "writer/trace-file.h"
 
 #define SEGMENT_NOTES_MAX 16
@@ -80,10 +81,14 @@ struct segment_cut {
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
-	const char *session;   /* for the text in the file */
+	const char *session;   /* for the text in the file; of several all names */
 	const char *boot_id;   /* of the boot that it is from, or NULL: this one */
 	uint64_t trigger_usec; /* realtime */
 	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
+	bool is_part;	       /* of a snapshot of several sessions: not NAME, but part_fd */
+	int part_fd;	       /* then: the file, once it is there */
+	const struct together_part *parts; /* put these together instead; borrowed */
+	size_t n_parts;
 	struct retention_limits limits;
 	char name[64]; /* of the file, once it is there */
 	struct cut_report report;
@@ -99,6 +104,11 @@ int segment_cut(struct segment *segment, struct segment_cut *cut);
  * Not every file system takes them.
  */
 void segment_label(const struct segment_cut *cut);
+
+/**
+ * segment_join() - step: a snapshot of several sessions out of their parts, then retention
+ */
+int segment_join(struct segment *segment, struct segment_cut *cut);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;

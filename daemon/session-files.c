@@ -14,6 +14,7 @@
 #include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
+#include "formats/trace-dat-read.h"
 
 static uint64_t max_use(const struct session *s)
 {
@@ -72,6 +73,7 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 		.max_use = config->max_use == STORAGE_DEFAULT ? max_use(s) : config->max_use,
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
+		.keep_newest = true,
 	};
 }
 
@@ -82,14 +84,6 @@ uint64_t session_buffer_size(const struct session *s)
 	return instance_is_kept(s->instance) && instance_buffer_size(s->instance, &size) >= 0
 		       ? size
 		       : s->config->trace.buffer_size;
-}
-
-/* "local [mono] boot" -> "mono" */
-static char *clock_in_use(const char *text)
-{
-	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
-
-	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : NULL;
 }
 
 /* Those of the instance, and of the events that are to be enabled next */
@@ -129,7 +123,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	if (r < 0)
 		return fault_errno(why, r, "cannot read trace_clock of instance %s",
 				   instance_name(s->instance));
-	clock = clock_in_use(g->clock_text);
+	clock = trace_dat_clock_name(g->clock_text);
 	p->source = (struct metadata_source){
 		.tracing_fd = s->daemon->tracing_fd,
 		.instance_fd = instance_dir_fd(s->instance),

@@ -74,6 +74,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 		r = note_start(s, why);
 	if (r < 0)
 		return r;
+	flight_alert();
 	session_begin_counting(s);
 	if (retention_count(s->segment.dir_fd, &report) >= 0)
 		s->kept_bytes = s->segment.kept_bytes = report.kept_bytes;

@@ -48,7 +48,7 @@ struct session {
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
-	struct coresight_job *answered;	   /* while a request is answered: what goes with it */
+	struct snapshot_request *answered; /* while its done() is called */
 	bool coresight_said;		   /* that this machine has none */
 	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
@@ -143,6 +143,13 @@ void session_warn_of_clock(struct session *session);
 int session_write_notes(struct session *session);
 
 /* session-snapshot.c */
+/* As session_snapshot(), of what @what says; its texts are copied, its parts are not */
+int session_request_cut(struct session *session, const struct segment_cut *what, const char *reason,
+			session_snapshot_done_t done, void *userdata);
+/* The file of a part. Only within its done(), with result 0. Return: the caller's fd. */
+int session_take_part(struct session *session);
+/* Of one that records */
+void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);

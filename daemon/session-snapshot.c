@@ -18,7 +18,7 @@ struct snapshot_request {
 	struct snapshot_request *next;
 	struct segment_cut cut;
 	struct coresight_job coresight;
-	char *reason;
+	char *session, *reason;
 	char *detail;	       /* or NULL */
 	sd_event_source *post; /* PostSec= runs: not yet */
 	session_snapshot_done_t done;
@@ -30,6 +30,8 @@ static void request_free(struct snapshot_request *request)
 	(void)sd_event_source_disable_unref(request->post);
 	coresight_job_done(&request->coresight);
 	close_p(&request->cut.dir_fd);
+	close_p(&request->cut.part_fd);
+	free(request->session);
 	free(request->reason);
 	free(request->detail);
 	free(request);
@@ -40,7 +42,7 @@ static void answer(struct session *s, int result, const char *path, const struct
 	struct snapshot_request *request = s->requests;
 
 	s->requests = request->next;
-	s->answered = &request->coresight;
+	s->answered = request;
 	request->done(request->userdata, result, path, why);
 	s->answered = NULL;
 	request_free(request);
@@ -98,11 +100,11 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 	if (!request)
 		return -ENOMEM;
 	request->cut = *cut;
-	request->cut.dir_fd = -EBADF;
-	request->cut.session = s->name;
+	request->cut.dir_fd = request->cut.part_fd = -EBADF;
+	request->cut.session = request->session = strdup(cut->session ? cut->session : s->name);
 	request->cut.reason = request->reason = strdup(cut->reason);
 	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
-	if (!request->reason || (cut->detail && !request->detail))
+	if (!request->session || !request->reason || (cut->detail && !request->detail))
 		r = -ENOMEM;
 	else if (post_usec > 0)
 		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
@@ -138,16 +140,11 @@ static int detail_of(const char *reason, char **ret)
 	return -ENOMEM;
 }
 
-static int take_range(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		      bool coresight, session_snapshot_done_t done, void *userdata)
+int session_request_cut(struct session *s, const struct segment_cut *what, const char *reason,
+			session_snapshot_done_t done, void *userdata)
 {
 	_cleanup_free_ char *detail = NULL, *word = NULL;
-	struct segment_cut cut = {
-		.from_usec = from_usec,
-		.to_usec = to_usec,
-		.trigger_usec = store_now_usec(),
-		.coresight = coresight,
-	};
+	struct segment_cut cut = *what;
 	int r = detail_of(reason, &detail);
 
 	if (r < 0)
@@ -163,19 +160,44 @@ static int take_range(struct session *s, uint64_t from_usec, uint64_t to_usec, c
 int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
 		     session_snapshot_done_t done, void *userdata)
 {
-	return take_range(s, from_usec, to_usec, reason, false, done, userdata);
+	const struct segment_cut what = {
+		.from_usec = from_usec, .to_usec = to_usec, .trigger_usec = store_now_usec()};
+
+	return session_request_cut(s, &what, reason, done, userdata);
 }
 
 int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
 			       const char *reason, session_snapshot_done_t done, void *userdata)
 {
-	return take_range(s, from_usec, to_usec, reason, true, done, userdata);
+	const struct segment_cut what = {
+		.from_usec = from_usec,
+		.to_usec = to_usec,
+		.trigger_usec = store_now_usec(),
+		.coresight = true,
+	};
+
+	return session_request_cut(s, &what, reason, done, userdata);
+}
+
+int session_take_part(struct session *s)
+{
+	return TAKE_FD(s->answered->cut.part_fd);
+}
+
+void session_shape(const struct session *s, struct together_shape *ret)
+{
+	*ret = (struct together_shape){
+		.name = s->name,
+		.clock = s->config->trace.clock,
+		.subbuf_size = instance_subbuf_size(s->instance),
+		.n_cpus = instance_n_cpus(s->instance),
+	};
 }
 
 const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
 {
-	*ret_why = &s->answered->why;
-	return s->answered->name;
+	*ret_why = &s->answered->coresight.why;
+	return s->answered->coresight.name;
 }
 
 /* Nobody waits for it: the log says what became of it, and those who listen are told */
@@ -252,8 +274,13 @@ bool session_begin_snapshot(struct session *s)
 
 	if (!find_ready(s))
 		return false;
-	s->requests->coresight.wanted = s->requests->cut.coresight || config->coresight;
+	s->requests->coresight.wanted =
+		!s->requests->cut.is_part && (s->requests->cut.coresight || config->coresight);
 	session_snapshot_limits(s, &s->requests->cut.limits);
+	if (s->requests->cut.parts) {
+		session_start_job(s, STEP_CUTTING);
+		return true;
+	}
 	if (s->flight) {
 		session_begin_capture(s, s->requests->cut.from_usec, s->requests->cut.to_usec);
 		return true;
@@ -261,6 +288,14 @@ bool session_begin_snapshot(struct session *s)
 	s->step = STEP_FLUSHING;
 	(void)drain_post(&s->drain, WORKER_FLUSH);
 	return true;
+}
+
+static int make_file(struct session *s, struct segment_cut *cut)
+{
+	if (cut->parts)
+		return segment_join(&s->segment, cut);
+	return s->flight ? flight_export(s->flight, &s->segment, cut)
+			 : segment_cut(&s->segment, cut);
 }
 
 int session_run_cut(void *userdata)
@@ -274,11 +309,10 @@ int session_run_cut(void *userdata)
 		coresight_job_collect(&request->coresight, request->cut.dir_fd,
 				      request->cut.trigger_usec, request->reason);
 	if (r >= 0)
-		r = s->flight ? flight_export(s->flight, &s->segment, &request->cut)
-			      : segment_cut(&s->segment, &request->cut);
+		r = make_file(s, &request->cut);
 	if (s->flight)
 		flight_drop(s->flight);
-	if (r >= 0) {
+	if (r >= 0 && !request->cut.is_part) {
 		segment_label(&request->cut);
 		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
 	}
@@ -306,8 +340,9 @@ void session_cut_done(struct session *s, int result)
 {
 	_cleanup_free_ char *path = NULL;
 
-	if (result >= 0 && asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir,
-				    s->name, s->requests->cut.name) < 0)
+	if (result >= 0 && !s->requests->cut.is_part &&
+	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name,
+		     s->requests->cut.name) < 0)
 		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
 	if (result >= 0)
 		report_coresight(s);

@@ -76,6 +76,30 @@ typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *
 int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_usec,
 		     const char *reason, session_snapshot_done_t done, void *userdata);
 
+/* What -EINVAL of it means */
+#define SESSION_BAD_SNAPSHOT                                                                \
+	"a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe a line of text; " \
+	"a range begins before it ends"
+
+/* As for session_snapshot() */
+struct snapshot_range {
+	uint64_t from_usec, to_usec;
+	const char *reason;
+};
+
+/**
+ * session_snapshot_together() - one trace.dat of several sessions into the first one's snapshots
+ * Each session is a ring buffer of the file with the session's name. One that recorded nothing in
+ * that time is an empty one.
+ * @done: called once, later
+ * Return: 0, or negative errno with @why set and @done is not called: -EINVAL fewer than two, or
+ * one twice; -ENOTCONN one does not record; -EOPNOTSUPP their clocks, sub-buffer sizes or numbers
+ * of CPUs differ.
+ */
+int session_snapshot_together(struct session *const *sessions, size_t n,
+			      const struct snapshot_range *range, session_snapshot_done_t done,
+			      void *userdata, struct fault *why);
+
 /* Why a snapshot is taken without anyone asking for it */
 struct snapshot_cause {
 	const char *reason; /* as for session_snapshot() */

@@ -377,6 +377,30 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 	return 0;
 }
 
+int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why)
+{
+	for (size_t i = 0; i < dat->n_options; i++) {
+		_cleanup_free_ char *text = NULL;
+		int r;
+
+		if (dat->options[i].id != TRACE_DAT_OPTION_DATE)
+			continue;
+		r = trace_dat_load(dat, &dat->options[i].data, 64, &text, why);
+		if (r < 0)
+			return r;
+		*ret = (int64_t)strtoull(text, NULL, 0);
+		return 1;
+	}
+	return 0;
+}
+
+char *trace_dat_clock_name(const char *text)
+{
+	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
+
+	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : strdup("");
+}
+
 int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_buffer *buffer,
 			   unsigned cpu, struct fault *why)
 {

@@ -123,6 +123,18 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 			struct fault *why);
 
 /**
+ * trace_dat_date() - realtime minus the file's clock, microseconds
+ * Return: 1, 0 the file does not tell, or negative errno.
+ */
+int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why);
+
+/**
+ * trace_dat_clock_name() - the clock in use in a text of trace_clock: "local [mono] boot" -> "mono"
+ * Return: malloc'ed; "" if none is; NULL without memory.
+ */
+char *trace_dat_clock_name(const char *text);
+
+/**
  * trace_dat_check_region() - may a region's bytes be read: aligned, whole sub-buffers, behind the
  * tables, inside the file
  * Return: 0, or -EBADMSG with file, the table entry's offset and the reason in @why. A region

@@ -16,6 +16,9 @@
  *   padding to a page
  *   one page-aligned region per CPU
  *
+ * Another ring buffer (an instance) is one more "flyrecord" with a table of all CPUs and regions;
+ * an option BUFFER has its place and its name.
+ *
  * All numbers in the file's byte order. "page_size" is the sub-buffer size of the instance.
  */
 #pragma once
@@ -36,6 +39,9 @@
  * may be in the file, as dynamic_events has it; `trace-cmd report --stat` shows it.
  */
 #define TRACE_DAT_PROBES "Probes:\n"
+
+/* CPUSTAT texts after one of "\nBuffer: NAME\n\n" are of that buffer; trace-cmd writes it so */
+#define TRACE_DAT_BUFFER_STATS "\nBuffer: "
 
 /* Option ids of trace-cmd (lib/trace-cmd/include/private/trace-cmd-private.h names them) */
 enum trace_dat_option {

@@ -7,21 +7,71 @@
 #define COMMIT_AT 8
 #define MISSED	  (1UL << 31)
 
-int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring_copy *ret)
+int ring_copy_open(int trace_fd, unsigned subbuf_size, struct ring_copy *ret)
 {
 	struct ring_copy copy = {0};
-	int r;
+	int r = ring_map_open(trace_fd, subbuf_size, &copy.map);
 
-	r = ring_map_open(trace_fd, subbuf_size, &copy.map);
 	if (r >= 0)
-		r = ring_map_list(&copy.map, overrun, &copy.list);
-	if (r < 0) {
-		ring_copy_close(&copy);
-		return r;
+		*ret = copy;
+	return r;
+}
+
+int ring_copy_head(struct ring_copy *copy, int trace_fd, char *to, size_t max, size_t *ret_n)
+{
+	unsigned last = (unsigned)MIN(max, (size_t)copy->map.n_subbufs - 1);
+	size_t n = 0;
+	int r = ring_map_data(&copy->map, trace_fd, last + 1);
+
+	for (uint32_t id = 1; id <= last && r >= 0; id++) {
+		struct ring_slot slot = {0};
+		bool whole = ring_map_look(&copy->map, id, &slot);
+
+		/* Time goes back behind one that is not the oldest any more */
+		if (slot.timestamp < copy->head.timestamp)
+			n = 0;
+		whole = whole && ring_map_copy(&copy->map, &slot, to + n * copy->map.subbuf_size);
+		n = whole ? n + 1 : 0;
+		copy->head = slot;
 	}
-	copy.end = copy.list.n;
-	*ret = copy;
+	if (r >= 0)
+		*ret_n = n;
+	return r;
+}
+
+int ring_copy_list(struct ring_copy *copy, int trace_fd, bool overrun)
+{
+	int r = ring_map_data(&copy->map, trace_fd, copy->map.n_subbufs);
+
+	if (r >= 0)
+		r = ring_map_list(&copy->map, overrun, &copy->list);
+	if (r < 0)
+		return r;
+	copy->end = copy->list.n;
+	/* The reader's is not overwritten with the others */
+	copy->overtaken = copy->end > 0 && copy->list.slots[0].id == copy->map.meta->reader.id;
 	return 0;
+}
+
+void ring_copy_join(struct ring_copy *copy, size_t *n)
+{
+	const struct ring_slot *slots = copy->list.slots, *head = &copy->head;
+	size_t next;
+	bool joins = *n > 0 && copy->list.n > 0 && copy->next == 0 && slots[0].id > 0 &&
+		     slots[0].id <= head->id + 1;
+
+	/* Some or all of them may have been overwritten since, but nothing behind them */
+	if (joins) {
+		next = head->id + 1 - slots[0].id;
+		joins = next < copy->end && slots[next].id == head->id + 1 &&
+			slots[next].timestamp >= head->timestamp &&
+			(next == 0 || (slots[next - 1].id == head->id &&
+				       slots[next - 1].timestamp == head->timestamp));
+	}
+	if (joins)
+		copy->next = next;
+	else
+		*n = 0;
 }
 
 void ring_copy_close(struct ring_copy *copy)
@@ -29,7 +79,7 @@ void ring_copy_close(struct ring_copy *copy)
 	ring_map_close(&copy->map);
 	free(copy->list.slots);
 	copy->list = (struct ring_list){0};
-	copy->next = copy->end = 0;
+	copy->next = copy->end = copy->overtaken = 0;
 }
 
 /* How many items begin at or before @nsec */
@@ -75,6 +125,14 @@ void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nse
 size_t ring_copy_left(const struct ring_copy *copy)
 {
 	return copy->end - copy->next;
+}
+
+size_t ring_copy_lead(struct ring_copy *copy)
+{
+	while (copy->overtaken < copy->next &&
+	       !ring_map_holds(&copy->map, &copy->list.slots[copy->overtaken]))
+		copy->overtaken++;
+	return copy->next - copy->overtaken;
 }
 
 static void mark_gap(char *subbuf)

@@ -12,19 +12,38 @@
 struct ring_copy {
 	struct ring_map map;
 	struct ring_list list;
-	size_t next;	 /* in list */
-	size_t end;	 /* one behind the last that is wanted */
-	bool handed_out; /* something older is with the caller for good */
-	bool gap;	 /* the next one comes after a loss */
-	uint64_t torn;	 /* sub-buffers that were listed and wanted, and could not be kept */
+	struct ring_slot head; /* the last that ring_copy_head() has copied */
+	size_t next;	       /* in list */
+	size_t end;	       /* one behind the last that is wanted */
+	size_t overtaken;      /* of list, from the oldest: known to be overwritten */
+	bool handed_out;       /* something older is with the caller for good */
+	bool gap;	       /* the next one comes after a loss */
+	uint64_t torn;	       /* sub-buffers that were listed and wanted, and could not be kept */
 };
 
 /**
- * ring_copy_open() - map, and list what is there
- * @overrun: see ring_map_list()
+ * ring_copy_open() - map the first page; ring_copy_list() is next
  * Return: as ring_map_open().
  */
-int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring_copy *ret);
+int ring_copy_open(int trace_fd, unsigned subbuf_size, struct ring_copy *ret);
+
+/**
+ * ring_copy_head() - copy what will be overwritten first, before all is mapped and looked through,
+ * which takes milliseconds
+ * @to: room for @max sub-buffers
+ * @ret_n: how many there are; ring_copy_join() tells whether they are what the copy begins with
+ * The kernel numbers sub-buffers from the oldest on when a ring buffer is mapped.
+ * Return: 0 or negative errno.
+ */
+int ring_copy_head(struct ring_copy *copy, int trace_fd, char *to, size_t max, size_t *ret_n);
+
+/**
+ * ring_copy_list() - map all, and list what is there
+ * @trace_fd: of the same CPU
+ * @overrun: see ring_map_list()
+ * Return: 0 or negative errno.
+ */
+int ring_copy_list(struct ring_copy *copy, int trace_fd, bool overrun);
 
 /**
  * ring_copy_range() - only what may hold events of @from_nsec to @to_nsec of the instance's clock
@@ -32,8 +51,17 @@ int ring_copy_open(int trace_fd, unsigned subbuf_size, bool overrun, struct ring
  */
 void ring_copy_range(struct ring_copy *copy, uint64_t from_nsec, uint64_t to_nsec);
 
+/**
+ * ring_copy_join() - go on behind what ring_copy_head() has copied
+ * @n: as many; 0 afterwards if the list does not begin with them. After ring_copy_range().
+ */
+void ring_copy_join(struct ring_copy *copy, size_t *n);
+
 /* Sub-buffers still to be copied, at most */
 size_t ring_copy_left(const struct ring_copy *copy);
+
+/* How many sub-buffers the writer has yet to overwrite before it comes to the next one */
+size_t ring_copy_lead(struct ring_copy *copy);
 
 /**
  * ring_copy_begin() - the same, of which the caller has handed nothing out yet

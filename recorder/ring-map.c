@@ -47,7 +47,6 @@ static bool is_sane(const struct ring_map *map, unsigned subbuf_size)
 int ring_map_open(int trace_fd, unsigned subbuf_size, struct ring_map *ret)
 {
 	struct ring_map map = {.meta_size = (size_t)sysconf(_SC_PAGESIZE)};
-	void *p;
 	int r;
 
 	r = map_meta(trace_fd, map.meta_size, &map.meta);
@@ -59,22 +58,34 @@ int ring_map_open(int trace_fd, unsigned subbuf_size, struct ring_map *ret)
 	}
 	map.subbuf_size = subbuf_size;
 	map.n_subbufs = map.meta->nr_subbufs;
-	map.data_size = (size_t)map.n_subbufs * subbuf_size;
-	p = mmap(NULL, map.data_size, PROT_READ, MAP_SHARED, trace_fd, map.meta->meta_page_size);
-	if (p == MAP_FAILED) {
-		r = -errno;
-		ring_map_close(&map);
-		return r;
-	}
-	map.data = p;
 	*ret = map;
+	return 0;
+}
+
+static void unmap_data(struct ring_map *map)
+{
+	if (map->data)
+		(void)munmap((void *)map->data, map->data_size);
+	map->data = NULL;
+}
+
+int ring_map_data(struct ring_map *map, int trace_fd, unsigned n)
+{
+	size_t size = (size_t)n * map->subbuf_size;
+	void *p;
+
+	unmap_data(map);
+	p = mmap(NULL, size, PROT_READ, MAP_SHARED, trace_fd, map->meta->meta_page_size);
+	if (p == MAP_FAILED)
+		return -errno;
+	map->data = p;
+	map->data_size = size;
 	return 0;
 }
 
 void ring_map_close(struct ring_map *map)
 {
-	if (map->data)
-		(void)munmap((void *)map->data, map->data_size);
+	unmap_data(map);
 	if (map->meta)
 		(void)munmap((void *)map->meta, map->meta_size);
 	*map = (struct ring_map){0};
@@ -96,12 +107,16 @@ static unsigned long read_commit(const char *p)
 			       __ATOMIC_ACQUIRE);
 }
 
-/* Never written, or begun anew this very moment */
-static bool is_empty(const struct ring_map *map, uint32_t id)
+/* Empty: never written, or begun anew this very moment */
+bool ring_map_look(const struct ring_map *map, uint32_t id, struct ring_slot *ret)
 {
 	const char *p = subbuf(map, id);
+	uint64_t timestamp = read_timestamp(p);
 
-	return read_timestamp(p) == 0 || (read_commit(p) & COMMIT_MASK) == 0;
+	if (timestamp == 0 || (read_commit(p) & COMMIT_MASK) == 0)
+		return false;
+	*ret = (struct ring_slot){timestamp, id};
+	return true;
 }
 
 static void reverse(struct ring_slot *slots, size_t from, size_t to)
@@ -147,11 +162,10 @@ static void oldest_first(struct ring_list *list)
 static void add_reader(const struct ring_map *map, bool overrun, struct ring_list *list)
 {
 	uint32_t id = map->meta->reader.id;
-	struct ring_slot slot = {.id = id};
+	struct ring_slot slot;
 
-	if (id >= map->n_subbufs || is_empty(map, id))
+	if (id >= map->n_subbufs || !ring_map_look(map, id, &slot))
 		return;
-	slot.timestamp = read_timestamp(subbuf(map, id));
 	if (list->n == 0 || slot.timestamp >= list->slots[list->n - 1].timestamp) {
 		list->slots[list->n++] = slot;
 	} else if (!overrun && slot.timestamp <= list->slots[0].timestamp) {
@@ -168,14 +182,18 @@ int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *re
 	if (!list.slots)
 		return -ENOMEM;
 	for (uint32_t id = 0; id < map->n_subbufs; id++) {
-		if (id == map->meta->reader.id || is_empty(map, id))
-			continue;
-		list.slots[list.n++] = (struct ring_slot){read_timestamp(subbuf(map, id)), id};
+		if (id != map->meta->reader.id && ring_map_look(map, id, &list.slots[list.n]))
+			list.n++;
 	}
 	oldest_first(&list);
 	add_reader(map, overrun, &list);
 	*ret = list;
 	return 0;
+}
+
+bool ring_map_holds(const struct ring_map *map, const struct ring_slot *slot)
+{
+	return read_timestamp(subbuf(map, slot->id)) == slot->timestamp;
 }
 
 bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, char *to)
@@ -185,8 +203,7 @@ bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, cha
 	size_t events = commit & COMMIT_MASK;
 	size_t size = events + (commit & STORED ? sizeof(long) : 0);
 
-	if (read_timestamp(p) != slot->timestamp || events == 0 ||
-	    size > map->subbuf_size - DATA_AT)
+	if (!ring_map_holds(map, slot) || events == 0 || size > map->subbuf_size - DATA_AT)
 		return false;
 	memcpy(to, &slot->timestamp, sizeof(slot->timestamp));
 	memcpy(to + COMMIT_AT, &commit, sizeof(commit));
@@ -194,5 +211,5 @@ bool ring_map_copy(const struct ring_map *map, const struct ring_slot *slot, cha
 	memset(to + DATA_AT + size, 0, map->subbuf_size - DATA_AT - size);
 	/* The body before the header's second look */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return (read_commit(p) & COMMIT_MASK) >= events && read_timestamp(p) == slot->timestamp;
+	return (read_commit(p) & COMMIT_MASK) >= events && ring_map_holds(map, slot);
 }

@@ -15,7 +15,7 @@
 struct ring_map {
 	const struct ring_meta *meta;
 	size_t meta_size;
-	const char *data; /* sub-buffers; NULL: only the first page is mapped */
+	const char *data; /* sub-buffers, the first ones or all; NULL: none yet */
 	size_t data_size;
 	unsigned subbuf_size;
 	unsigned n_subbufs;
@@ -41,11 +41,19 @@ struct ring_list {
 int ring_map_probe(int trace_fd);
 
 /**
- * ring_map_open() - map it
+ * ring_map_open() - map the first page
  * @subbuf_size: as the instance has it; -EBADMSG when the mapping says otherwise
  * Return: 0 or as ring_map_probe(). The fd stays the caller's and may be closed.
  */
 int ring_map_open(int trace_fd, unsigned subbuf_size, struct ring_map *ret);
+
+/**
+ * ring_map_data() - map sub-buffers, instead of those that were before
+ * @trace_fd: of the same CPU
+ * @n: those with the ids 0 to @n - 1; no more than there are
+ * Return: 0 or negative errno.
+ */
+int ring_map_data(struct ring_map *map, int trace_fd, unsigned n);
 
 /* Unmap. Zeroed objects are fine. */
 void ring_map_close(struct ring_map *map);
@@ -59,6 +67,12 @@ void ring_map_close(struct ring_map *map);
  * Return: 0 or -ENOMEM.
  */
 int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *ret);
+
+/* What sub-buffer @id is now; false: empty */
+bool ring_map_look(const struct ring_map *map, uint32_t id, struct ring_slot *ret);
+
+/* Is the sub-buffer still the one that was listed? */
+bool ring_map_holds(const struct ring_map *map, const struct ring_slot *slot);
 
 /**
  * ring_map_copy() - copy a sub-buffer that may be written to, or begun anew, meanwhile

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What cut.c (where is it?), cut-sections.c (header of the new file) and cut-write.c share.
+ * What cut.c (where is it?), cut-sections.c (header of the new file) and cut-write.c share;
+ * together.c, which puts whole files side by side, has their headers merged here too.
  */
 #pragma once
 
@@ -8,6 +9,8 @@
 
 #include "formats/trace-dat-read.h"
 #include "writer/cut.h"
+
+#define CUT_REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 
 /* A piece of one CPU's region of one source: whole sub-buffers */
 struct cut_slice {

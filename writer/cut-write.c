@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -12,9 +11,9 @@
 #include "writer/options.h"
 #include "writer/probes.h"
 #include "writer/sections.h"
+#include "writer/snapshot-file.h"
 
 #define CPUSTAT_ROOM 512
-#define REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 #define COPY_SIZE    MIB
 
 /* The file in the making */
@@ -106,7 +105,7 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	r = io_pwrite_all(o->fd, entry, sizeof(entry), o->table_at + cpu * sizeof(entry));
 	if (r >= 0)
 		r = write_cpustat(o, cpu, count, cut_newest(cut)->dat->page_size);
-	o->at = round_up(o->at, REGION_ALIGN);
+	o->at = round_up(o->at, CUT_REGION_ALIGN);
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }
 
@@ -138,7 +137,7 @@ static int write_tables(const struct cut *cut, FILE *out, struct output *o, cons
 	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++)
 		o->cpustat_at[cpu] = places.options_at + options->cpustat_at[cpu];
 	o->at = round_up((uint64_t)ftello(out),
-			 MAX(REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
+			 MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
 	return 0;
 }
 
@@ -213,41 +212,52 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 	}
 	if (r < 0)
 		return r;
-	if (ftruncate(fd, (off_t)o.at) < 0 || fsync(fd) < 0)
-		return fault_errno(why, -errno, "cannot sync");
-	return 0;
+	return ftruncate(fd, (off_t)o.at) < 0
+		       ? fault_errno(why, -errno, "cannot set the file's size")
+		       : 0;
 }
 
-int cut_write(struct cut *cut, int dir_fd, const char *name, const char *note,
-	      struct cut_report *ret, struct fault *why)
+/* Of the caller's file; on error @why tells */
+static int make(const struct cut *cut, const struct snapshot_file *file, const char *note,
+		struct cut_report *report, struct fault *why)
 {
-	_cleanup_free_ char *tmp = NULL;
-	_cleanup_close_ int fd = -EBADF;
-	struct cut_report report = {0};
 	int r;
 
-	if (asprintf(&tmp, ".%s.new", name) < 0)
-		return fault_errno(why, -ENOMEM, "cannot create %s", name);
-	(void)unlinkat(dir_fd, tmp, 0);
-	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return fault_errno(why, -errno, "cannot create %s", name);
-	if (why)
-		*why = (struct fault){0};
-	r = fill(cut, fd, note, &report, why);
-	if (r < 0 && why && why->error == 0)
-		(void)fault_errno(why, r, "cannot write %s", name);
-	fault_point("cut-rename");
-	if (r >= 0) {
-		r = io_rename_new_at(dir_fd, tmp, name);
-		if (r < 0)
-			(void)fault_errno(why, r, "cannot rename to %s", name);
-	}
-	if (r < 0) {
-		(void)unlinkat(dir_fd, tmp, 0);
+	*why = (struct fault){0};
+	r = fill(cut, file->fd, note, report, why);
+	return r < 0 && why->error == 0 ? fault_errno(why, r, "cannot write %s", file->name) : r;
+}
+
+int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
+	      struct cut_report *ret, struct fault *why)
+{
+	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
+	struct cut_report report = {0};
+	int r = snapshot_file_open(&file, dir_fd, name, why);
+
+	if (r >= 0)
+		r = make(cut, &file, note, &report, why);
+	if (r < 0)
 		return r;
-	}
-	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	fault_point("cut-rename");
+	r = snapshot_file_publish(&file, why);
+	if (r >= 0)
+		*ret = report;
+	return r;
+}
+
+int cut_write_unnamed(const struct cut *cut, int dir_fd, const char *name, int *ret_fd,
+		      struct cut_report *ret, struct fault *why)
+{
+	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
+	struct cut_report report = {0};
+	int r = snapshot_file_open(&file, dir_fd, name, why);
+
+	if (r >= 0)
+		r = make(cut, &file, NULL, &report, why);
+	if (r < 0)
+		return r;
 	*ret = report;
-	return fsync(dir_fd) < 0 ? fault_errno(why, -errno, "cannot sync the directory") : 0;
+	*ret_fd = snapshot_file_take(&file);
+	return 0;
 }

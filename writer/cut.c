@@ -162,20 +162,12 @@ static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uin
 
 static int read_date(struct cut_source *s, struct fault *why)
 {
-	for (size_t i = 0; i < s->dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		int r;
+	int r = trace_dat_date(s->dat, &s->date_usec, why);
 
-		if (s->dat->options[i].id != TRACE_DAT_OPTION_DATE)
-			continue;
-		r = trace_dat_load(s->dat, &s->dat->options[i].data, 64, &text, why);
-		if (r < 0)
-			return r;
-		s->date_usec = (int64_t)strtoull(text, NULL, 0);
-		return 0;
-	}
-	return fault_set(why, -EOPNOTSUPP, "%s: its clock counts no time that could be found again",
-			 s->name);
+	return r != 0 ? r
+		      : fault_set(why, -EOPNOTSUPP,
+				  "%s: its clock counts no time that could be found again",
+				  s->name);
 }
 
 static bool has_slices(const struct cut_source *s, unsigned n_cpus)

@@ -35,8 +35,16 @@ int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret,
  * @note: text that explains the file (trigger, host, session), shown by trace-cmd report --stat
  * Return: 0, or negative errno with nothing left behind.
  */
-int cut_write(struct cut *cut, int dir_fd, const char *name, const char *note,
+int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
 	      struct cut_report *ret, struct fault *why);
+
+/**
+ * cut_write_unnamed() - the same for a file that is only read again: no name, not synced
+ * @name: ".NAME.new" while it is made
+ * @ret_fd: at its end it is gone
+ */
+int cut_write_unnamed(const struct cut *cut, int dir_fd, const char *name, int *ret_fd,
+		      struct cut_report *ret, struct fault *why);
 
 /* NULL is fine */
 void cut_free(struct cut *cut);

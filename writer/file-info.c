@@ -4,7 +4,6 @@
 
 #include "basic/io.h"
 #include "formats/trace-dat-read.h"
-#include "formats/trace-dat.h"
 #include "writer/file-info.h"
 #include "writer/store.h"
 
@@ -12,29 +11,14 @@ struct times {
 	uint64_t first, last; /* ns of the file's clock; 0: none */
 };
 
-/* Realtime minus the clock, microseconds */
-static bool read_date(const struct trace_dat *dat, int64_t *ret)
+static int look_at_cpu(const struct trace_dat *dat, const struct trace_dat_buffer *buffer,
+		       unsigned cpu, void *subbuf, struct times *times)
 {
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-
-		if (dat->options[i].id != TRACE_DAT_OPTION_DATE ||
-		    trace_dat_load(dat, &dat->options[i].data, 64, &text, NULL) < 0)
-			continue;
-		*ret = (int64_t)strtoull(text, NULL, 0);
-		return true;
-	}
-	return false;
-}
-
-static int look_at_cpu(const struct trace_dat *dat, unsigned cpu, void *subbuf, struct times *times)
-{
-	const struct trace_dat_region *region = &dat->buffers[0].regions[cpu];
+	const struct trace_dat_region *region = &buffer->regions[cpu];
 	struct subbuf_info info;
 	int r;
 
-	if (region->size < dat->layout.size ||
-	    trace_dat_check_region(dat, &dat->buffers[0], cpu, NULL) < 0)
+	if (region->size < dat->layout.size || trace_dat_check_region(dat, buffer, cpu, NULL) < 0)
 		return 0;
 	r = io_pread_all(dat->fd, subbuf, dat->layout.size, region->offset);
 	if (r < 0)
@@ -57,8 +41,9 @@ static int look_at_data(const struct trace_dat *dat, struct times *times)
 
 	if (!subbuf)
 		return -ENOMEM;
-	for (unsigned cpu = 0; cpu < dat->n_cpus && dat->n_buffers > 0 && r >= 0; cpu++)
-		r = look_at_cpu(dat, cpu, subbuf, times);
+	for (size_t i = 0; i < dat->n_buffers; i++)
+		for (unsigned cpu = 0; cpu < dat->n_cpus && r >= 0; cpu++)
+			r = look_at_cpu(dat, &dat->buffers[i], cpu, subbuf, times);
 	return r;
 }
 
@@ -81,7 +66,7 @@ int file_info_read(int fd, const char *name, struct file_info *ret)
 	info.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
 	(void)store_parse_archive_name(name, &info.start_usec);
-	if (read_date(dat, &date) && look_at_data(dat, &times) >= 0) {
+	if (trace_dat_date(dat, &date, NULL) > 0 && look_at_data(dat, &times) >= 0) {
 		if (times.first > 0)
 			info.start_usec = times.first / NSEC_PER_USEC + (uint64_t)date;
 		if (times.last > 0)

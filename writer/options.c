@@ -11,6 +11,7 @@ void options_done(struct options *o)
 {
 	free(o->data);
 	free(o->cpustat_at);
+	free(o->buffer_at);
 	*o = (struct options){0};
 }
 
@@ -55,11 +56,11 @@ static void put_text(FILE *out, uint16_t id, const char *text)
 
 static int put_cpustats(FILE *out, struct options *o, const struct options_params *params)
 {
-	_cleanup_free_ char *text = malloc(params->cpustat_room);
+	_cleanup_free_ char *text = malloc(MAX(params->cpustat_room, (size_t)1));
 
 	if (!text)
 		return -ENOMEM;
-	for (unsigned cpu = 0; cpu < params->n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < params->n_cpus && params->cpustat_room > 0; cpu++) {
 		char line[32];
 
 		(void)snprintf(line, sizeof(line), "CPU: %u\n", cpu);
@@ -67,6 +68,28 @@ static int put_cpustats(FILE *out, struct options *o, const struct options_param
 		put_option(out, TRACE_DAT_OPTION_CPUSTAT, text, params->cpustat_room);
 		o->cpustat_at[cpu] = (size_t)ftell(out) - params->cpustat_room;
 	}
+	return 0;
+}
+
+/* Its statistics, with the words that trace-cmd puts before those of an instance; where it is */
+static int put_buffer(FILE *out, const struct options_buffer *buffer, size_t *ret_at)
+{
+	_cleanup_free_ char *text = NULL, *place = NULL;
+	size_t name_size = strlen(buffer->name) + 1;
+
+	if (asprintf(&text, TRACE_DAT_BUFFER_STATS "%s\n\n", buffer->name) < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	place = calloc(1, sizeof(uint64_t) + name_size);
+	if (!place)
+		return -ENOMEM;
+	put_text(out, TRACE_DAT_OPTION_CPUSTAT, text);
+	for (char *const *cpu = buffer->cpustats; cpu && *cpu; cpu++)
+		put_text(out, TRACE_DAT_OPTION_CPUSTAT, *cpu);
+	memcpy(place + sizeof(uint64_t), buffer->name, name_size);
+	put_option(out, TRACE_DAT_OPTION_BUFFER, place, sizeof(uint64_t) + name_size);
+	*ret_at = (size_t)ftell(out) - sizeof(uint64_t) - name_size;
 	return 0;
 }
 
@@ -92,9 +115,12 @@ int options_make(const struct options_params *params, struct options *o)
 	FILE *out;
 	int r;
 
-	*o = (struct options){.cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at))};
+	*o = (struct options){
+		.cpustat_at = calloc(n_cpus, sizeof(*o->cpustat_at)),
+		.buffer_at = calloc(params->n_buffers + 1, sizeof(*o->buffer_at)),
+	};
 	out = open_memstream(&o->data, &o->size);
-	if (!out || !o->cpustat_at) {
+	if (!out || !o->cpustat_at || !o->buffer_at) {
 		if (out)
 			(void)fclose(out);
 		options_done(o);
@@ -106,6 +132,8 @@ int options_make(const struct options_params *params, struct options *o)
 		put_text(out, TRACE_DAT_OPTION_DATE, date);
 	}
 	r = put_cpustats(out, o, params);
+	for (size_t i = 0; i < params->n_buffers && r >= 0; i++)
+		r = put_buffer(out, &params->buffers[i], &o->buffer_at[i]);
 	if (params->probes)
 		put_text(out, TRACE_DAT_OPTION_CPUSTAT, params->probes);
 	if (params->note)

@@ -9,10 +9,18 @@
 
 #include "basic/macro.h"
 
+/* A ring buffer beside the file's own */
+struct options_buffer {
+	const char *name;
+	char *const *cpustats; /* texts of its CPUs, NULL-terminated; or NULL */
+};
+
 struct options_params {
 	unsigned n_cpus;
-	size_t cpustat_room; /* bytes for each CPU's statistics, NUL included */
-	const char *clock;   /* text of trace_clock: "local [mono]\n" */
+	size_t cpustat_room; /* bytes for each CPU's statistics, NUL included; 0: none at all */
+	const struct options_buffer *buffers;
+	size_t n_buffers;
+	const char *clock; /* text of trace_clock: "local [mono]\n" */
 	bool has_date;
 	int64_t date_usec; /* realtime minus the clock */
 	uint64_t trace_id;
@@ -25,6 +33,7 @@ struct options {
 	char *data;
 	size_t size;
 	size_t *cpustat_at; /* [n_cpus], where each CPU's text is, from the start of data */
+	size_t *buffer_at;  /* [n_buffers], where the 8-byte offset of each one's part goes */
 };
 
 /**

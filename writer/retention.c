@@ -35,7 +35,8 @@ static void cap_damaged(struct retention_item *items, size_t n, uint64_t cap)
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec)
 {
-	uint64_t used = limits->live_reserve, files = 1;
+	uint64_t used = limits->live_reserve, files = limits->keep_newest ? 0 : 1;
+	size_t newest = n;
 
 	if (n > 0) /* items may be NULL then */
 		qsort(items, n, sizeof(*items), older_first);
@@ -47,13 +48,15 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 		}
 		used += items[i].bytes;
 		files++;
+		if (limits->keep_newest && !items[i].damaged)
+			newest = i;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct retention_item *item = &items[i];
 		bool too_old = limits->max_age_usec > 0 && now_usec > limits->max_age_usec &&
 			       item->end_usec < now_usec - limits->max_age_usec;
 
-		if (item->evict || item->pinned)
+		if (item->evict || item->pinned || (i == newest && !too_old))
 			continue;
 		if (!too_old && used <= limits->max_use && free_bytes >= limits->keep_free &&
 		    (limits->max_files == 0 || files <= limits->max_files))

@@ -26,6 +26,8 @@ struct retention_limits {
 	uint64_t max_files;    /* the live one included; 0: no limit */
 	uint64_t max_age_usec; /* since the last data; 0: no limit */
 	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
+	bool keep_newest; /* of snapshots: none is live, and the newest was just asked for; only
+			     age takes it away */
 };
 
 /**

@@ -252,6 +252,19 @@ flyrecd_stop() {
 		fail "flyrecd ended with status $status: $(tail -n 5 "$FLYRECD_LOG")"
 }
 
+# --- figures
+
+# msec MICROSECONDS: milliseconds, with a decimal, from then to now
+msec() {
+	local took=$((${EPOCHREALTIME/./} - $1))
+	echo $((took / 1000)).$((took % 1000 / 100))
+}
+
+# median FILE: of its lines' numbers
+median() {
+	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
 # --- load, markers, and what became of them
 
 # load_start [OPTION...]: `storm` on all CPUs until load_stop, under a name that "$LOAD_FILTER"

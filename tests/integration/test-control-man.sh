@@ -3,7 +3,7 @@
 # time-limit: 120
 #
 # The examples of flyrecctl(1) and org.flyrec.Recorder1(5) work, in their order, on a daemon with a
-# session "sched"; each verb and option is in --help, the manual page and the completion.
+# session "sched" and one "irq"; each verb and option is in --help, the manual page and the completion.
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command busctl
@@ -14,6 +14,12 @@ session sched <<-EOF
 	Event=sched:sched_switch
 	[Storage]
 	FlushSec=200ms
+EOF
+session irq <<-EOF
+	[Session]
+	Mode=flight
+	[Trace]
+	Event=irq
 EOF
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
 flyrecd_start

@@ -162,7 +162,7 @@ for _ in 1 2 3 4 5; do
 	ctl snapshot sched >/dev/null
 done
 dats=("$STATE"/sched/snapshot/*.dat) dirs=("$STATE"/sched/snapshot/*.coresight)
-[ "${#dats[@]} ${#dirs[@]}" = "3 3" ] ||
+[ "${#dats[@]} ${#dirs[@]}" = "4 4" ] ||
 	fail "${#dats[@]} snapshots, ${#dirs[@]} of CoreSight"
 for dir in "${dirs[@]}"; do
 	[ -e "${dir%.coresight}.dat" ] || fail "$dir is left alone"

@@ -40,13 +40,15 @@ struct check {
 	bool allow_lost_at_start;
 	bool allow_lost_at_end;
 	uint64_t max_lost;
-	uint64_t gaps; /* places where the kernel or the file says that events are missing */
+	const char *buffer; /* only of this one; NULL: of all */
+	uint64_t gaps;	    /* places where the kernel or the file says that events are missing */
 };
 
 static const char help[] =
 	"check-markers [--expect=FILE]... [--allow-lost-at-start] [--allow-lost-at-end]\n"
-	"              [--max-lost=N] FILE...\n"
+	"              [--max-lost=N] [--buffer=NAME] FILE...\n"
 	"--expect: what `markers` printed; without it 0 to the largest number found is expected.\n"
+	"--buffer: of a file with several ring buffers only this one.\n"
 	"Exit status 0: each marker once and in order; 1: not so; 2: usage.\n";
 
 static void bitset_set(struct bitset *b, uint64_t bit)
@@ -148,10 +150,15 @@ static void check_file(struct check *check, const char *path)
 
 	if (!in)
 		errx(1, "libtracecmd cannot open %s", path);
-	check_buffer(check, in, path);
+	if (!check->buffer)
+		check_buffer(check, in, path);
 	for (int i = 0; i < tracecmd_buffer_instances(in); i++) {
-		struct tracecmd_input *buffer = tracecmd_buffer_instance_handle(in, i);
+		struct tracecmd_input *buffer;
 
+		if (check->buffer &&
+		    strcmp(check->buffer, tracecmd_buffer_instance_name(in, i)) != 0)
+			continue;
+		buffer = tracecmd_buffer_instance_handle(in, i);
 		if (!buffer)
 			errx(1, "%s: libtracecmd cannot open buffer %d", path, i);
 		check_buffer(check, buffer, path);
@@ -240,6 +247,7 @@ int main(int argc, char **argv)
 						{"allow-lost-at-start", no_argument, NULL, 'S'},
 						{"allow-lost-at-end", no_argument, NULL, 'E'},
 						{"max-lost", required_argument, NULL, 'm'},
+						{"buffer", required_argument, NULL, 'b'},
 						{"help", no_argument, NULL, 'h'},
 						{}};
 	struct check check = {};
@@ -260,6 +268,9 @@ int main(int argc, char **argv)
 			break;
 		case 'E':
 			check.allow_lost_at_end = true;
+			break;
+		case 'b':
+			check.buffer = optarg;
 			break;
 		case 'm':
 			check.max_lost = number_parse("max-lost", optarg);

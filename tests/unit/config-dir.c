@@ -9,12 +9,16 @@
 
 #include "tests/unit/config-dir.h"
 
-void config_dir_make(struct config_dir *dir)
+int config_dir_setup(void **state)
 {
-	memset(dir, 0, sizeof(*dir));
+	struct config_dir *dir = calloc(1, sizeof(*dir));
+
+	assert_non_null(dir);
 	(void)snprintf(dir->path, sizeof(dir->path), "/tmp/flyrec-test-config.XXXXXX");
 	assert_non_null(mkdtemp(dir->path));
 	config_dir_write(dir, "etc/README", "not a configuration file\n");
+	*state = dir;
+	return 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -30,10 +34,14 @@ static void forget(struct config_dir *dir)
 	dir->complaints = NULL;
 }
 
-void config_dir_remove(struct config_dir *dir)
+int config_dir_teardown(void **state)
 {
+	struct config_dir *dir = *state;
+
 	forget(dir);
 	assert_int_equal(nftw(dir->path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+	free(dir);
+	return 0;
 }
 
 /* The full path, its directories made */
@@ -112,4 +120,13 @@ const struct session_config *config_dir_session(const struct config_dir *dir, co
 	if (!session)
 		fail_msg("no session %s:\n%s", name, dir->complaints);
 	return session;
+}
+
+const struct session_config *config_dir_load_session(struct config_dir *dir, const char *text)
+{
+	config_dir_write(dir, "etc/sessions.d/x.conf", text);
+	assert_int_equal(config_dir_load(dir), 0);
+	assert_string_equal(dir->complaints, "");
+	assert_int_equal(dir->n_faults, 0);
+	return config_dir_session(dir, "x");
 }

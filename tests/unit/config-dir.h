@@ -14,8 +14,9 @@ struct config_dir {
 	unsigned n_faults;
 };
 
-void config_dir_make(struct config_dir *dir);
-void config_dir_remove(struct config_dir *dir);
+/* For cmocka: *@state is a struct config_dir */
+int config_dir_setup(void **state);
+int config_dir_teardown(void **state);
 
 /* @name: e.g. "etc/sessions.d/a.conf"; directories on the way are made */
 void config_dir_write(struct config_dir *dir, const char *name, const char *text);
@@ -28,3 +29,6 @@ int config_dir_load(struct config_dir *dir);
 
 /* The session, which must be there */
 const struct session_config *config_dir_session(const struct config_dir *dir, const char *name);
+
+/* Load one session, x, from @text, which has no fault */
+const struct session_config *config_dir_load_session(struct config_dir *dir, const char *text);

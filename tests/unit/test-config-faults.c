@@ -10,33 +10,6 @@
 
 #define TRACES "[Trace]\nOption=stacktrace\n"
 
-static int setup(void **state)
-{
-	struct config_dir *dir = malloc(sizeof(*dir));
-
-	assert_non_null(dir);
-	config_dir_make(dir);
-	*state = dir;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	config_dir_remove(*state);
-	free(*state);
-	return 0;
-}
-
-/* Load one session, x, from @text */
-static const struct session_config *load(struct config_dir *dir, const char *text)
-{
-	config_dir_write(dir, "etc/sessions.d/x.conf", text);
-	assert_int_equal(config_dir_load(dir), 0);
-	assert_string_equal(dir->complaints, "");
-	assert_int_equal(dir->n_faults, 0);
-	return config_dir_session(dir, "x");
-}
-
 struct fault_case {
 	const char *text; /* of the file, after TRACES: line 3 is its first */
 	const char *complaints;
@@ -261,7 +234,7 @@ static void test_traces_nothing(void **state)
 		assert_null(config_find(dir->config, "x"));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(something); i++)
-		(void)load(dir, something[i]);
+		(void)config_dir_load_session(dir, something[i]);
 }
 
 /* A filter as long as the kernel takes is fine, one byte more is not */
@@ -274,7 +247,8 @@ static void test_long_filter(void **state)
 	memset(filter, 'x', page);
 	filter[page] = '\0';
 	assert_true(asprintf(&text, "[Trace]\nEvent=a:b if %s\n", filter + 1) > 0);
-	assert_int_equal(strlen(load(dir, text)->trace.events[0].filter), page - 1);
+	assert_int_equal(strlen(config_dir_load_session(dir, text)->trace.events[0].filter),
+			 page - 1);
 	assert_true(asprintf(&longer, "[Trace]\nEvent=a:b if %s\n", filter) > 0);
 	config_dir_write(dir, "etc/sessions.d/x.conf", longer);
 	assert_int_equal(config_dir_load(dir), 0);
@@ -285,9 +259,11 @@ static void test_long_filter(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_faults, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_traces_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_long_filter, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_faults, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_traces_nothing, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_long_filter, config_dir_setup,
+						config_dir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,23 +17,6 @@
 
 #define TRACES "[Trace]\nEvent=a:b\n"
 
-static int setup(void **state)
-{
-	struct config_dir *dir = malloc(sizeof(*dir));
-
-	assert_non_null(dir);
-	config_dir_make(dir);
-	*state = dir;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	config_dir_remove(*state);
-	free(*state);
-	return 0;
-}
-
 static void load(struct config_dir *dir, const char *complaints)
 {
 	assert_int_equal(config_dir_load(dir), 0);
@@ -364,20 +347,32 @@ static void test_check_config(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_nothing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_sessions_sorted, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_session_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_vendor, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_drop_ins, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_masked_drop_in, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_stray_drop_ins, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_daemon, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_daemon_faults, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_unreadable, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_directories, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_no_permission, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_config_dir_missing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_check_config, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nothing, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_sessions_sorted, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_session_names, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_vendor, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_drop_ins, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_masked_drop_in, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_stray_drop_ins, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_daemon, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_daemon_faults, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_unreadable, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_not_directories, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_no_permission, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_config_dir_missing, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_check_config, config_dir_setup,
+						config_dir_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,36 +18,9 @@
 
 #define TRACES "[Trace]\nOption=stacktrace\n"
 
-static int setup(void **state)
-{
-	struct config_dir *dir = malloc(sizeof(*dir));
-
-	assert_non_null(dir);
-	config_dir_make(dir);
-	*state = dir;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	config_dir_remove(*state);
-	free(*state);
-	return 0;
-}
-
-/* Load one session, x, from @text */
-static const struct session_config *load(struct config_dir *dir, const char *text)
-{
-	config_dir_write(dir, "etc/sessions.d/x.conf", text);
-	assert_int_equal(config_dir_load(dir), 0);
-	assert_string_equal(dir->complaints, "");
-	assert_int_equal(dir->n_faults, 0);
-	return config_dir_session(dir, "x");
-}
-
 static void test_defaults(void **state)
 {
-	const struct session_config *s = load(*state, TRACES);
+	const struct session_config *s = config_dir_load_session(*state, TRACES);
 	struct config_dir *dir = *state;
 
 	assert_int_equal(dir->config->workers, 0);
@@ -84,24 +57,25 @@ static void test_defaults(void **state)
 static void test_trace_values(void **state)
 {
 	const struct trace_config *t =
-		&load(*state, "[Trace]\n"
-			      "Event=sched:sched_switch\n"
-			      "Event = syscalls:sys_enter_openat   if  flags & 0x40 && \\\n"
-			      "    filename ~ \"a  b\"\n"
-			      "Event=-irq\n"
-			      "EventTrigger=sched:sched_process_exit  stacktrace:5  if pid > 1\n"
-			      "EventTrigger=-a-b:c.0 traceoff\n"
-			      "Tracer=function\n"
-			      "FunctionFilter=vfs_*  :mod:ext4\nFunctionFilter=ksys_read\n"
-			      "FunctionNotrace=*lock*\n"
-			      "Kprobe=p:open  do_sys_openat2\tfile=+0(%si):ustring\n"
-			      "Kprobe=r16:open_ret do_sys_openat2 $retval\n"
-			      "Uprobe=p:readline /bin/bash:0x4245 %ax\n"
-			      "SyntheticEvent=lat u64 delta; pid_t pid; char comm[16];\n"
-			      "Clock=x86-tsc\nBufferSize=1.5M\nSubBufferSize=16K\n"
-			      "BufferPercent=50%\nCPUs=8,2-3\nCPUs=0-1\nPid=30 4\nPid=4\n"
-			      "Unit=a.service b-c.scope\nOption=overwrite nooverwrite\n"
-			      "Option=overwrite\n")
+		&config_dir_load_session(
+			 *state, "[Trace]\n"
+				 "Event=sched:sched_switch\n"
+				 "Event = syscalls:sys_enter_openat   if  flags & 0x40 && \\\n"
+				 "    filename ~ \"a  b\"\n"
+				 "Event=-irq\n"
+				 "EventTrigger=sched:sched_process_exit  stacktrace:5  if pid > 1\n"
+				 "EventTrigger=-a-b:c.0 traceoff\n"
+				 "Tracer=function\n"
+				 "FunctionFilter=vfs_*  :mod:ext4\nFunctionFilter=ksys_read\n"
+				 "FunctionNotrace=*lock*\n"
+				 "Kprobe=p:open  do_sys_openat2\tfile=+0(%si):ustring\n"
+				 "Kprobe=r16:open_ret do_sys_openat2 $retval\n"
+				 "Uprobe=p:readline /bin/bash:0x4245 %ax\n"
+				 "SyntheticEvent=lat u64 delta; pid_t pid; char comm[16];\n"
+				 "Clock=x86-tsc\nBufferSize=1.5M\nSubBufferSize=16K\n"
+				 "BufferPercent=50%\nCPUs=8,2-3\nCPUs=0-1\nPid=30 4\nPid=4\n"
+				 "Unit=a.service b-c.scope\nOption=overwrite nooverwrite\n"
+				 "Option=overwrite\n")
 			 ->trace;
 
 	assert_int_equal(t->n_events, 3);
@@ -147,16 +121,16 @@ static void test_trace_values(void **state)
 
 static void test_resets(void **state)
 {
-	const struct session_config *s =
-		load(*state, "[Session]\nDescription=a\nDescription=\nEnabled=no\nEnabled=\n"
-			     "[Trace]\nEvent=a:b\nEventTrigger=a:b traceon\nKprobe=p:a b\nPid=1\n"
-			     "CPUs=0\nBufferSize=8M\nClock=boot\nUnit=a.service\nTracer=function\n"
-			     "Event=\nEventTrigger=\nKprobe=\nPid=\nCPUs=\nBufferSize=\nClock=\n"
-			     "Unit=\nTracer=\nEvent=c:d\n"
-			     "[Storage]\nMaxUse=1G\nMaxUse=\nMaxFiles=3\nMaxFiles=\n"
-			     "[Snapshot]\nOnEvent=a:b\nOnPressure=io some 1s 2s\n"
-			     "OnUnitFailed=a.service\nOnEvent=\nOnPressure=\nOnUnitFailed=\n"
-			     "OnEvent=c:d if e\nOnEvent=-f:g\n");
+	const struct session_config *s = config_dir_load_session(
+		*state, "[Session]\nDescription=a\nDescription=\nEnabled=no\nEnabled=\n"
+			"[Trace]\nEvent=a:b\nEventTrigger=a:b traceon\nKprobe=p:a b\nPid=1\n"
+			"CPUs=0\nBufferSize=8M\nClock=boot\nUnit=a.service\nTracer=function\n"
+			"Event=\nEventTrigger=\nKprobe=\nPid=\nCPUs=\nBufferSize=\nClock=\n"
+			"Unit=\nTracer=\nEvent=c:d\n"
+			"[Storage]\nMaxUse=1G\nMaxUse=\nMaxFiles=3\nMaxFiles=\n"
+			"[Snapshot]\nOnEvent=a:b\nOnPressure=io some 1s 2s\n"
+			"OnUnitFailed=a.service\nOnEvent=\nOnPressure=\nOnUnitFailed=\n"
+			"OnEvent=c:d if e\nOnEvent=-f:g\n");
 	const struct trace_config *t = &s->trace;
 
 	assert_int_equal(strv_length(s->snapshot.on_event), 2);
@@ -182,11 +156,11 @@ static void test_resets(void **state)
 
 static void test_repeats(void **state)
 {
-	const struct session_config *s =
-		load(*state, "[Trace]\nEvent=a:b if x\nEvent=a\nEvent=a:b if y\nEvent=-a\n"
-			     "EventTrigger=a:b traceon\nEventTrigger=a:b  traceon\nTracer=nop\n"
-			     "Kprobe=p:a  b\nKprobe=p:a b\n"
-			     "[Storage]\nMaxUse=1G\nMaxFileSize=2G\n");
+	const struct session_config *s = config_dir_load_session(
+		*state, "[Trace]\nEvent=a:b if x\nEvent=a\nEvent=a:b if y\nEvent=-a\n"
+			"EventTrigger=a:b traceon\nEventTrigger=a:b  traceon\nTracer=nop\n"
+			"Kprobe=p:a  b\nKprobe=p:a b\n"
+			"[Storage]\nMaxUse=1G\nMaxFileSize=2G\n");
 
 	/* one filter an event: the later line counts, in the earlier one's place */
 	assert_int_equal(s->trace.n_events, 2);
@@ -205,21 +179,25 @@ static void test_texts(void **state)
 	_cleanup_free_ char *text = NULL, *trace_text = NULL;
 	const struct session_config *s;
 
-	s = load(*state, "[Trace]\nEvent=a:b if x == 1\nBufferSize=4M\n[Storage]\nMaxFileSec=1h\n");
+	s = config_dir_load_session(
+		*state, "[Trace]\nEvent=a:b if x == 1\nBufferSize=4M\n[Storage]\nMaxFileSec=1h\n");
 	text = strdup(s->text);
 	trace_text = strdup(s->trace_text);
 	/* comments, spacing, order of sections, units, defaults do not matter */
-	s = load(*state,
-		 "[Storage]\nMaxFileSec=60min\nFlushSec=5\n# x\n[Trace]\n Event = a:b   if \\\n"
-		 "  x ==  1\nBufferSize=4096K\n[Session]\nEnabled=yes\nMode=record\n"
-		 "[Snapshot]\nMethod=auto\n");
+	s = config_dir_load_session(
+		*state,
+		"[Storage]\nMaxFileSec=60min\nFlushSec=5\n# x\n[Trace]\n Event = a:b   if \\\n"
+		"  x ==  1\nBufferSize=4096K\n[Session]\nEnabled=yes\nMode=record\n"
+		"[Snapshot]\nMethod=auto\n");
 	assert_string_equal(s->text, text);
 	assert_string_equal(s->trace_text, trace_text);
 	/* elsewhere than in [Trace]: another session, the same instance */
-	s = load(*state, "[Trace]\nEvent=a:b if x == 1\n[Storage]\nMaxFileSec=2h\n");
+	s = config_dir_load_session(*state,
+				    "[Trace]\nEvent=a:b if x == 1\n[Storage]\nMaxFileSec=2h\n");
 	assert_string_not_equal(s->text, text);
 	assert_string_equal(s->trace_text, trace_text);
-	s = load(*state, "[Trace]\nEvent=a:b if x == 2\n[Storage]\nMaxFileSec=1h\n");
+	s = config_dir_load_session(*state,
+				    "[Trace]\nEvent=a:b if x == 2\n[Storage]\nMaxFileSec=1h\n");
 	assert_string_not_equal(s->text, text);
 	assert_string_not_equal(s->trace_text, trace_text);
 }
@@ -263,7 +241,7 @@ static const char *other_value(const struct config_key *key)
 /* Each key alone changes the text, reads back from it, and is copied */
 static void test_every_key(void **state)
 {
-	_cleanup_free_ char *plain = strdup(load(*state, TRACES)->text);
+	_cleanup_free_ char *plain = strdup(config_dir_load_session(*state, TRACES)->text);
 
 	for (size_t i = 0; i < config_n_keys; i++) {
 		_cleanup_(session_config_freep) struct session_config *copy = NULL;
@@ -275,12 +253,12 @@ static void test_every_key(void **state)
 			continue;
 		assert_true(asprintf(&line, "\n%s=%s\n", key->name, other_value(key)) > 0);
 		assert_true(asprintf(&text, TRACES "[%s]%s", key->section, line) > 0);
-		s = load(*state, text);
+		s = config_dir_load_session(*state, text);
 		assert_string_not_equal(s->text, plain);
 		assert_non_null(strstr(s->text, line));
 		assert_int_equal(session_config_copy(s, &copy), 0);
 		canonical = strdup(s->text);
-		assert_string_equal(load(*state, canonical)->text, canonical);
+		assert_string_equal(config_dir_load_session(*state, canonical)->text, canonical);
 
 		/* the copy outlived the original */
 		assert_string_equal(copy->name, "x");
@@ -309,7 +287,7 @@ static void test_examples(void **state)
 	struct config_dir *dir = *state;
 	_cleanup_free_ char *plain = NULL;
 
-	plain = strdup(load(dir, sched)->text);
+	plain = strdup(config_dir_load_session(dir, sched)->text);
 	assert_non_null(strstr(plain, "\nEvent=sched:sched_switch\n"));
 	/* commented out or not, the example of flyrecd.conf shows the defaults */
 	for (char *p = daemon; *p; p++)
@@ -317,7 +295,7 @@ static void test_examples(void **state)
 		    strcspn(p, "=") < strcspn(p, " \n"))
 			*p = ' ';
 	config_dir_write(dir, "etc/flyrecd.conf", daemon);
-	assert_string_equal(load(dir, sched)->text, plain);
+	assert_string_equal(config_dir_load_session(dir, sched)->text, plain);
 	for (size_t i = 0; i < config_n_keys; i++) {
 		_cleanup_free_ char *line = NULL;
 
@@ -394,13 +372,18 @@ static void test_man_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_defaults, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_trace_values, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_resets, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_repeats, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_every_key, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_examples, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_defaults, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_trace_values, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_resets, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_repeats, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_texts, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_every_key, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_examples, config_dir_setup,
+						config_dir_teardown),
 		cmocka_unit_test(test_man_pages),
 	};
 

@@ -161,6 +161,7 @@ static const struct {
 	{DAEMON, M, "OpenFile", "ss", {"a", "record/current.dat"}},
 	{DAEMON, M, "PinFile", "sb", {"/tmp/x/a/record/20260101T000000.000000Z.dat"}},
 	{DAEMON, M, "Vacuum", "stt", {""}},
+	{DAEMON, M, "SnapshotTogether", "asttsb", {"a", "reason"}},
 	{DAEMON, M, "Reload", "", {}},
 	{SESSION, S, "Start", "b", {}},
 	{SESSION, S, "Stop", "b", {}},

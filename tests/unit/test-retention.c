@@ -119,6 +119,26 @@ static void test_ties(void **state)
 	assert_int_equal(d.items[2].bytes, 100);
 }
 
+/* Of snapshots: no live file is counted, and the one just asked for is not taken away for room */
+static void test_keep_newest(void **state)
+{
+	struct choice c = plain;
+
+	for (unsigned i = 0; i < 3; i++)
+		add(&c, i + 1, 100);
+	c.limits.keep_newest = true;
+	c.limits.max_files = 3;
+	assert_left(&c, "abc");
+	c.limits.max_files = 1;
+	assert_left(&c, "c");
+	for (size_t i = 0; i < c.n; i++)
+		c.items[i].evict = false;
+	c.limits.max_use = 50;
+	assert_left(&c, "c");
+	c.limits.max_age_usec = 1;
+	assert_left(&c, "");
+}
+
 /* A large one goes, and what follows may stay */
 static void test_no_more_than_needed(void **state)
 {
@@ -508,6 +528,7 @@ int main(void)
 		cmocka_unit_test(test_ties),
 		cmocka_unit_test(test_no_more_than_needed),
 		cmocka_unit_test(test_live_reserve),
+		cmocka_unit_test(test_keep_newest),
 		cmocka_unit_test(test_keep_free),
 		cmocka_unit_test(test_max_files),
 		cmocka_unit_test(test_max_age),

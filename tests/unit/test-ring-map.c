@@ -106,7 +106,8 @@ static void assert_times(const struct ring_list *list, uint64_t first, size_t n)
 
 static void open_copy(const struct ring *r, bool overrun, struct ring_copy *ret)
 {
-	assert_int_equal(ring_copy_open(r->fd, r->subbuf, overrun, ret), 0);
+	assert_int_equal(ring_copy_open(r->fd, r->subbuf, ret), 0);
+	assert_int_equal(ring_copy_list(ret, r->fd, overrun), 0);
 }
 
 static void test_probe_and_refusals(void **state)
@@ -457,6 +458,73 @@ static void assert_untorn(const char *subbuf, unsigned size)
 	}
 }
 
+/*
+ * The first three are copied, then the writer goes on for @overwritten sub-buffers. @newest: where
+ * it was before; @n: of the three, how many count; @total: with the others.
+ */
+static void head_joins(unsigned newest, unsigned overwritten, uint64_t from, size_t n, size_t total)
+{
+	struct ring_copy copy;
+	struct ring r;
+	char to[16 * PAGE];
+	size_t got = 0;
+
+	ring_make(&r, PAGE, 8);
+	wrap_at(&r, newest, 1000);
+	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
+	assert_int_equal(ring_copy_head(&copy, r.fd, to, 3, &got), 0);
+	for (unsigned i = 1; i <= overwritten; i++)
+		write_subbuf(&r, (newest + i - 1) % 7 + 1, 1000 + i * 10, full(&r));
+	assert_int_equal(ring_copy_list(&copy, r.fd, true), 0);
+	ring_copy_range(&copy, from, UINT64_MAX);
+	ring_copy_join(&copy, &got);
+	assert_int_equal(got, n);
+	/* One piece, up to the newest, wherever it begins */
+	ring_copy_begin(&copy, to, &got, 16);
+	for (size_t i = 0; i < got; i++)
+		assert_int_equal(time_in(to, i), 1000 + (overwritten + i + 1 - got) * 10);
+	assert_int_equal(got, total);
+	assert_int_equal(copy.torn, 0);
+	ring_copy_close(&copy);
+	ring_done(&r);
+}
+
+static void test_head(void **state)
+{
+	head_joins(7, 0, 0, 3, 7);
+	head_joins(7, 1, 0, 3, 8);
+	head_joins(7, 3, 0, 3, 10);  /* all of them, and none behind */
+	head_joins(7, 4, 0, 0, 7);   /* a hole */
+	head_joins(7, 7, 0, 0, 7);   /* nothing of what was there is left */
+	head_joins(3, 0, 0, 0, 7);   /* id 1 is not the oldest */
+	head_joins(5, 1, 0, 0, 7);   /* nor here */
+	head_joins(5, 2, 0, 3, 7);   /* but now it is */
+	head_joins(7, 0, 970, 0, 4); /* older than wanted */
+}
+
+/* Sub-buffers come nearer as they are overwritten */
+static void test_lead(void **state)
+{
+	struct ring_copy copy;
+	struct ring r;
+	char to[8 * PAGE];
+
+	ring_make(&r, PAGE, 8);
+	wrap_at(&r, 7, 1000);
+	open_copy(&r, true, &copy);
+	assert_int_equal(ring_copy_lead(&copy), 0);
+	assert_int_equal(ring_copy_fill(&copy, to, 4), 4);
+	assert_int_equal(ring_copy_lead(&copy), 4);
+	write_subbuf(&r, 1, 1010, full(&r));
+	write_subbuf(&r, 2, 1020, full(&r));
+	assert_int_equal(ring_copy_lead(&copy), 2);
+	for (unsigned id = 3; id < 7; id++)
+		write_subbuf(&r, id, 1000 + id * 10, full(&r));
+	assert_int_equal(ring_copy_lead(&copy), 0);
+	ring_copy_close(&copy);
+	ring_done(&r);
+}
+
 static void test_race(void **state)
 {
 	const unsigned n = 64;
@@ -510,6 +578,8 @@ int main(void)
 		cmocka_unit_test(test_torn_at_first),
 		cmocka_unit_test(test_torn_later),
 		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_lead),
 		cmocka_unit_test(test_race),
 	};
 

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# range-snapshot.sh [--size=MIB] [--runs=N] [--fs="ext4 xfs"] [--dir=DIR] - what ten seconds out of a
+# large archive cost
+#
+# Records half of MIB (10240) of system calls at full speed, eleven seconds of a quiet machine, and the
+# other half; all in segments of 1 GiB. Then takes N (5) snapshots of ten of the quiet seconds, and of
+# half a second of the loud ones. Prints the medians of milliseconds from the call of flyrecctl to its
+# end, of a plain O_DIRECT write with fsync of as many bytes to the same file system, and of
+# `flyrecctl status`, which is a call that does nothing; and what `trace-cmd split` needs for the
+# quiet seconds out of the one segment. Wants root, tracefs and a quarter more than the size
+# free below DIR (/var/tmp). Uses build/ or FLYREC_BUILD.
+size=10240 runs=5 filesystems="ext4 xfs"
+for arg in "$@"; do
+	case $arg in
+	--size=*) size=${arg#*=} ;;
+	--runs=*) runs=${arg#*=} ;;
+	--fs=*) filesystems=${arg#*=} ;;
+	--dir=*) export TMPDIR=${arg#*=} ;;
+	*)
+		sed -n '4,14s/^# \{0,1\}//p' "$0"
+		exit 2
+		;;
+	esac
+done
+# shellcheck source-path=SCRIPTDIR/../tests/integration
+. "$(dirname "$0")/../tests/integration/lib.sh"
+need_tracefs
+need_command trace-cmd
+
+image_dir() { # memory is too small for it
+	echo "$T"
+}
+
+recorded() { # MiB on the disk
+	[ "$(du -sm "$STATE/load/record" | cut -f1)" -ge "$1" ]
+}
+
+loud_until() { # MIB
+	load_start
+	wait_for 600 recorded "$1" || fail "too slow"
+	load_stop
+}
+
+# now, as --since= and --until= take it
+stamp() {
+	echo "@$EPOCHREALTIME"
+}
+
+# timed NAME COMMAND...: its milliseconds are added to $T/NAME
+timed() {
+	local begin=${EPOCHREALTIME/./} name=$1
+	shift
+	"$@" >"$T/out" || fail "$*"
+	msec "$begin" >>"$T/$name"
+}
+
+plain_write() { # BYTES
+	dd if=/dev/zero of="$T/$fs/plain" bs=1M count="$((($1 >> 20) + 1))" oflag=direct conv=fsync status=none
+}
+
+# cut_out NAME SINCE UNTIL
+cut_out() {
+	local run path
+	rm -f "$T/$1" "$T/$1.plain" "$T/call"
+	for ((run = 0; run < runs; run++)); do
+		timed call "$FLYRECCTL" "--runtime-dir=$RUNTIME" status load
+		timed "$1" "$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot load "--since=$2" "--until=$3"
+		path=$(cat "$T/out")
+		bytes=$(stat -c %s "$path")
+		timed "$1.plain" plain_write "$bytes"
+		rm "$path" "$T/$fs/plain"
+	done
+	echo "$fs: $1 out of $(du -sm "$STATE/load/record" | cut -f1) MiB: $((bytes >> 20)) MiB in" \
+		"$(median "$T/$1") ms; plain write of as much $(median "$T/$1.plain") ms, a call of flyrecctl $(median "$T/call") ms"
+}
+
+for fs in $filesystems; do
+	state_on "$fs" "$((size + size / 4))M"
+	session load <<-EOF
+		[Trace]
+		Event=raw_syscalls
+		BufferSize=16M
+		[Storage]
+		MaxFileSize=1G
+		MaxUse=$((size * 2))M
+		KeepFree=0
+		FlushSec=200ms
+	EOF
+	flyrecd_start
+	loud_until $((size / 2))
+	sleep 0.5
+	quiet=$(stamp)
+	sleep 11
+	loud_until "$size"
+	now=${EPOCHREALTIME%.*}
+	begin=${quiet#@}
+	cut_out "ten quiet seconds" "$quiet" "@$((${begin%.*} + 10)).${begin#*.}"
+	cut_out "half a loud second" "@$((now - 1)).0" "@$((now - 1)).5"
+	flyrecd_stop
+	for file in "$STATE"/load/record/2*.dat; do
+		break
+	done
+	range=$(trace-cmd report --nodate "$file" 2>/dev/null | awk '$3 ~ /^[0-9.]+:$/ { print $3 + 0; exit }')
+	timed split trace-cmd split -o "$T/$fs/split.dat" "$file" "$range" "$(awk -v t="$range" 'BEGIN { print t + 0.1 }')"
+	echo "$fs: trace-cmd split of 0.1 s out of one segment of $(($(stat -c %s "$file") >> 20)) MiB: $(median "$T/split") ms"
+	rm -f "$T/$fs"/split.dat* "$T/split"
+	umount "$T/$fs"
+	unset 'MOUNTS[-1]'
+	rm -f "$T"/image.*
+done

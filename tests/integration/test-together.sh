@@ -1,0 +1,289 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 120
+#
+# One snapshot of several sessions, two in flight and one that records, under load: every marker of
+# each in the buffer of its name, for trace-cmd, libtracecmd and flyrecctl; what cannot be in one
+# file is refused; what goes wrong leaves no half file.
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_tool check-markers libtracecmd-open json-compare
+need_command trace-cmd jq
+need_event raw_syscalls:sys_enter sched:sched_switch
+
+UNSEEN="sched:sched_process_exit if pid == 99999999"
+
+flight() { # NAME BUFFERSIZE EVENT [LINE...]
+	session "$1" <<-EOT
+		[Session]
+		Mode=flight
+		[Trace]
+		BufferSize=$2
+		Event=$3
+		$(printf '%s\n' "${@:4}")
+	EOT
+}
+
+state_on ext4 2G
+flight quiet 4M "$UNSEEN" Clock=mono "[Snapshot]" MaxFiles=5
+flight stormy 2M "raw_syscalls:sys_enter if $LOAD_FILTER" Clock=mono
+session rec <<-EOF
+	[Trace]
+	Event=sched:sched_switch if prev_comm == "$LOAD_NAME"
+	Clock=mono
+	BufferSize=32M
+	[Storage]
+	FlushSec=100ms
+	MaxFileSize=1M
+	KeepFree=0
+EOF
+SESSIONS=(quiet stormy rec)
+
+ctl() {
+	"$FLYRECCTL" --runtime-dir="$RUNTIME" "$@"
+}
+
+nothing_half() {
+	local hidden=("$STATE"/*/snapshot/.*.new)
+	[ ${#hidden[@]} = 0 ] || fail "left behind: ${hidden[*]}"
+}
+
+# refused TEXT ARGUMENT...: with this text, and no file is made
+refused() {
+	local text=$1 before after
+	shift
+	before=$(ls -A "$STATE"/*/snapshot 2>/dev/null) || true
+	if ctl snapshot "$@" >"$T/out" 2>"$T/err"; then fail "not refused: snapshot $*"; fi
+	grep -qF -- "$text" "$T/err" || fail "snapshot $*: $(cat "$T/err"), not: $text"
+	after=$(ls -A "$STATE"/*/snapshot 2>/dev/null) || true
+	[ "$before" = "$after" ] || fail "snapshot $* was refused, but made: $after"
+}
+
+# in_order FILE: what trace-cmd shows is sorted by time, and the markers of each buffer and CPU come
+# without a gap, once each
+in_order() {
+	trace-cmd report --nodate "$1" >"$T/report" 2>"$T/stderr" || fail "trace-cmd: $(cat "$T/stderr")"
+	[ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"
+	awk '
+	function bad(what) { print what ": " $0; wrong = 1; exit }
+	match($0, /\] +[0-9]+\.[0-9]+:/) {
+		time = substr($0, RSTART + 1, RLENGTH - 2) + 0
+		if (time < last) bad("not in the order of time")
+		last = time
+		events[$1]++
+	}
+	match($0, /flyrec-test cpu=[0-9]+ seq=[0-9]+/) {
+		split(substr($0, RSTART, RLENGTH), words, /[ =]/)
+		of = $1 words[3]
+		if (of in seq && words[5] != seq[of] + 1) bad("a gap after " seq[of])
+		seq[of] = words[5] + 0
+		markers[$1]++
+	}
+	END {
+		for (b in events) print b, events[b], "events", markers[b] + 0, "markers"
+		n = 0
+		for (b in markers) n++
+		if (n != 3) { print "markers of", n, "sessions"; wrong = 1 }
+		exit wrong
+	}' "$T/report" || fail "$1: $(head -c 300 "$T/report")"
+}
+
+# good FILE [OPTION-OF-CHECK-MARKERS...]
+good() {
+	local file=$1 s
+	shift
+	verify "$file"
+	for s in "${SESSIONS[@]}"; do
+		grep -q ": buffer $s cpu 0: " "$T/verify" || fail "verify does not show $s"
+		"$TOOLS/check-markers" --buffer="$s" --expect="$T/expect.$s" --allow-lost-at-start \
+			"$@" "$file" >"$T/check" || fail "$file, $s: $(tail -n 5 "$T/check")"
+	done
+	"$TOOLS/libtracecmd-open" "$file" >"$T/open" 2>&1 || fail "$(cat "$T/open")"
+	in_order "$file"
+}
+
+flyrecd_start
+
+# --- while all three trace: each session's markers go on to the last one, without a gap
+load_start --rate=20000
+for s in "${SESSIONS[@]}"; do
+	background "$TOOLS/markers" "--instance=$PREFIX$s" --rate=2000 >"$T/expect.$s"
+	MARKERS+=($!)
+done
+sleep 2
+for i in 1 2 3; do
+	ctl snapshot --together "${SESSIONS[@]}" >"$T/path.$i"
+	sleep 0.2
+done
+kill -TERM "${MARKERS[@]}"
+wait "${MARKERS[@]}" || fail "markers"
+load_stop
+for i in 1 2 3; do
+	good "$(cat "$T/path.$i")" --allow-lost-at-end
+done
+
+# --- and when they have ended all of them are there, but for what was overwritten
+file=$(ctl snapshot --together "${SESSIONS[@]}")
+good "$file"
+for s in quiet rec; do
+	"$TOOLS/check-markers" --buffer="$s" --expect="$T/expect.$s" "$file" >"$T/check" ||
+		fail "$s: $(tail -n 5 "$T/check")"
+done
+
+# --- where it is, and what it says of itself
+[[ $file = "$STATE"/quiet/snapshot/*-together.dat ]] || fail "made as $file"
+trace-cmd report --stat "$file" >"$T/stat" 2>/dev/null
+grep -q "^flyrec snapshot of sessions quiet, stormy, rec$" "$T/stat" || fail "no names in its text"
+grep -q "^reason: together$" "$T/stat" || fail "no reason in its text"
+# statistics of each CPU behind the name of its session
+cpus=$(awk '/^Buffer:/ { b = $2 } /^CPU:/ { if (!b) exit 1; n[b]++ } END { for (b in n) print b, n[b] }' \
+	"$T/stat" | sort) || fail "statistics of no session"
+possible=$(find "$(instance quiet)/per_cpu" -mindepth 1 -maxdepth 1 | wc -l)
+[ "$cpus" = "$(printf '%s\n' "quiet $possible" "rec $possible" "stormy $possible")" ] ||
+	fail "statistics: $cpus"
+ctl --json list quiet >"$T/list"
+jq -e --arg path "$file" '.files[] | select(.path == $path) |
+	.kind == "snapshot" and .end_usec - .start_usec > 1500000' <"$T/list" >/dev/null ||
+	fail "list: $(cat "$T/list")"
+
+# --- flyrecctl reads it as others do
+ctl export --format=text "$file" >"$T/text" || fail "export"
+command trace-cmd report "$file" 2>/dev/null | cmp - "$T/text" || fail "not what trace-cmd prints"
+ctl export --format=json "$file" >"$T/json" || fail "export --format=json"
+"$TOOLS/json-compare" "$file" <"$T/json" >"$T/compare" 2>&1 || fail "$(tail -n 3 "$T/compare")"
+
+# --- a copy, JSON, a pin, another reason, the last second
+ctl snapshot --together rec quiet --last=1s --pin --output="$T/copy.dat" \
+	--reason="stall for the test" >"$T/out"
+[ "$(cat "$T/out")" = "$T/copy.dat" ] || fail "prints $(cat "$T/out")"
+original=("$STATE"/rec/snapshot/*-stall.dat)
+cmp "${original[0]}" "$T/copy.dat" || fail "the copy is different"
+ctl --json list rec | jq -e '.files[] | select(.path | endswith("-stall.dat")) | .pinned' >/dev/null ||
+	fail "not pinned"
+trace-cmd report --stat "$T/copy.dat" 2>/dev/null | grep -q "^for: for the test$" || fail "no detail"
+sleep 1.2
+background "$TOOLS/markers" "--instance=${PREFIX}quiet" --rate=1000 --duration=1 \
+	--start=1000000 >"$T/expect.last"
+wait $!
+# whole sub-buffers, so with a little of what was before, but not with all of it
+count_events() { # FILE
+	ctl --json verify "$1" | jq '[.files[0].cpus[] | select(.buffer == "quiet") | .events] | add'
+}
+file=$(ctl snapshot --together quiet rec --last=1s)
+verify "$file"
+[ "$(count_events "$file")" -lt $(($(count_events "$(ctl snapshot --together quiet rec)") / 2)) ] ||
+	fail "--last=1s has $(count_events "$file") events"
+trace-cmd report "$file" 2>/dev/null | sed -n 's/^ *quiet: .*flyrec-test cpu=\([0-9]*\) seq=/\1 /p' |
+	awk 'NR == FNR { split($0, w, /[ =]/); to[w[2]] = w[6]; next }
+		$2 >= 1000000 { if (!n[$1]++) first[$1] = $2; last[$1] = $2 }
+		END {
+			for (c in to) {
+				print c, first[c], last[c], n[c], to[c]
+				if (last[c] != to[c] || n[c] != last[c] - first[c] + 1 ||
+				    first[c] > 1000400) exit 1
+			}
+		}' "$T/expect.last" - >"$T/check" || fail "the last second: $(cat "$T/check")"
+# MaxFiles=5 of the first session
+for _ in 1 2 3; do
+	file=$(ctl snapshot --together quiet rec --last=1s)
+done
+snapshots=("$STATE"/quiet/snapshot/*.dat)
+[ ${#snapshots[@]} -le 5 ] || fail "retention left ${#snapshots[@]} snapshots"
+[ "${snapshots[-1]}" = "$file" ] || fail "retention took the newest"
+ctl --json snapshot --together rec quiet |
+	jq -e '[.sessions[].name] == ["rec", "quiet"] and .sessions[0].path == .sessions[1].path' \
+		>/dev/null || fail "--json"
+
+# --- one that has nothing of that time is an empty buffer; a paused one is as good as any
+ctl pause stormy
+flight idle 1M "$UNSEEN" Clock=mono
+ctl reload
+file=$(ctl snapshot --together idle stormy --last=10min)
+verify "$file"
+grep -q ": buffer idle cpu 0: 0 sub-buffers" "$T/verify" || fail "idle: $(cat "$T/verify")"
+grep -q ": buffer stormy cpu 0: [1-9]" "$T/verify" || fail "paused: $(cat "$T/verify")"
+trace-cmd report --stat "$file" 2>/dev/null | grep -qx "nothing was recorded in that time" ||
+	fail "does not say that idle has nothing"
+trace-cmd report "$file" 2>/dev/null | grep -q "^stormy: " || fail "trace-cmd shows no stormy"
+ctl resume stormy
+flight idle2 1M "$UNSEEN" Clock=mono
+ctl reload
+refused "nothing was recorded in that time" --together idle idle2
+
+# --- what cannot be
+flight local 1M "$UNSEEN" Clock=local
+ctl reload
+refused "quiet has Clock=mono, local has Clock=local" --together quiet rec local
+refused "different clocks" --together
+refused "session quiet is named twice" --together quiet rec quiet
+refused "there is no session quite, did you mean quiet?" --together rec quite
+refused "the range ends before it begins" --together quiet rec --since=-1s --until=-2s
+refused "a reason is a word" --together quiet rec --reason=No
+refused "two SESSIONs or more" --together quiet
+refused "no --coresight" --together quiet rec --coresight
+ctl stop idle2
+refused "session idle2 does not record" --together quiet idle2
+if [ -e "$(instance quiet)/buffer_subbuf_size_kb" ]; then
+	flight large 1M "$UNSEEN" Clock=mono SubBufferSize=16K
+	ctl reload
+	refused "quiet has 4096 bytes, large has 16384" --together quiet large
+	ctl stop large
+fi
+
+# --- no room: said, and nothing is left
+filler() {
+	fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
+	dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
+}
+ctl stop rec
+filler
+refused "No space left" --together quiet stormy
+nothing_half
+# more and more room, until there is enough for the parts, but not for the file
+rm -f "$T"/ext4/filler*
+size=$(stat -c %s "$(ctl snapshot --together quiet stormy)")
+: >"$T/err"
+for ((left = size; left < 8 * size; left += size / 4)); do
+	rm -f "$T/ext4/filler"
+	fallocate -l $(($(stat -f -c '%f * %S' "$T/ext4") - left)) "$T/ext4/filler" 2>/dev/null ||
+		true
+	refused "No space left" --together quiet stormy
+	nothing_half
+	grep -q ": session " "$T/err" || break
+done
+grep -q "No space left" "$T/err" || fail "was never refused"
+if grep -q ": session " "$T/err"; then fail "a part has no room, not the file: $(cat "$T/err")"; fi
+echo "no room with $left bytes: $(cat "$T/err")"
+rm -f "$T"/ext4/filler*
+ctl snapshot --together quiet stormy >"$T/out" || fail "not when there is room again"
+
+# --- many at once, in either order: all are answered
+for i in 1 2 3 4; do
+	ctl snapshot --together quiet stormy >"$T/many.$i" &
+	ctl snapshot --together stormy quiet >"$T/many.$i.2" &
+done
+for job in $(jobs -p); do
+	[[ " ${CHILDREN[*]} " = *" $job "* ]] || wait "$job" || fail "not all were answered"
+done
+nothing_half
+flyrecd_stop
+
+# --- killed with the file complete but for its name: it never gets it, and is gone at the next start
+stopped_itself() { [ "$(process_state "$FLYRECD_PID")" = T ]; }
+for point in flight-data together-rename; do
+	FLYREC_FAULT_POINT=$point flyrecd_start
+	"$TOOLS/markers" "--instance=${PREFIX}quiet" --count=100 >/dev/null
+	before=("$STATE"/*/snapshot/*.dat)
+	ctl snapshot --together quiet stormy >"$T/out" 2>&1 &
+	WAITING=$!
+	wait_for 20 stopped_itself || fail "does not come to $point"
+	half=("$STATE"/*/snapshot/.*.new)
+	[ ${#half[@]} -ge 1 ] || fail "no half file at $point: the test tests nothing"
+	flyrecd_kill
+	if wait "$WAITING"; then fail "answered, although killed"; fi
+	after=("$STATE"/*/snapshot/*.dat)
+	[ "${before[*]}" = "${after[*]}" ] || fail "a half file has its final name"
+	flyrecd_start
+	nothing_half
+	flyrecd_stop
+done
