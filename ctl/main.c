@@ -124,6 +124,11 @@ static const struct verb verbs[] = {
 	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7);\n"
 	 "--format=gdb-tfile: what gdb's tsave writes, see flyrec-gdb(7).\n",
 	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_TEXT_IN | TAKES_ENDIAN},
+	{"boot-parameters", verb_boot_parameters, "[SESSION...]",
+	 "Print what the kernel has to be started with for Persistent=yes",
+	 "One line for the kernel's command line, for the sessions that are enabled and have\n"
+	 "Persistent=yes, or for SESSIONs: memory that outlives the kernel, and instances in it.\n"
+	 "See \"The trace of a kernel that died\" in flyrecd(8).\n"},
 	{"stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{"complete", verb_complete, "sessions|events|files [SESSION]", "For the shell's completion",
 	 "", .hidden = true},

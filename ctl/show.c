@@ -412,6 +412,40 @@ enum ctl_status verb_metrics(const struct ctl *ctl, int argc, char **argv)
 	return result;
 }
 
+/* --- boot-parameters */
+
+enum ctl_status verb_boot_parameters(const struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+	_cleanup_bus_ sd_bus *bus = NULL;
+	const char *text;
+	int r;
+
+	if (bus_connect(ctl, argv[0], &bus) < 0)
+		return CTL_FAILED;
+	r = sd_bus_message_new_method_call(bus, &call, NULL, BUS_PATH, BUS_MANAGER,
+					   "GetBootParameters");
+	if (r >= 0)
+		r = sd_bus_message_append_strv(call, argv + 1);
+	if (r < 0) {
+		(void)fprintf(stderr, "flyrecctl: %s: %s\n", argv[0], strerror(-r));
+		return CTL_FAILED;
+	}
+	if (bus_call_message(bus, argv[0], call, &reply) < 0)
+		return CTL_FAILED;
+	r = sd_bus_message_read(reply, "s", &text);
+	if (r < 0)
+		return bus_bad_answer(argv[0], r) < 0 ? CTL_FAILED : CTL_DONE;
+	if (ctl->json) {
+		struct json_object *o = json_object_new_object();
+
+		json_add(o, "parameters", json_text(text));
+		return print_json(o);
+	}
+	(void)puts(text);
+	return CTL_DONE;
+}
+
 /* --- complete: words for bash, one a line; what cannot be had is nothing */
 
 static enum ctl_status complete_files(sd_bus *bus, const char *session)

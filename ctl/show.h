@@ -10,4 +10,5 @@ enum ctl_status verb_status(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status verb_list(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status verb_stats(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status verb_metrics(const struct ctl *ctl, int argc, char **argv);
+enum ctl_status verb_boot_parameters(const struct ctl *ctl, int argc, char **argv);
 enum ctl_status verb_complete(const struct ctl *ctl, int argc, char **argv);

@@ -87,7 +87,7 @@ const struct config_key config_keys[] = {
 	{ "Trace", "Uprobe", S, &value_lines, SESSION(trace.uprobes), .check = check_uprobe },
 	{ "Trace", "SyntheticEvent", S, &value_lines, SESSION(trace.synthetic_events),
 	  .check = check_synthetic },
-	{ "Trace", "Clock", S, &value_word, SESSION(trace.clock), "mono", .choices = clocks },
+	{ "Trace", "Clock", S, &value_word, SESSION(trace.clock), .choices = clocks },
 	{ "Trace", "BufferSize", S, &value_size, SESSION(trace.buffer_size), "4M", 8 * KIB, TIB },
 	{ "Trace", "SubBufferSize", S, &value_size, SESSION(trace.subbuf_size), NULL, 4 * KIB, 8 * MIB,
 	  .check = check_power_of_two },
@@ -141,7 +141,6 @@ const size_t config_n_keys = ARRAY_SIZE(config_keys);
 static const struct {
 	const char *section, *name, *value;
 } unsupported[] = {
-	{ "Trace", "Persistent", "yes" },
 	{ "Storage", "Format", "7" },
 };
 /* clang-format on */

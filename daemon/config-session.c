@@ -300,6 +300,16 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		free(trace->tracer);
 		trace->tracer = NULL;
 	}
+	/* With another clock than the one it begins with, Linux 7 forgets the first CPU at a boot
+	 */
+	if (!trace->clock)
+		trace->clock = strdup(trace->persistent ? "local" : "mono");
+	if (!trace->clock)
+		return -ENOMEM;
+	if (trace->persistent && trace->subbuf_size)
+		config_complain(reader, CONFIG_ERROR, file, 1,
+				"SubBufferSize= cannot be had with Persistent=yes: the kernel lays "
+				"that memory out at boot");
 	/* as in journald: one file is never more than all of them */
 	if (storage->max_file_size != STORAGE_DEFAULT)
 		storage->max_file_size = MIN(storage->max_file_size, storage->max_use);

@@ -22,6 +22,7 @@ static const struct {
 	{ "org.flyrec.Recorder1.Manager", "ListSessions", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "GetSession", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "ListEvents", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "GetBootParameters", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "ListFiles", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "GetStatistics", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "OpenFile", ACCESS_QUERY },

@@ -8,7 +8,10 @@
 
 #include "basic/io.h"
 #include "basic/near.h"
+#include "basic/strv.h"
+#include "daemon/boot-parameters.h"
 #include "daemon/control-internal.h"
+#include "recorder/tracefs.h"
 #include "writer/store.h"
 
 static const char *phase_name(const struct daemon *d)
@@ -182,6 +185,27 @@ static int list_events(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+/* --- the kernel's command line */
+
+static int get_boot_parameters(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct control *c = userdata;
+	_cleanup_(strv_freep) char **names = NULL;
+	_cleanup_free_ char *text = NULL;
+	struct fault why = {};
+	unsigned n_cpus;
+	int r = sd_bus_message_read_strv(m, &names);
+
+	if (r < 0)
+		return r;
+	r = possible_cpus(&n_cpus, &why);
+	if (r >= 0)
+		r = boot_parameters_format(c->daemon->config, names, n_cpus,
+					   (unsigned)sysconf(_SC_PAGESIZE), &text, &why);
+	return r < 0 ? sd_bus_error_set_errnof(error, r, "%s", why.text)
+		     : sd_bus_reply_method_return(m, "s", text);
+}
+
 /* --- statistics */
 
 static int append_cpu(sd_bus_message *reply, unsigned cpu, const struct cpu_account *a)
@@ -299,6 +323,8 @@ const sd_bus_vtable control_manager_vtable[] = {
 		SD_BUS_RESULT("o", path), get_session, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("as", events), list_events, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("GetBootParameters", SD_BUS_ARGS("as", sessions),
+		SD_BUS_RESULT("s", parameters), get_boot_parameters, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("GetStatistics", SD_BUS_ARGS("s", session),
 		SD_BUS_RESULT("a(sa(uttttttttt))", statistics), get_statistics, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("ListFiles", SD_BUS_ARGS("s", session),

@@ -119,6 +119,8 @@ static int write_item(void *userdata, unsigned item)
 
 	if (item > 0)
 		return write_cpu(e, item - 1);
+	if (!e->segment->names) /* of another boot: the tasks of now are not those of then */
+		return 0;
 	e->segment->scan_tasks = true;
 	e->names_error = segment_write_names(e->segment, e->file);
 	return 0;

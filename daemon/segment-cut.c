@@ -3,8 +3,10 @@
  * The step that makes a snapshot. Runs as a job.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <syslog.h>
 #include <systemd/sd-id128.h>
 #include <time.h>
@@ -12,17 +14,40 @@
 #include "daemon/segment-internal.h"
 #include "writer/store.h"
 
+/* Of the boot that the data is from */
+static void find_boot_id(const struct segment_cut *cut, char ret[33])
+{
+	sd_id128_t boot;
+
+	if (!cut->boot_id && sd_id128_get_boot(&boot) >= 0)
+		(void)sd_id128_to_string(boot, ret);
+	else
+		(void)snprintf(ret, 33, "%s", cut->boot_id ? cut->boot_id : "unknown");
+}
+
+void segment_label(const struct segment_cut *cut)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char time[32], boot_id[33];
+
+	find_boot_id(cut, boot_id);
+	fd = openat(cut->dir_fd, cut->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	(void)snprintf(time, sizeof(time), "%llu", (unsigned long long)cut->trigger_usec);
+	(void)fsetxattr(fd, "user.flyrec.session", cut->session, strlen(cut->session), 0);
+	(void)fsetxattr(fd, "user.flyrec.reason", cut->reason, strlen(cut->reason), 0);
+	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
+	(void)fsetxattr(fd, "user.flyrec.boot_id", boot_id, strlen(boot_id), 0);
+}
+
 static char *explain(const struct segment_cut *cut)
 {
 	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
-	char time[32], boot_id[33] = "unknown", *text;
-	sd_id128_t boot;
+	char time[32], boot_id[33], *text;
 	struct utsname u;
 	struct tm tm;
 
 	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
-	if (sd_id128_get_boot(&boot) >= 0)
-		(void)sd_id128_to_string(boot, boot_id);
+	find_boot_id(cut, boot_id);
 	if (uname(&u) < 0 ||
 	    asprintf(&text,
 		     "flyrec snapshot of session%s %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"

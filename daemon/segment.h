@@ -82,6 +82,7 @@ struct segment_cut {
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
 	const char *session;   /* for the text in the file; of several all names */
+	const char *boot_id;   /* of the boot that it is from, or NULL: this one */
 	uint64_t trigger_usec; /* realtime */
 	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
 	bool is_part;	       /* of a snapshot of several sessions: not NAME, but part_fd */
@@ -97,6 +98,12 @@ struct segment_cut {
  * segment_cut() - step: a snapshot of a time range, then the snapshots' own retention
  */
 int segment_cut(struct segment *segment, struct segment_cut *cut);
+
+/**
+ * segment_label() - extended attributes for those who list files without opening them
+ * Not every file system takes them.
+ */
+void segment_label(const struct segment_cut *cut);
 
 /**
  * segment_join() - step: a snapshot of several sessions out of their parts, then retention

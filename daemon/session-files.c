@@ -65,6 +65,27 @@ static void set_limits(struct session *s)
 	};
 }
 
+void session_snapshot_limits(const struct session *s, struct retention_limits *ret)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	*ret = (struct retention_limits){
+		.max_use = config->max_use == STORAGE_DEFAULT ? max_use(s) : config->max_use,
+		.max_files = config->max_files,
+		.max_age_usec = config->max_retention_usec,
+		.keep_newest = true,
+	};
+}
+
+uint64_t session_buffer_size(const struct session *s)
+{
+	uint64_t size;
+
+	return instance_is_kept(s->instance) && instance_buffer_size(s->instance, &size) >= 0
+		       ? size
+		       : s->config->trace.buffer_size;
+}
+
 /* Those of the instance, and of the events that are to be enabled next */
 static int take_systems(struct session *s, char **systems)
 {
@@ -112,7 +133,7 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	p->clock = g->clock_text;
 	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
 	p->max_file_size = session_max_file_size(s);
-	p->slack = MAX(s->config->trace.buffer_size, 4 * MIB) + 2 * MIB;
+	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
 	p->direct = s->config->storage.direct;
 	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
 	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))

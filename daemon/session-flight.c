@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "basic/log.h"
+#include "daemon/boot-note.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
@@ -28,7 +29,7 @@ static void make_params(const struct session *s, const struct session_config *co
 		.dir_fd = s->segment.dir_fd,
 		.method = config->snapshot.method,
 		.memory = config->snapshot.memory,
-		.buffer_size = config->trace.buffer_size,
+		.buffer_size = session_buffer_size(s),
 		.threads = workers > 0 ? workers : MIN(instance_n_cpus(s->instance), THREADS_MAX),
 		.counts_time = clock_counts_time(config->trace.clock),
 	};
@@ -203,5 +204,7 @@ int session_discard_flight(struct session *s, const struct state *left, struct f
 		r = instance_destroy(instance, why);
 	if (r >= 0)
 		r = state_remove(s->dir_fd);
+	if (r >= 0)
+		r = boot_note_remove(s->dir_fd);
 	return r;
 }

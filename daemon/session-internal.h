@@ -2,11 +2,13 @@
 /*
  * The parts of a session that its modules share: session.c (states), session-start.c (from nothing
  * to recording, or failed), session-tick.c (what the flush timer looks after), session-tail.c (who
- * follows the live file), session-flight.c (what is different with Mode=flight).
+ * follows the live file), session-flight.c (what is different with Mode=flight), session-boot.c
+ * (what is different with Persistent=).
  */
 #pragma once
 
 #include "daemon/account.h"
+#include "daemon/boot-trace.h"
 #include "daemon/coresight-job.h"
 #include "daemon/drain.h"
 #include "daemon/flight.h"
@@ -19,6 +21,7 @@
 /* What a session waits for; only one thing at a time */
 enum session_step {
 	STEP_NONE,
+	STEP_SAVING_BOOT, /* job: boot_trace_save, before there is an instance */
 	STEP_OPENING,	  /* job: segment_open */
 	STEP_NEXT,	  /* job: segment_begin_next */
 	STEP_RETARGETING, /* workers */
@@ -53,6 +56,9 @@ struct session {
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
 	struct instance *instance;
+	struct boot_trace *boot_trace; /* being saved, or NULL */
+	bool kept;		       /* the instance is in memory that outlives the kernel */
+	bool notes_wanted;	       /* for the next boot, soon */
 	struct segment segment;
 	struct drain drain;
 	struct flight *flight;	     /* NULL unless it is a flight session */
@@ -104,6 +110,9 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 /* session-files.c: limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
+void session_snapshot_limits(const struct session *session, struct retention_limits *ret);
+/* bytes of a CPU's ring buffer */
+uint64_t session_buffer_size(const struct session *session);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
 
@@ -119,6 +128,19 @@ int session_begin_recording(struct session *session, struct fault *why);
 int session_note_base(struct session *session, bool boundary);
 /* undo everything but files; tracing instance is removed unless @keep_instance */
 void session_release(struct session *session, bool keep_instance);
+
+/* after that: with a new instance */
+void session_start_new(struct session *session);
+/* of its instance, "flyrec.NAME", and the group of its probes; malloc'ed */
+int session_instance_names(const struct session *session, char **ret_name, char **ret_group);
+
+/* session-boot.c: is the trace of a boot that died being saved? session_start_new() follows then */
+bool session_begin_boot_trace(struct session *session);
+int session_run_boot_trace(void *userdata);
+void session_boot_trace_done(struct session *session, int result);
+void session_warn_of_clock(struct session *session);
+/* part of a job: what the next boot must know, beside the state file */
+int session_write_notes(struct session *session);
 
 /* session-snapshot.c */
 /* As session_snapshot(), of what @what says; its texts are copied, its parts are not */

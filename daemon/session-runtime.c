@@ -207,8 +207,13 @@ bool session_apply_change(struct session *s)
 
 bool session_begin_change(struct session *s)
 {
+	struct fault why;
+
 	if (!session_apply_change(s))
 		return false;
+	/* The next boot needs the formats of these events */
+	if (s->kept && s->flight && session_prepare_segment(s, &why) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 	session_start_job(s, STEP_NOTING);
 	return true;
 }

@@ -4,9 +4,7 @@
  * Main thread; session_run_cut() runs as the job.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/xattr.h>
 
 #include "basic/log.h"
 #include "basic/strv.h"
@@ -278,13 +276,7 @@ bool session_begin_snapshot(struct session *s)
 		return false;
 	s->requests->coresight.wanted =
 		!s->requests->cut.is_part && (s->requests->cut.coresight || config->coresight);
-	s->requests->cut.limits = (struct retention_limits){
-		.max_use = config->max_use == STORAGE_DEFAULT ? s->segment.limits.max_use
-							      : config->max_use,
-		.max_files = config->max_files,
-		.max_age_usec = config->max_retention_usec,
-		.keep_newest = true,
-	};
+	session_snapshot_limits(s, &s->requests->cut.limits);
 	if (s->requests->cut.parts) {
 		session_start_job(s, STEP_CUTTING);
 		return true;
@@ -296,21 +288,6 @@ bool session_begin_snapshot(struct session *s)
 	s->step = STEP_FLUSHING;
 	(void)drain_post(&s->drain, WORKER_FLUSH);
 	return true;
-}
-
-/* For those who list files without opening them; not every file system takes it */
-static void label(const struct session *s, const struct snapshot_request *request)
-{
-	_cleanup_close_ int fd = -EBADF;
-	char time[32];
-
-	fd = openat(request->cut.dir_fd, request->cut.name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	(void)snprintf(time, sizeof(time), "%llu", (unsigned long long)request->cut.trigger_usec);
-	(void)fsetxattr(fd, "user.flyrec.session", request->session, strlen(request->session), 0);
-	(void)fsetxattr(fd, "user.flyrec.reason", request->reason, strlen(request->reason), 0);
-	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
-	(void)fsetxattr(fd, "user.flyrec.boot_id", s->daemon->boot_id_text,
-			strlen(s->daemon->boot_id_text), 0);
 }
 
 static int make_file(struct session *s, struct segment_cut *cut)
@@ -336,7 +313,7 @@ int session_run_cut(void *userdata)
 	if (s->flight)
 		flight_drop(s->flight);
 	if (r >= 0 && !request->cut.is_part) {
-		label(s, request);
+		segment_label(&request->cut);
 		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
 	}
 	return r;

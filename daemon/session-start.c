@@ -179,32 +179,86 @@ static int attach(struct session *s, struct state *left, struct fault *why)
 	return 0;
 }
 
-static int create_instance(struct session *s, struct fault *why)
+int session_instance_names(const struct session *s, char **ret_name, char **ret_group)
 {
-	_cleanup_free_ char *name = NULL;
-	struct state *k = s->kernel;
-	char **synthetic = s->config->trace.synthetic_events;
-	size_t n = 0;
-	int r;
+	char *name = NULL, *group;
 
 	if (asprintf(&name, "%s%s", s->daemon->config->instance_prefix, s->name) < 0)
 		return -ENOMEM;
-	while (synthetic && synthetic[n])
-		n++;
-	k->flight = session_is_flight(s);
-	k->synthetic = calloc(n + 1, sizeof(char *));
-	k->group = group_name(name);
-	if (!k->synthetic || !k->group || set_string(&k->instance, name) < 0 ||
-	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
-	    set_string(&k->trace_text, s->config->trace_text) < 0)
-		return fault_errno(why, -ENOMEM, "cannot make instance %s", name);
-	for (size_t i = 0; i < n; i++)
-		k->synthetic[i] = strdup(synthetic[i]);
-	if (instance_inode(s->daemon, name) != 0)
+	group = group_name(name);
+	if (!group) {
+		free(name);
+		return -ENOMEM;
+	}
+	*ret_name = name;
+	*ret_group = group;
+	return 0;
+}
+
+static bool made_at_boot(struct daemon *d, const char *name)
+{
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	struct tracedir dir;
+
+	if (asprintf(&path, "instances/%s", name) < 0) {
+		path = NULL;
+		return false;
+	}
+	fd = openat(d->tracing_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	dir.fd = fd;
+	return fd >= 0 && last_boot_is_kept(&dir);
+}
+
+/* May this instance become ours? */
+static int check_name(struct session *s, const char *name, struct fault *why)
+{
+	bool persistent = s->config->trace.persistent;
+
+	if (instance_inode(s->daemon, name) == 0) {
+		/* Evidence of now is better than none */
+		if (persistent)
+			(void)log_full(
+				LOG_WARNING, s->name, NULL, 0,
+				"Persistent=yes, but the kernel has made no instance %s at boot: going on in ordinary memory, and should this kernel die its trace is lost. What the kernel has to be started with is printed by: flyrecctl boot-parameters %s",
+				name, s->name);
+		return 0;
+	}
+	if (!made_at_boot(s->daemon, name))
 		return fault_set(
 			why, -EEXIST,
 			"instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
 			name);
+	return persistent
+		       ? 0
+		       : fault_set(
+				 why, -EEXIST,
+				 "instance %s was made by the kernel at boot: set Persistent=yes, or take it off the kernel command line",
+				 name);
+}
+
+static int create_instance(struct session *s, struct fault *why)
+{
+	struct state *k = s->kernel;
+	char **synthetic = s->config->trace.synthetic_events;
+	const char *name;
+	size_t n = 0;
+	int r;
+
+	while (synthetic && synthetic[n])
+		n++;
+	k->flight = session_is_flight(s);
+	k->synthetic = calloc(n + 1, sizeof(char *));
+	if (!k->synthetic || session_instance_names(s, &k->instance, &k->group) < 0 ||
+	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
+	    set_string(&k->trace_text, s->config->trace_text) < 0)
+		return fault_errno(why, -ENOMEM, "cannot make the instance");
+	name = k->instance;
+	for (size_t i = 0; i < n; i++)
+		k->synthetic[i] = strdup(synthetic[i]);
+	r = check_name(s, name, why);
+	if (r < 0)
+		return r;
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
 	r = state_write(s->dir_fd, k);
 	if (r < 0)
@@ -274,6 +328,39 @@ static int open_files(struct session *s, struct fault *why)
 	return r;
 }
 
+/* There is an instance, or @r says why not (@why) */
+static void start_with(struct session *s, int r, struct fault *why)
+{
+	if (r >= 0)
+		r = triggers_prepare(s, why);
+	if (r >= 0)
+		r = prepare_files(s, why);
+	if (r >= 0 && session_is_flight(s)) {
+		session_opened(s, 0);
+		return;
+	}
+	/* Before the files: what waits in the slots tells whether it has reached one */
+	if (r >= 0)
+		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, why);
+	if (r < 0) {
+		session_fail(s, why);
+		return;
+	}
+	s->segment.slots = s->drain.slots;
+	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
+	session_start_job(s, STEP_OPENING);
+}
+
+void session_start_new(struct session *s)
+{
+	struct fault why = {};
+	int r;
+
+	s->kernel = calloc(1, sizeof(*s->kernel));
+	r = s->kernel ? create_instance(s, &why) : fault_errno(&why, -ENOMEM, "cannot start");
+	start_with(s, r, &why);
+}
+
 void session_start(struct session *s)
 {
 	_cleanup_(state_freep) struct state *left = NULL;
@@ -285,7 +372,7 @@ void session_start(struct session *s)
 	s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
-	s->mapped = s->held = false;
+	s->mapped = s->held = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && left) {
 		r = attach(s, left, &why);
@@ -294,34 +381,19 @@ void session_start(struct session *s)
 			r = open_files(s, &why);
 	} else if (r >= 0 && s->config) {
 		r = open_files(s, &why);
-		s->kernel = calloc(1, sizeof(*s->kernel));
-		if (r >= 0)
-			r = s->kernel ? create_instance(s, &why)
-				      : fault_errno(&why, -ENOMEM, "cannot start");
+		if (r >= 0 && session_begin_boot_trace(s))
+			return;
+		if (r >= 0) {
+			session_start_new(s);
+			return;
+		}
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
 		s->state = SESSION_STOPPED;
 		daemon_session_settled(s->daemon, s);
 		return;
 	}
-	if (r >= 0)
-		r = triggers_prepare(s, &why);
-	if (r >= 0)
-		r = prepare_files(s, &why);
-	if (r >= 0 && session_is_flight(s)) {
-		session_opened(s, 0);
-		return;
-	}
-	/* Before the files: what waits in the slots tells whether it has reached one */
-	if (r >= 0)
-		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, &why);
-	if (r < 0) {
-		session_fail(s, &why);
-		return;
-	}
-	s->segment.slots = s->drain.slots;
-	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
-	session_start_job(s, STEP_OPENING);
+	start_with(s, r, &why);
 }
 
 int session_note_base(struct session *s, bool boundary)
@@ -448,6 +520,8 @@ void session_release(struct session *s, bool keep_instance)
 		else if (state_remove(s->dir_fd) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, -errno,
 				       "cannot remove the state file: %m");
+		else
+			(void)boot_note_remove(s->dir_fd);
 	}
 	state_free(TAKE_PTR(s->kernel));
 	close_p(&s->notify_fd);

@@ -109,7 +109,8 @@ void session_report_trouble(struct session *s)
 	if (trouble != s->trouble && session_disk_full(s))
 		s->sync_wanted = true;
 	s->trouble = trouble;
-	if (mapped && !s->mapped)
+	/* What the kernel made at boot always counts as mapped */
+	if (mapped && !s->mapped && !s->kept)
 		(void)log_full(
 			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
 			"somebody has mapped a ring buffer of this session: copying it, which is slower");

@@ -47,6 +47,7 @@ void session_free(struct session *s)
 	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
+	boot_trace_free(s->boot_trace);
 	triggers_free(s);
 	account_done(&s->account);
 	session_config_free(s->config);
@@ -153,6 +154,9 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
+	s->kept = s->notes_wanted = !s->salvage && instance_is_kept(s->instance);
+	if (s->kept)
+		session_warn_of_clock(s);
 	if (s->flight)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0,
 			       "tracing in flight, snapshots %s", session_method(s));
@@ -162,6 +166,8 @@ void session_opened(struct session *s, int result)
 	daemon_session_settled(s->daemon, s);
 	session_check_waits(s);
 	daemon_session_changed(s->daemon, s);
+	if (s->flight) /* nothing else will come by */
+		session_advance(s);
 }
 
 /*
@@ -261,6 +267,9 @@ static void on_job(void *userdata, int result)
 	log_notes(s);
 	take_usage(s);
 	switch (step) {
+	case STEP_SAVING_BOOT:
+		session_boot_trace_done(s, result);
+		return;
 	case STEP_OPENING:
 		session_opened(s, result);
 		break;
@@ -275,8 +284,8 @@ static void on_job(void *userdata, int result)
 		break;
 	case STEP_NOTING:
 		if (result < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, result,
-				       "cannot write the state file: %m, ignoring");
+			(void)log_full(LOG_WARNING, s->name, NULL, result, "%s, ignoring",
+				       s->segment.failure.text);
 		break;
 	case STEP_CAPTURING:
 		session_captured(s, result);
@@ -313,18 +322,18 @@ static int run_close(void *userdata)
 static int run_finish(void *userdata)
 {
 	struct session *s = userdata;
-	int state = state_write(s->dir_fd, s->kernel), r = run_close(s);
+	int noted = session_write_notes(s), r;
+	struct fault why = s->segment.failure;
 
-	if (r >= 0 && state < 0)
-		r = fault_errno(&s->segment.failure, state, "cannot write the state file");
-	return r;
+	r = run_close(s);
+	if (r >= 0 && noted < 0)
+		s->segment.failure = why;
+	return r < 0 ? r : noted;
 }
 
 static int run_note(void *userdata)
 {
-	struct session *s = userdata;
-
-	return state_write(s->dir_fd, s->kernel);
+	return session_write_notes(userdata);
 }
 
 static int run_sync(void *userdata)
@@ -336,10 +345,15 @@ static int run_sync(void *userdata)
 void session_start_job(struct session *s, enum session_step step)
 {
 	static int (*const work[])(void *) = {
-		[STEP_OPENING] = run_open,     [STEP_NEXT] = run_next,
-		[STEP_FINISHING] = run_finish, [STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_close,    [STEP_CUTTING] = session_run_cut,
-		[STEP_NOTING] = run_note,      [STEP_CAPTURING] = session_run_capture,
+		[STEP_SAVING_BOOT] = session_run_boot_trace,
+		[STEP_OPENING] = run_open,
+		[STEP_NEXT] = run_next,
+		[STEP_FINISHING] = run_finish,
+		[STEP_SYNCING] = run_sync,
+		[STEP_CLOSING] = run_close,
+		[STEP_CUTTING] = session_run_cut,
+		[STEP_NOTING] = run_note,
+		[STEP_CAPTURING] = session_run_capture,
 	};
 	int r;
 
@@ -484,6 +498,11 @@ void session_advance(struct session *s)
 		return;
 	if (s->state == SESSION_RECORDING && session_begin_change(s))
 		return;
+	if (s->notes_wanted && s->state == SESSION_RECORDING) {
+		s->notes_wanted = false;
+		session_start_job(s, STEP_NOTING);
+		return;
+	}
 	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		begin_next(s);

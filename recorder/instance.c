@@ -13,11 +13,11 @@
 #include "recorder/holders.h"
 #include "recorder/instance.h"
 #include "recorder/kernel-text.h"
+#include "recorder/last-boot.h"
 #include "recorder/pids.h"
 #include "recorder/settings.h"
 #include "recorder/tracedir.h"
-
-#define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
+#include "recorder/tracefs.h"
 
 /* rmdir while a reader is just closing its file */
 #define RMDIR_TRIES   10
@@ -57,17 +57,6 @@ void instance_free(struct instance *instance)
 	free(instance);
 }
 
-static int count_cpus(unsigned *ret, struct fault *why)
-{
-	_cleanup_free_ char *text = NULL;
-	int r;
-
-	r = io_read_file_at(AT_FDCWD, POSSIBLE_CPUS, &text, NULL);
-	if (r >= 0)
-		r = kernel_text_possible_cpus(text, ret);
-	return r < 0 ? fault_errno(why, r, "cannot tell the number of CPUs: " POSSIBLE_CPUS) : 0;
-}
-
 /* Everything that needs no instance in the kernel; changes nothing. */
 static int instance_new(const char *name, const char *group, const struct trace_config *config,
 			struct instance **ret, struct fault *why)
@@ -82,14 +71,12 @@ static int instance_new(const char *name, const char *group, const struct trace_
 	instance->config = config;
 	if (!name[0] || name[0] == '.' || strchr(name, '/'))
 		return fault_set(why, -EINVAL, "\"%s\" cannot be the name of an instance", name);
-	if (config->persistent)
-		return fault_set(why, -EOPNOTSUPP, "Persistent=yes: not supported yet");
 	if (!top)
 		return fault_set(why, -ENOENT, "no tracefs is mounted");
 	r = tracedir_open(&instance->top, top);
 	if (r < 0)
 		return fault_errno(why, r, "cannot open %s", top);
-	r = count_cpus(&instance->n_cpus, why);
+	r = possible_cpus(&instance->n_cpus, why);
 	if (r < 0)
 		return r;
 	instance->name = strdup(name);
@@ -152,6 +139,19 @@ static int make_directory(struct instance *instance, struct fault *why)
 	return 0;
 }
 
+static int make_new(struct instance *instance, struct fault *why)
+{
+	int r;
+
+	r = make_directory(instance, why);
+	if (r < 0)
+		return r;
+	r = open_dir(instance, why);
+	if (r < 0)
+		(void)tracefs_instance_destroy(instance->tracefs);
+	return r;
+}
+
 static int set_up(struct instance *instance, struct fault *why)
 {
 	const struct trace_config *config = instance->config;
@@ -171,6 +171,46 @@ static int set_up(struct instance *instance, struct fault *why)
 	return r;
 }
 
+/* With Persistent=: is the kernel's there? */
+static bool find_kept(struct instance *instance)
+{
+	bool found;
+
+	if (!instance->config->persistent || open_dir(instance, NULL) < 0)
+		return false;
+	found = last_boot_is_kept(&instance->dir);
+	tracedir_done(&instance->dir);
+	return found;
+}
+
+/* Where it cannot be made anew, what was in it goes, and whatever the command line switched on */
+static int empty_kept(struct instance *instance, struct fault *why)
+{
+	const struct tracedir *dir = &instance->dir;
+	int r;
+
+	r = instance_trace(instance, false, why);
+	if (r >= 0)
+		r = settings_reset_tracer(dir, why);
+	if (r >= 0)
+		r = tracedir_write(dir, "events/enable", "0", 0, why, "cannot disable all events");
+	if (r >= 0)
+		r = tracedir_write(dir, "trace", "\n", O_TRUNC, why,
+				   "cannot empty the ring buffer");
+	return r;
+}
+
+static int take_kept(struct instance *instance, struct fault *why)
+{
+	int r;
+
+	instance->tracefs = tracefs_instance_alloc(NULL, instance->name);
+	if (!instance->tracefs)
+		return fault_errno(why, -ENOMEM, "instance %s", instance->name);
+	r = open_dir(instance, why);
+	return r < 0 ? r : empty_kept(instance, why);
+}
+
 int instance_create(const char *name, const char *group, const struct trace_config *config,
 		    struct instance **ret, struct fault *why)
 {
@@ -179,14 +219,9 @@ int instance_create(const char *name, const char *group, const struct trace_conf
 
 	r = instance_new(name, group, config, &instance, why);
 	if (r >= 0)
-		r = make_directory(instance, why);
+		r = find_kept(instance) ? take_kept(instance, why) : make_new(instance, why);
 	if (r < 0)
 		return r;
-	r = open_dir(instance, why);
-	if (r < 0) {
-		(void)tracefs_instance_destroy(instance->tracefs);
-		return r;
-	}
 	r = set_up(instance, why);
 	if (r < 0) {
 		(void)instance_destroy(TAKE_PTR(instance), NULL);
@@ -266,7 +301,11 @@ int instance_destroy(struct instance *instance, struct fault *why)
 				    why);
 		first = first_fault(first, events_teardown(instance->events, &instance->dir, &step),
 				    &step, why);
-		first = first_fault(first, remove_directory(instance, &step), &step, why);
+		first = first_fault(first,
+				    last_boot_is_kept(&instance->dir)
+					    ? empty_kept(instance, &step)
+					    : remove_directory(instance, &step),
+				    &step, why);
 	}
 	first = first_fault(first, dynamic_remove(instance->dynamic, &instance->top, &step), &step,
 			    why);
@@ -402,6 +441,22 @@ int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stat
 	return r < 0 ? r : kernel_text_stats(text, ret);
 }
 
+int instance_buffer_size(const struct instance *instance, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t kib;
+	int r;
+
+	r = tracedir_read(&instance->dir, "buffer_size_kb", &text, NULL);
+	if (r < 0)
+		return r;
+	kib = strtoull(text, NULL, 10);
+	if (kib == 0)
+		return -EBADMSG; /* "X": CPUs differ */
+	*ret = kib * KIB;
+	return 0;
+}
+
 int instance_open_stats(struct instance *instance, unsigned cpu)
 {
 	char file[64];
@@ -431,6 +486,17 @@ int instance_systems(struct instance *instance, char ***ret, struct fault *why)
 		qsort(list, (size_t)tracefs_list_size(list), sizeof(*list), compare_strings);
 	*ret = list;
 	return 0;
+}
+
+bool instance_is_kept(const struct instance *instance)
+{
+	return last_boot_is_kept(&instance->dir);
+}
+
+int instance_read_last_boot(const struct instance *instance, struct last_boot *ret,
+			    struct fault *why)
+{
+	return last_boot_read(&instance->dir, ret, why);
 }
 
 int instance_dir_fd(const struct instance *instance)

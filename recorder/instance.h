@@ -11,6 +11,7 @@
 #include <stdbool.h>
 
 #include "basic/fault.h"
+#include "recorder/last-boot.h"
 #include "recorder/trace-config.h"
 
 struct instance;
@@ -49,6 +50,8 @@ int tracefs_usable(struct fault *why);
  * @group: system name for this session's kprobes and uprobes, e.g. "flyrec_sched"; what exists in
  *         it already counts as left over and is removed
  * @config: stays the caller's and must live as long as the instance
+ * With Persistent=, one that the kernel made at boot is taken: what is in it is discarded, its size
+ * is what it is. Where there is none, an ordinary one is made.
  * Undone completely on error. -EEXIST: there is one of this name already; -ENOENT: the kernel lacks
  * an event; -ENOMEM also: the buffers would take more than half of the available memory.
  */
@@ -66,6 +69,7 @@ int instance_attach(const char *name, const char *group, const struct trace_conf
 
 /**
  * instance_destroy() - tracing off, triggers, events, instance and dynamic events removed; frees it
+ * What the kernel made at boot stays, emptied: it could not be made again.
  * All fds of the instance must be closed and all mappings undone before. -EBUSY: somebody still
  * holds a file of it open; @why says which. Goes on after an error; @why has the first. An instance
  * that somebody else made anew under our name is left alone. NULL is fine.
@@ -125,6 +129,21 @@ int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, stru
  * instance_read_stats() - per_cpu/cpuN/stats
  */
 int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stats *ret);
+
+/**
+ * instance_buffer_size() - of each CPU, bytes; what the kernel made at boot has its own
+ */
+int instance_buffer_size(const struct instance *instance, uint64_t *ret);
+
+/* Made by the kernel at boot, in memory that outlives it (recorder/last-boot.h) */
+bool instance_is_kept(const struct instance *instance);
+
+/**
+ * instance_read_last_boot() - what such an instance says of the boot before
+ * To be asked before anything is changed or read in it. @ret: undo with last_boot_done()
+ */
+int instance_read_last_boot(const struct instance *instance, struct last_boot *ret,
+			    struct fault *why);
 
 /**
  * instance_open_stats() - the same file, for a worker to read again and again

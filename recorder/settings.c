@@ -6,6 +6,7 @@
 
 #include "basic/io.h"
 #include "recorder/kernel-text.h"
+#include "recorder/last-boot.h"
 #include "recorder/pids.h"
 #include "recorder/settings.h"
 
@@ -108,6 +109,18 @@ static int check_buffer_size(const struct target *t, struct changes *changes)
 	if (r >= 0)
 		changes_add(changes, "the buffer size had been set to %s KiB", text);
 	return r;
+}
+
+static int apply_sizes(const struct target *t)
+{
+	uint64_t subbuf_size = t->config->subbuf_size;
+	int r;
+
+	r = check_memory(t);
+	/* Before the buffer size, while there are few sub-buffers to make anew. */
+	if (r >= 0 && subbuf_size)
+		r = apply_subbuf_size(t, subbuf_size);
+	return r < 0 ? r : apply_buffer_size(t);
 }
 
 /* --- clock, watermark, CPUs */
@@ -404,14 +417,11 @@ int settings_apply(const struct tracedir *dir, const struct trace_config *config
 		   struct fault *why)
 {
 	const struct target t = {dir, config, n_cpus, 0, why};
-	int r;
+	int r = 0;
 
-	r = check_memory(&t);
-	/* Before the buffer size, while there are few sub-buffers to make anew. */
-	if (r >= 0 && config->subbuf_size)
-		r = apply_subbuf_size(&t, config->subbuf_size);
-	if (r >= 0)
-		r = apply_buffer_size(&t);
+	/* What the kernel has laid out in reserved memory stays as it is */
+	if (!last_boot_is_kept(dir))
+		r = apply_sizes(&t);
 	if (r >= 0)
 		r = apply_clock(&t);
 	if (r >= 0)
@@ -429,11 +439,13 @@ int settings_check(const struct tracedir *dir, const struct trace_config *config
 		   unsigned subbuf_size, struct changes *changes, struct fault *why)
 {
 	const struct target t = {dir, config, n_cpus, subbuf_size, why};
-	int r;
+	int r = 0;
 
-	r = check_subbuf_size(&t, changes);
-	if (r >= 0)
-		r = check_buffer_size(&t, changes);
+	if (!last_boot_is_kept(dir)) {
+		r = check_subbuf_size(&t, changes);
+		if (r >= 0)
+			r = check_buffer_size(&t, changes);
+	}
 	if (r >= 0)
 		r = check_clock(&t, changes);
 	if (r >= 0)

@@ -36,7 +36,7 @@ struct trace_config {
 	char **units;
 	char **options; /* trace_options words, e.g. "nooverwrite" */
 	char *tracer;	/* NULL: nop */
-	char *clock;	/* never NULL; default "mono" */
+	char *clock;	/* never NULL; default "mono", "local" if persistent */
 	char *cpus;	/* cpu list "0-3,8", or NULL: all */
 	uint32_t *pids;
 	size_t n_pids;

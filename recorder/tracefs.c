@@ -9,10 +9,12 @@
 
 #include "basic/io.h"
 #include "recorder/instance.h"
+#include "recorder/kernel-text.h"
 #include "recorder/tracedir.h"
 #include "recorder/tracefs.h"
 
 #define LOCKDOWN_FILE "/sys/kernel/security/lockdown"
+#define POSSIBLE_CPUS "/sys/devices/system/cpu/possible"
 #define KPTR_FILE     "/proc/sys/kernel/kptr_restrict"
 
 bool tracefs_locked_down(const char *text)
@@ -108,4 +110,15 @@ int tracefs_usable(struct fault *why)
 	}
 	tracedir_done(&dir);
 	return r;
+}
+
+int possible_cpus(unsigned *ret, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	r = io_read_file_at(AT_FDCWD, POSSIBLE_CPUS, &text, NULL);
+	if (r >= 0)
+		r = kernel_text_possible_cpus(text, ret);
+	return r < 0 ? fault_errno(why, r, "cannot tell the number of CPUs: " POSSIBLE_CPUS) : 0;
 }

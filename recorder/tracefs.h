@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The machine's tracefs as a whole: mounted, permitted, locked down? See also tracefs_usable() in
- * recorder/instance.h. No state (libtracefs remembers the mount point). Main thread.
+ * The machine as a whole: tracefs mounted, permitted, locked down? how many CPUs? See also
+ * tracefs_usable() in recorder/instance.h. No state (libtracefs remembers the mount point). Main
+ * thread.
  */
 #pragma once
 
 #include <stdbool.h>
 
-#include "basic/macro.h"
+#include "basic/fault.h"
 
 /**
  * tracefs_locked_down() - does this text of /sys/kernel/security/lockdown forbid tracefs?
@@ -21,3 +22,8 @@ bool tracefs_locked_down(const char *text);
  * shows them. Traces then have no symbol names.
  */
 bool kptr_restricted(void);
+
+/**
+ * possible_cpus() - how many CPUs this machine may have: the highest number plus one
+ */
+int possible_cpus(unsigned *ret, struct fault *why);

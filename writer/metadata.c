@@ -18,6 +18,7 @@ struct symbols {
 	char *modules; /* /proc/modules as it was when text was read */
 	char *text;
 	size_t size;
+	bool fixed; /* of another boot */
 };
 
 struct symbols *symbols_new(void)
@@ -26,6 +27,20 @@ struct symbols *symbols_new(void)
 
 	if (s)
 		pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+struct symbols *symbols_new_of(char *text)
+{
+	struct symbols *s = symbols_new();
+
+	if (!s) {
+		free(text);
+		return NULL;
+	}
+	s->text = text;
+	s->size = strlen(text);
+	s->fixed = true;
 	return s;
 }
 
@@ -58,6 +73,8 @@ static int symbols_refresh(struct symbols *s)
 	size_t size;
 	int r;
 
+	if (s->fixed)
+		return 0;
 	r = io_read_file_at(AT_FDCWD, "/proc/modules", &modules, NULL);
 	if (r == -ENOENT) { /* a kernel without modules */
 		modules = strdup("");
@@ -83,6 +100,23 @@ static int symbols_refresh(struct symbols *s)
 	TAKE_PTR(text);
 	s->modules = TAKE_PTR(modules);
 	return 0;
+}
+
+int symbols_copy(struct symbols *s, char **ret)
+{
+	char *text = NULL;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = symbols_refresh(s);
+	if (r >= 0) {
+		text = strndup(s->text, s->size);
+		r = text ? 0 : -ENOMEM;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (r >= 0)
+		*ret = text;
+	return r;
 }
 
 static int put_header_file(FILE *out, const struct metadata_source *source, const char *name,
@@ -229,19 +263,19 @@ static int put_symbols(FILE *out, struct symbols *s, struct fault *why)
 	return r;
 }
 
-static int put_printk(FILE *out, int tracing_fd, struct fault *why)
+static int read_printk(int tracing_fd, char **ret, struct fault *why)
 {
-	_cleanup_free_ char *text = NULL;
-	size_t size = 0;
-	int r = io_read_file_at(tracing_fd, "printk_formats", &text, &size);
+	int r = io_read_file_at(tracing_fd, "printk_formats", ret, NULL);
 
-	if (r < 0 && r != -ENOENT)
-		return fault_errno(why, r, "cannot read printk_formats of tracefs");
-	return sections_put_text32(out, text ? text : "", size);
+	if (r == -ENOENT) {
+		*ret = strdup("");
+		return *ret ? 0 : -ENOMEM;
+	}
+	return r < 0 ? fault_errno(why, r, "cannot read printk_formats of tracefs") : 0;
 }
 
-int metadata_write(FILE *out, const struct metadata_source *source, unsigned page_size,
-		   struct symbols *symbols, struct fault *why)
+static int put_formats_of(FILE *out, const struct metadata_source *source, unsigned page_size,
+			  struct fault *why)
 {
 	int r = sections_put_start(out, sizeof(long), page_size);
 
@@ -251,11 +285,60 @@ int metadata_write(FILE *out, const struct metadata_source *source, unsigned pag
 		r = put_header_file(out, source, TRACE_DAT_HEADER_EVENT, why);
 	if (r >= 0)
 		r = put_ftrace_formats(out, source->tracing_fd, why);
+	return r < 0 ? r : put_systems(out, source, why);
+}
+
+static int write_kept(FILE *out, const struct metadata_kept *kept, struct symbols *symbols,
+		      struct fault *why)
+{
+	int r = sections_put(out, kept->formats, kept->formats_size);
+
 	if (r >= 0)
-		r = put_systems(out, source, why);
+		r = put_symbols(out, symbols, why);
+	return r < 0 ? r : sections_put_text32(out, kept->printk, strlen(kept->printk));
+}
+
+int metadata_write(FILE *out, const struct metadata_source *source, unsigned page_size,
+		   struct symbols *symbols, struct fault *why)
+{
+	_cleanup_free_ char *printk = NULL;
+	int r;
+
+	if (source->kept)
+		return write_kept(out, source->kept, symbols, why);
+	r = put_formats_of(out, source, page_size, why);
 	if (r >= 0)
 		r = put_symbols(out, symbols, why);
 	if (r >= 0)
-		r = put_printk(out, source->tracing_fd, why);
-	return r;
+		r = read_printk(source->tracing_fd, &printk, why);
+	return r < 0 ? r : sections_put_text32(out, printk, strlen(printk));
+}
+
+void metadata_kept_done(struct metadata_kept *kept)
+{
+	free(kept->formats);
+	free(kept->printk);
+	*kept = (struct metadata_kept){0};
+}
+
+int metadata_keep(const struct metadata_source *source, unsigned page_size,
+		  struct metadata_kept *ret, struct fault *why)
+{
+	struct metadata_kept kept = {0};
+	FILE *out = open_memstream(&kept.formats, &kept.formats_size);
+	int r;
+
+	if (!out)
+		return -ENOMEM;
+	r = put_formats_of(out, source, page_size, why);
+	if (fclose(out) != 0 && r >= 0)
+		r = -ENOMEM;
+	if (r >= 0)
+		r = read_printk(source->tracing_fd, &kept.printk, why);
+	if (r < 0) {
+		metadata_kept_done(&kept);
+		return r;
+	}
+	*ret = kept;
+	return 0;
 }

@@ -131,6 +131,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		.date_usec = params->date_usec,
 		.trace_id = params->trace_id,
 		.note = params->note,
+		.uname = params->uname,
 	};
 	_cleanup_(options_done) struct options options = {0};
 	_cleanup_fclose_ FILE *out = NULL;

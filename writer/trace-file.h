@@ -37,6 +37,7 @@ struct trace_file_params {
 	/* For a file that is written in one go, and never finished like a segment: */
 	const uint64_t *rooms; /* [n_cpus]: bytes of each region, one behind the other; or NULL */
 	const char *note;      /* text that explains the file, or NULL */
+	const char *uname;     /* of the machine it is from; NULL: this one */
 };
 
 /* One CPU's place in the file; what the recorder needs as plain values */

@@ -159,9 +159,6 @@ static void test_refused_settings(void **state)
 	config.buffer_size = TIB;
 	lib_assert_refused(&config, ENOMEM, "BufferSize=", "more than half");
 	config = lib_config();
-	config.persistent = true;
-	lib_assert_refused(&config, EOPNOTSUPP, "Persistent", "");
-	config = lib_config();
 	config.function_filter = function;
 	refused_or_works(&config, "cannot filter functions", "/set_ftrace_filter: ");
 }

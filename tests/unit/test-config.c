@@ -216,7 +216,7 @@ static const char *other_value(const struct config_key *key)
 		{ "BufferSize", "8192" },	  { "SubBufferSize", "8192" },
 		{ "BufferPercent", "0" },	  { "CPUs", "0" },
 		{ "Pid", "1" },			  { "Unit", "a.service" },
-		{ "Option", "raw" },		  { "Persistent", "" },
+		{ "Option", "raw" },		  { "Persistent", "yes" },
 		{ "Format", "" },		  { "MaxUse", "1073741824" },
 		{ "KeepFree", "0" },		  { "MaxFileSize", "1048576" },
 		{ "MaxFileSec", "1us" },	  { "MaxFiles", "1" },

@@ -155,6 +155,7 @@ static const struct {
 	{DAEMON, M, "ListSessions", "", {}},
 	{DAEMON, M, "GetSession", "s", {"b-c"}},
 	{DAEMON, M, "ListEvents", "", {}},
+	{DAEMON, M, "GetBootParameters", "as", {"sched"}},
 	{DAEMON, M, "GetStatistics", "s", {"a"}},
 	{DAEMON, M, "ListFiles", "s", {""}},
 	{DAEMON, M, "OpenFile", "ss", {"a", "record/current.dat"}},
