@@ -9,16 +9,19 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
 #include "recorder/saved-cmdlines.h"
+#include "writer/file-age.h"
 
-#define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
-#define CMDLINES_FILE ".saved_cmdlines_size"
-#define CMDLINES_SIZE 32768 /* the most the kernel takes: PID_MAX_DEFAULT */
+#define LOCK_FILE	".lock" /* no session is called so: names begin with a letter, digit, _ or - */
+#define CMDLINES_FILE	".saved_cmdlines_size"
+#define CLOCK_STEP_USEC USEC_PER_SEC /* less is not worth a segment */
+#define CMDLINES_SIZE	32768	     /* the most the kernel takes: PID_MAX_DEFAULT */
 
 /* Files belong to group flyrec where there is one */
 static void join_group(void)
@@ -170,6 +173,54 @@ int daemon_watch_mounts(struct daemon *d)
 		return -errno;
 	/* proc_pid_mountinfo(5): a change is an exceptional condition, told once */
 	r = sd_event_add_io(d->event, &source, d->mounts_fd, EPOLLPRI, on_mounts, d);
+	if (r >= 0)
+		r = sd_event_source_set_floating(source, true);
+	if (r >= 0)
+		(void)sd_event_source_unref(source);
+	return r;
+}
+
+/* Ends when the clock is set, and never else */
+static int arm_clock(const struct daemon *d)
+{
+	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX / (int64_t)NSEC_PER_SEC};
+
+	return timerfd_settime(d->clock_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never,
+			       NULL) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	int64_t now, by;
+	uint64_t n;
+
+	(void)!read(fd, &n, sizeof(n));
+	(void)arm_clock(d);
+	now = file_age_offset_usec();
+	by = now - d->clock_usec;
+	if (llabs(by) < (int64_t)CLOCK_STEP_USEC)
+		return 0;
+	d->clock_usec = now;
+	log_notice("the clock was set %s by %lld s: beginning new segments",
+		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC);
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_rotate(d->sessions[i]);
+	return 0;
+}
+
+int daemon_watch_clock(struct daemon *d)
+{
+	sd_event_source *source;
+	int r;
+
+	d->clock_usec = file_age_offset_usec();
+	d->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	r = d->clock_fd < 0 ? -errno : arm_clock(d);
+	if (r >= 0)
+		r = sd_event_add_io(d->event, &source, d->clock_fd, EPOLLIN, on_clock, d);
 	if (r >= 0)
 		r = sd_event_source_set_floating(source, true);
 	if (r >= 0)

@@ -36,5 +36,11 @@ int daemon_watch_mounts(struct daemon *daemon);
  */
 void daemon_raise_cmdlines(struct daemon *daemon);
 
+/**
+ * daemon_watch_clock() - when the wall clock is set, sessions begin new segments
+ * A file has one offset from its clock to the wall clock's, and its name is of that.
+ */
+int daemon_watch_clock(struct daemon *daemon);
+
 /* Back to what it was, unless the recording is handed over */
 void daemon_restore_cmdlines(struct daemon *daemon);

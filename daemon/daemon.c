@@ -448,6 +448,8 @@ static int set_up(struct daemon *d)
 	if (r >= 0)
 		r = daemon_watch_mounts(d);
 	if (r >= 0)
+		r = daemon_watch_clock(d);
+	if (r >= 0)
 		r = sd_event_set_watchdog(d->event, true);
 	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &d->started_usec);
 	/* Without it nobody can ask, but what is recorded is recorded */
@@ -488,6 +490,7 @@ static void tear_down(struct daemon *d)
 	d->event = sd_event_unref(d->event);
 	close_p(&d->tracing_fd);
 	close_p(&d->mounts_fd);
+	close_p(&d->clock_fd);
 	daemon_close_state_dir(d);
 }
 
@@ -497,6 +500,7 @@ int daemon_run(const struct daemon_options *options)
 			   .state_fd = -EBADF,
 			   .lock_fd = -EBADF,
 			   .mounts_fd = -EBADF,
+			   .clock_fd = -EBADF,
 			   .tracing_fd = -EBADF};
 	int r;
 

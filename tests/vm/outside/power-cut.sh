@@ -5,7 +5,7 @@
 # cut both file systems are clean, every file opens in trace-cmd and is as verify wants it, also
 # before flyrecd has seen it, and no more is lost than SyncIntervalSec allows. What happens in the
 # machine is in power-cut.guest.
-# time-limit: 300
+# time-limit: 900
 # shellcheck source=tests/vm/outside.sh
 . "$SRC/tests/vm/outside.sh"
 CUTS=${CUTS:-3}
@@ -23,9 +23,9 @@ for ((cut = 0; cut <= CUTS; cut++)); do
 	} >"$T/run"
 	vm_start "${MACHINE:-debian13}" "$T/vm" "$T/run"
 	if [ "$cut" = "$CUTS" ]; then
-		vm_wait 120 || true
+		vm_wait 400 || true
 	else
-		vm_said 120 'VM: (FAIL|at [4-9][0-9] )' || true
+		vm_said 400 'VM: (FAIL|at [4-9][0-9] )' || true
 		# Anywhere between two syncs, in a rotation or not
 		sleep "$((RANDOM % 3)).$((RANDOM % 10))"
 		vm_cut || true
