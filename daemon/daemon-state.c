@@ -40,6 +40,14 @@ void daemon_close_state_dir(struct daemon *d)
 	d->state_fd = d->lock_fd = -EBADF;
 }
 
+void daemon_leave_state_dir(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (session_state(d->sessions[i]) == SESSION_RECORDING)
+			return;
+	daemon_close_state_dir(d);
+}
+
 /* Was it a file system of its own, and is only what lay below it now? */
 static int check_mount(struct daemon *d, const char *dir, int fd, const struct stat *st,
 		       struct fault *why)

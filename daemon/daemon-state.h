@@ -22,7 +22,13 @@ int daemon_open_state_dir(struct daemon *daemon);
  */
 int daemon_find_state_dir(struct daemon *daemon, struct fault *why);
 
-/* Let go of it, so that its file system can be unmounted; daemon_find_state_dir() opens it again */
+/**
+ * daemon_leave_state_dir() - let go of it, so that its file system can be unmounted, unless a
+ * session uses it; daemon_find_state_dir() opens it again
+ */
+void daemon_leave_state_dir(struct daemon *daemon);
+
+/* At the end */
 void daemon_close_state_dir(struct daemon *daemon);
 
 /**

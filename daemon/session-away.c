@@ -131,27 +131,25 @@ bool session_failed_for_disk(struct session *s, int error)
 		state_free(s->left);
 		s->left = TAKE_PTR(s->kernel);
 	}
+	daemon_leave_state_dir(s->daemon);
 	try_again(s, AGAIN_USEC);
 	return true;
 }
 
 void session_left_disk(struct session *s)
 {
-	struct stat ours, state;
-
 	note_sizes(s);
-	if (fstat(s->dir_fd, &ours) >= 0 && fstat(s->daemon->state_fd, &state) >= 0 &&
-	    ours.st_dev == state.st_dev)
-		daemon_close_state_dir(s->daemon);
+	daemon_leave_state_dir(s->daemon);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
 	(void)fault_set(&s->failure, s->trouble,
 			"%s/%s: its file system is let go of, to be mounted again; trying again",
 			s->daemon->options.state_dir, s->name);
-	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
 	s->leave_wanted = false;
 	(void)session_config_copy(s->config, &s->pending);
 	session_release(s, true);
+	/* Who reads this may unmount it at once */
+	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
 	try_again(s, s->trouble < 0 ? AGAIN_USEC : 0);
 }
 

@@ -11,7 +11,7 @@
 uptime_sec() { cut -d. -f1 /proc/uptime; }
 booted=$(($(date +%s) - $(uptime_sec)))
 set_right() {
-	date --utc --set="@$((booted + $(uptime_sec)))"
+	date --utc --set="@$((booted + $(uptime_sec)))" >/dev/null
 }
 at_end set_right
 recorder a MaxRetentionSec=1h
@@ -40,11 +40,11 @@ SEGMENTS=()
 mkdir "$T/all"
 day 1
 date --utc --set='+1 day' >/dev/null
-must_log 'the clock was set forward by 86400 s'
+must_log 'the clock was set forward by 86[34]'
 day 2
 flyrecd_kill
 date --utc --set='-1 day' >/dev/null
-must_log 'the clock was set back by 86400 s'
+must_log 'the clock was set back by 86[34]'
 day 3
 flyrecd_stop
 verify "$T/all"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The state directory is a file system of its own. Its disk comes late: flyrecd waits for the mount that
-# systemd knows. It is mounted read-only: flyrecd starts, says so, and records once it is writable. It
+# systemd knows. It is mounted read-only: flyrecd starts, says so, and records once it is not. It
 # is mounted by hand over the directory that a session records in: the recording goes on there.
 # machines: debian13
 # time-limit: 300
@@ -43,7 +43,8 @@ mount -o ro /dev/mapper/flyrec-late "$STATE"
 flyrecd_start failing
 must_say a "Read-only file system" 30
 is_alive
-mount -o remount,rw "$STATE"
+umount "$STATE"
+mount /dev/mapper/flyrec-late "$STATE"
 must_be_well a 30
 once 'session failed' 'a: recording'
 count a 1 --count=200
