@@ -35,7 +35,7 @@ gone() {
 	markers_begin --rate=1000
 	wait_for 10 fails_with "Input/output error" || fail "status says nothing: $(failure)"
 	wait_for 40 log_has 'let go of' || fail "not let go of"
-	umount "$1" || { ls -l "/proc/$FLYRECD_PID/fd"; fail "cannot unmount what flyrecd has let go of"; }
+	umount "$1" || fail "cannot unmount what flyrecd has let go of"
 	unset 'MOUNTS[-1]'
 	wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
 	[ -z "$(ls -A "$1")" ] || fail "wrote below the mount point: $(ls -A "$1")"
@@ -122,7 +122,7 @@ storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
 mount -o remount,ro "$STATE"
 flyrecd_start
 wait_for 10 fails_with "Read-only file system" || fail "status: $(failure)"
-[ -z "$(ls "$TRACEFS/instances" | grep "^$PREFIX")" ] || fail "an instance without a place for its data"
+[ ! -d "$(instance s)" ] || fail "an instance without a place for its data"
 mount -o remount,rw "$STATE"
 wait_for 20 log_has 'writing again' || fail "does not begin although it can"
 [ "$(count_log 'session failed')" = 1 ] || fail "said $(count_log 'session failed') times that it cannot start"
@@ -145,4 +145,4 @@ xfs_io -x -c "shutdown -f" "$STATE"
 write_markers 10
 wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
 flyrecd_stop
-[ -z "$(ls "$TRACEFS/instances" | grep "^$PREFIX")" ] || fail "the instance is left"
+[ ! -d "$(instance s)" ] || fail "the instance is left"

@@ -14,6 +14,17 @@ set_right() {
 	date --utc --set="@$((booted + $(uptime_sec)))" >/dev/null
 }
 at_end set_right
+is_another_file() { # INODE
+	[ "$(stat -c %i "$STATE/a/record/current.dat")" != "$1" ]
+}
+
+set_clock() { # HOW: until the session has begun its next segment over it
+	local inode
+	inode=$(stat -c %i "$STATE/a/record/current.dat")
+	date --utc --set="$1" >/dev/null
+	wait_for 30 is_another_file "$inode" || fail "no new segment although the clock was set"
+}
+
 recorder a MaxRetentionSec=1h
 flyrecd_start
 
@@ -39,11 +50,11 @@ day() {
 SEGMENTS=()
 mkdir "$T/all"
 day 1
-date --utc --set='+1 day' >/dev/null
+set_clock '+1 day'
 must_log 'the clock was set forward by 86[34]'
 day 2
 flyrecd_kill
-date --utc --set='-1 day' >/dev/null
+set_clock '-1 day'
 must_log 'the clock was set back by 86[34]'
 day 3
 flyrecd_stop

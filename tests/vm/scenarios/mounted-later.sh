@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The state directory is a file system of its own. Its disk comes late: flyrecd waits for the mount that
-# systemd knows. It is mounted read-only: flyrecd starts, says so, and records once it is not. It
-# is mounted by hand over the directory that a session records in: the recording goes on there.
+# systemd knows. It is read-only, as on a root that is: flyrecd starts, says so, and records once a
+# disk is mounted there. One is mounted over the directory that a session records in: the recording
+# goes on there, and nothing is lost.
 # machines: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
@@ -13,7 +14,7 @@ dmsetup_create() { dmsetup create flyrec-late --table "0 $((100 * 2048)) linear 
 take_away() {
 	systemctl stop flyrecd
 	rm -f /run/systemd/system/var-lib-flyrec.mount
-	! mountpoint -q "$STATE" || umount "$STATE"
+	while mountpoint -q "$STATE"; do umount "$STATE"; done
 	dmsetup remove --retry flyrec-late
 	systemctl daemon-reload
 }
@@ -39,11 +40,10 @@ flyrecd_stop
 umount "$STATE"
 rm /run/systemd/system/var-lib-flyrec.mount
 systemctl daemon-reload
-mount -o ro /dev/mapper/flyrec-late "$STATE"
+mount -t tmpfs -o ro tmpfs "$STATE"
 flyrecd_start failing
 must_say a "Read-only file system" 30
 is_alive
-umount "$STATE"
 mount /dev/mapper/flyrec-late "$STATE"
 must_be_well a 30
 once 'session failed' 'a: recording'
@@ -52,7 +52,7 @@ count a 1 --count=200
 flyrecd_stop
 
 # --- mounted over
-umount "$STATE"
+umount "$STATE" "$STATE"
 flyrecd_start
 begin=$(date --utc +%Y%m%dT%H%M%S.%6NZ)
 begin_count a 2 --rate=300
