@@ -124,7 +124,8 @@ static void print_triggers(const struct view_session *s)
 static void print_remarks(const struct view_session *s)
 {
 	if (*s->failure)
-		printf("%s%s: failed: %s%s\n", style(STYLE_RED), s->name, s->failure,
+		printf("%s%s: %s: %s%s\n", style(STYLE_RED), s->name,
+		       strcmp(s->state, "failed") == 0 ? "failed" : "trouble", s->failure,
 		       style(STYLE_OFF));
 	print_lost(s);
 	print_unavailable(s);

@@ -86,8 +86,7 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
 		text = config && config->mode == SESSION_FLIGHT ? "flight" : "record";
 	else if (strcmp(property, "Method") == 0 && t.session)
 		text = session_method(t.session);
-	else if (strcmp(property, "Failure") == 0 && t.session &&
-		 session_state(t.session) == SESSION_FAILED)
+	else if (strcmp(property, "Failure") == 0 && t.session)
 		text = session_failure(t.session);
 	else if (strcmp(property, "Instance") == 0 && t.session)
 		text = session_instance_name(t.session);

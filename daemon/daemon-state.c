@@ -9,15 +9,19 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/daemon-state.h"
+#include "daemon/session.h"
 #include "recorder/saved-cmdlines.h"
+#include "writer/file-age.h"
 
-#define LOCK_FILE     ".lock" /* no session is called so: names begin with a letter, digit, _ or - */
-#define CMDLINES_FILE ".saved_cmdlines_size"
-#define CMDLINES_SIZE 32768 /* the most the kernel takes: PID_MAX_DEFAULT */
+#define LOCK_FILE	".lock" /* no session is called so: names begin with a letter, digit, _ or - */
+#define CMDLINES_FILE	".saved_cmdlines_size"
+#define CLOCK_STEP_USEC USEC_PER_SEC /* less is not worth a segment */
+#define CMDLINES_SIZE	32768	     /* the most the kernel takes: PID_MAX_DEFAULT */
 
 /* Files belong to group flyrec where there is one */
 static void join_group(void)
@@ -29,33 +33,102 @@ static void join_group(void)
 		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
 }
 
+void daemon_close_state_dir(struct daemon *d)
+{
+	close_p(&d->state_fd);
+	close_p(&d->lock_fd);
+	d->state_fd = d->lock_fd = -EBADF;
+}
+
+void daemon_leave_state_dir(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (session_state(d->sessions[i]) == SESSION_RECORDING)
+			return;
+	daemon_close_state_dir(d);
+}
+
+/* Was it a file system of its own, and is only what lay below it now? */
+static int check_mount(struct daemon *d, const char *dir, int fd, const struct stat *st,
+		       struct fault *why)
+{
+	struct stat above;
+	bool mounted;
+
+	if (fstatat(fd, "..", &above, 0) < 0)
+		return fault_errno(why, -errno, "cannot stat what is above %s", dir);
+	mounted = above.st_dev != st->st_dev;
+	if (d->state_mounted && !mounted)
+		return fault_set(why, -ESTALE, "%s is no longer mounted", dir);
+	d->state_mounted = mounted;
+	return 0;
+}
+
+static int open_dir(struct daemon *d, const char *dir, int *ret_fd, int *ret_lock,
+		    struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF, lock = -EBADF;
+	struct stat st;
+	int r;
+
+	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
+		return fault_errno(why, -errno, "cannot make state directory %s", dir);
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(why, -errno, "cannot open state directory %s", dir);
+	if (fstat(fd, &st) < 0)
+		return fault_errno(why, -errno, "cannot stat state directory %s", dir);
+	if (st.st_uid != geteuid())
+		return fault_set(why, -EPERM, "state directory %s belongs to user %u, not to us",
+				 dir, (unsigned)st.st_uid);
+	r = check_mount(d, dir, fd, &st, why);
+	if (r < 0)
+		return r;
+	lock = openat(fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (lock < 0)
+		return fault_errno(why, -errno, "cannot write to state directory %s", dir);
+	/* Held until the process ends, whatever way it does, or lets go of the directory */
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK
+			       ? fault_set(why, -EBUSY, "another flyrecd uses state directory %s",
+					   dir)
+			       : fault_errno(why, -errno, "cannot lock state directory %s", dir);
+	*ret_fd = TAKE_FD(fd);
+	*ret_lock = TAKE_FD(lock);
+	return 0;
+}
+
+int daemon_find_state_dir(struct daemon *d, struct fault *why)
+{
+	struct stat now, ours;
+	int fd = -EBADF, lock = -EBADF, r;
+
+	if (d->state_fd >= 0 && stat(d->options.state_dir, &now) >= 0 &&
+	    fstat(d->state_fd, &ours) >= 0 && now.st_dev == ours.st_dev &&
+	    now.st_ino == ours.st_ino)
+		return 0;
+	r = open_dir(d, d->options.state_dir, &fd, &lock, why);
+	if (r < 0)
+		return r;
+	daemon_close_state_dir(d);
+	d->state_fd = fd;
+	d->lock_fd = lock;
+	d->state_new = true;
+	return 0;
+}
+
 int daemon_open_state_dir(struct daemon *d)
 {
-	const char *dir = d->options.state_dir;
-	struct stat st;
-	int fd;
+	struct fault why;
+	int r;
 
 	(void)umask(0027);
 	join_group();
-	if (mkdir(dir, 0750) < 0 && errno != EEXIST)
-		return log_error_errno(-errno, "cannot make state directory %s: %m", dir);
-	d->state_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (d->state_fd < 0)
-		return log_error_errno(-errno, "cannot open state directory %s: %m", dir);
-	if (fstat(d->state_fd, &st) < 0)
-		return log_error_errno(-errno, "cannot stat state directory %s: %m", dir);
-	if (st.st_uid != geteuid())
-		return log_error_errno(-EPERM, "state directory %s belongs to user %u, not to us",
-				       dir, (unsigned)st.st_uid);
-	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
-	if (fd < 0)
-		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);
-	/* Held until the process ends, whatever way it does */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK
-			       ? log_error_errno(-EBUSY, "another flyrecd uses state directory %s",
-						 dir)
-			       : log_error_errno(-errno, "cannot lock state directory %s: %m", dir);
+	r = daemon_find_state_dir(d, &why);
+	if (r < 0 && !session_disk_may_return(r))
+		return log_error_errno(r, "%s", why.text);
+	/* It may be mounted, or writable, in a moment: each session says so, and tries again */
+	d->state_new = false;
 	return 0;
 }
 
@@ -87,4 +160,78 @@ void daemon_restore_cmdlines(struct daemon *d)
 	if (saved_cmdlines_restore(CMDLINES_SIZE, d->cmdlines_old, &why) < 0)
 		log_warning("%s, ignoring", why.text);
 	(void)unlinkat(d->state_fd, CMDLINES_FILE, 0);
+}
+
+static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_mounts_changed(d->sessions[i]);
+	return 0;
+}
+
+int daemon_watch_mounts(struct daemon *d)
+{
+	sd_event_source *source;
+	int r;
+
+	d->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+	if (d->mounts_fd < 0)
+		return -errno;
+	/* proc_pid_mountinfo(5): a change is an exceptional condition, told once */
+	r = sd_event_add_io(d->event, &source, d->mounts_fd, EPOLLPRI, on_mounts, d);
+	if (r >= 0)
+		r = sd_event_source_set_floating(source, true);
+	if (r >= 0)
+		(void)sd_event_source_unref(source);
+	return r;
+}
+
+/* Ends when the clock is set, and never else */
+static int arm_clock(const struct daemon *d)
+{
+	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX / (int64_t)NSEC_PER_SEC};
+
+	return timerfd_settime(d->clock_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never,
+			       NULL) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct daemon *d = userdata;
+	int64_t now, by;
+	uint64_t n;
+
+	(void)!read(fd, &n, sizeof(n));
+	(void)arm_clock(d);
+	now = file_age_offset_usec();
+	by = now - d->clock_usec;
+	if (llabs(by) < (int64_t)CLOCK_STEP_USEC)
+		return 0;
+	d->clock_usec = now;
+	log_notice("the clock was set %s by %lld s: beginning new segments",
+		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC);
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_rotate(d->sessions[i]);
+	return 0;
+}
+
+int daemon_watch_clock(struct daemon *d)
+{
+	sd_event_source *source;
+	int r;
+
+	d->clock_usec = file_age_offset_usec();
+	d->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	r = d->clock_fd < 0 ? -errno : arm_clock(d);
+	if (r >= 0)
+		r = sd_event_add_io(d->event, &source, d->clock_fd, EPOLLIN, on_clock, d);
+	if (r >= 0)
+		r = sd_event_source_set_floating(source, true);
+	if (r >= 0)
+		(void)sd_event_source_unref(source);
+	return r;
 }

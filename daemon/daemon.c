@@ -155,6 +155,14 @@ static void forget_session(struct daemon *d, struct session *session)
 }
 static void reload(struct daemon *d);
 
+static bool any_waits(const struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (session_waits_for_disk(d->sessions[i]))
+			return true;
+	return false;
+}
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -178,8 +186,12 @@ static void check_settled(struct daemon *d)
 		(void)sd_event_exit(d->event, 0);
 		return;
 	}
+	if (d->state_new)
+		take_up_orphans(d);
+	d->state_new = false;
 	if (d->phase != DAEMON_RUNNING) {
-		fdstore_drop_rest(d->fdstore);
+		if (!any_waits(d))
+			fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
 		if (d->reload_wanted) {
 			reload(d);
@@ -224,6 +236,7 @@ static void take_config(struct daemon *d, struct daemon_config *config)
 	config_free(d->config);
 	d->config = config;
 	log_set_level(d->config->log_level);
+	d->state_mounted = false; /* who reloads may want it elsewhere */
 	control_configure(d->control);
 	apply_config(d);
 	log_info("configuration reloaded");
@@ -433,6 +446,10 @@ static int set_up(struct daemon *d)
 	if (r >= 0)
 		r = watch_signals(d);
 	if (r >= 0)
+		r = daemon_watch_mounts(d);
+	if (r >= 0)
+		r = daemon_watch_clock(d);
+	if (r >= 0)
 		r = sd_event_set_watchdog(d->event, true);
 	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &d->started_usec);
 	/* Without it nobody can ask, but what is recorded is recorded */
@@ -472,12 +489,19 @@ static void tear_down(struct daemon *d)
 	config_free(d->config);
 	d->event = sd_event_unref(d->event);
 	close_p(&d->tracing_fd);
-	close_p(&d->state_fd);
+	close_p(&d->mounts_fd);
+	close_p(&d->clock_fd);
+	daemon_close_state_dir(d);
 }
 
 int daemon_run(const struct daemon_options *options)
 {
-	struct daemon d = {.options = *options, .state_fd = -EBADF, .tracing_fd = -EBADF};
+	struct daemon d = {.options = *options,
+			   .state_fd = -EBADF,
+			   .lock_fd = -EBADF,
+			   .mounts_fd = -EBADF,
+			   .clock_fd = -EBADF,
+			   .tracing_fd = -EBADF};
 	int r;
 
 	block_signals();

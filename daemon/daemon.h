@@ -46,7 +46,13 @@ struct daemon {
 	struct daemon_config *config;
 	enum daemon_phase phase;
 	bool reload_wanted; /* once all sessions have got somewhere */
-	int state_fd;	    /* the state directory, locked */
+	int state_fd;	    /* the state directory; -EBADF: it is not there */
+	int lock_fd;	    /* a file in it that holds its lock */
+	bool state_mounted; /* it is a file system of its own */
+	bool state_new;	    /* since its sessions were last looked for */
+	int mounts_fd;
+	int clock_fd;	    /* timerfd that tells when the wall clock is set */
+	int64_t clock_usec; /* what it is ahead of the time since boot */
 	int tracing_fd;	    /* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];

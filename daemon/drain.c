@@ -282,12 +282,32 @@ static void drop_stored(struct drain *d, const char *session, struct fdstore *st
 	fdstore_drop(store, session, "slots");
 }
 
+/* For the next start, in this process or another */
+static void keep_stored(struct drain *d, const char *session, struct fdstore *store)
+{
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
+		struct pump *p = &d->pumps[cpu];
+		char name[32];
+
+		(void)snprintf(name, sizeof(name), "cpu%u.pipe", cpu);
+		if (p->pipe_read >= 0)
+			fdstore_keep(store, session, name, TAKE_FD(p->pipe_read));
+		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
+		if (p->trace_fd >= 0)
+			fdstore_keep(store, session, name, TAKE_FD(p->trace_fd));
+	}
+	if (d->slots_fd >= 0)
+		fdstore_keep(store, session, "slots", TAKE_FD(d->slots_fd));
+}
+
 void drain_close(struct drain *d, const char *session, struct fdstore *store, bool keep)
 {
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_free(d->workers[i]);
 	free(d->workers);
-	if (!keep)
+	if (keep)
+		keep_stored(d, session, store);
+	else
 		drop_stored(d, session, store);
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
 		pump_done(&d->pumps[cpu]);

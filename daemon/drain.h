@@ -76,6 +76,7 @@ bool drain_mapped(const struct drain *drain);
 
 /**
  * drain_close() - end the threads, close the fds
- * @keep: leave what is in the FD store there (hand-over); else it is taken out
+ * @keep: leave what is in the FD store there (hand-over), and have it for another drain_open();
+ * else it is taken out
  */
 void drain_close(struct drain *drain, const char *session, struct fdstore *store, bool keep);

@@ -62,6 +62,13 @@ int fdstore_new(struct fdstore **ret)
 	return 0;
 }
 
+static bool is_of(const struct stored *s, const char *session)
+{
+	size_t n = strlen(session);
+
+	return !session[0] || (strncmp(s->name, session, n) == 0 && s->name[n] == '.');
+}
+
 static bool is_pipe(const struct stored *s)
 {
 	size_t n = strlen(s->name);
@@ -69,10 +76,11 @@ static bool is_pipe(const struct stored *s)
 	return n > 5 && strcmp(s->name + n - 5, ".pipe") == 0;
 }
 
-static void close_rest(struct fdstore *store, bool pipes)
+/* @session: of all if "" */
+static void close_rest(struct fdstore *store, const char *session, bool pipes)
 {
 	for (size_t i = 0; i < store->n; i++)
-		if (is_pipe(&store->entries[i]) == pipes) {
+		if (is_of(&store->entries[i], session) && is_pipe(&store->entries[i]) == pipes) {
 			close_p(&store->entries[i].fd);
 			store->entries[i].fd = -EBADF;
 		}
@@ -82,8 +90,8 @@ void fdstore_free(struct fdstore *store)
 {
 	if (!store)
 		return;
-	close_rest(store, true);
-	close_rest(store, false);
+	close_rest(store, "", true);
+	close_rest(store, "", false);
 	for (size_t i = 0; i < store->n; i++)
 		free(store->entries[i].name);
 	free(store->entries);
@@ -124,17 +132,34 @@ void fdstore_put(struct fdstore *store, const char *session, const char *what, i
 	(void)sd_pid_notify_with_fds(0, 0, text, &fd, 1);
 }
 
+void fdstore_keep(struct fdstore *store, const char *session, const char *what, int fd)
+{
+	struct stored *more = reallocarray(store->entries, store->n + 1, sizeof(*more));
+
+	if (more)
+		store->entries = more;
+	if (!more || asprintf(&more[store->n].name, "%s.%s", session, what) < 0)
+		close_p(&fd);
+	else
+		more[store->n++].fd = fd;
+}
+
 void fdstore_drop(struct fdstore *store, const char *session, const char *what)
 {
 	store->names -= MIN(store->names, strlen(session) + 1 + strlen(what) + 1);
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s.%s", session, what);
 }
 
-void fdstore_drop_rest(struct fdstore *store)
+void fdstore_drop_session(struct fdstore *store, const char *session)
 {
 	for (size_t i = 0; i < store->n; i++)
-		if (store->entries[i].fd >= 0)
+		if (store->entries[i].fd >= 0 && is_of(&store->entries[i], session))
 			(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", store->entries[i].name);
-	close_rest(store, true);
-	close_rest(store, false);
+	close_rest(store, session, true);
+	close_rest(store, session, false);
+}
+
+void fdstore_drop_rest(struct fdstore *store)
+{
+	fdstore_drop_session(store, "");
 }

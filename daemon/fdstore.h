@@ -35,8 +35,17 @@ int fdstore_take(struct fdstore *store, const char *session, const char *what);
  */
 void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd);
 
+/**
+ * fdstore_keep() - @fd is the next start's, in this process or, of what is in the store, in another
+ * Closed if there is no memory.
+ */
+void fdstore_keep(struct fdstore *store, const char *session, const char *what, int fd);
+
 /* Out of the store again */
 void fdstore_drop(struct fdstore *store, const char *session, const char *what);
+
+/* Drop and close what fdstore_keep() kept of a session */
+void fdstore_drop_session(struct fdstore *store, const char *session);
 
 /* Drop and close everything that nobody took */
 void fdstore_drop_rest(struct fdstore *store);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "daemon/segment-internal.h"
+#include "writer/file-age.h"
 #include "writer/store.h"
 
 /* Of the boot that the data is from */
@@ -64,6 +65,8 @@ uint64_t segment_retain_snapshots(struct segment *s, const struct segment_cut *r
 	struct retention_report report = {0};
 	struct fault why;
 
+	file_age_note(request->dir_fd, request->name, (int64_t)file_age_now_usec(),
+		      file_age_now_usec());
 	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
 		segment_note(s, LOG_WARNING, why.error, "%s", why.text);
 	return report.kept_bytes;

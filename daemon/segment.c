@@ -12,6 +12,7 @@
 #include "daemon/segment-internal.h"
 #include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
+#include "writer/file-age.h"
 #include "writer/recover.h"
 #include "writer/store.h"
 
@@ -137,6 +138,12 @@ static int compact_and_rename(struct segment *s, struct trace_file *file, const 
 	return 0;
 }
 
+static bool is_of_this_boot(const struct segment *s, const struct trace_file *file)
+{
+	return memcmp(trace_file_live_block(file)->boot_id, s->params.boot_id,
+		      sizeof(s->params.boot_id)) == 0;
+}
+
 /* Into the archive, or away if there is nothing in it */
 static int archive(struct segment *s, struct trace_file *file, const char *name)
 {
@@ -167,9 +174,15 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		fault_point("finish-hidden");
 	}
 	r = compact_and_rename(s, file, name, to);
-	if (r >= 0)
-		(void)strcpy(s->archive, to);
-	return r;
+	if (r < 0)
+		return r;
+	if (is_of_this_boot(s, file))
+		file_age_note(s->dir_fd, to,
+			      usec > 0 ? (int64_t)usec - s->old_clock_usec
+				       : (int64_t)file_age_now_usec(),
+			      file_age_now_usec());
+	(void)strcpy(s->archive, to);
+	return 0;
 }
 
 static int set_aside(struct segment *s, const char *name)
@@ -276,9 +289,7 @@ static int finish_leftovers(struct segment *s)
 static bool continues(const struct segment *s, const struct trace_file *file)
 {
 	return s->adopt && trace_file_n_cpus(file) == s->params.n_cpus &&
-	       trace_file_subbuf_size(file) == s->params.subbuf_size &&
-	       memcmp(trace_file_live_block(file)->boot_id, s->params.boot_id,
-		      sizeof(s->params.boot_id)) == 0;
+	       trace_file_subbuf_size(file) == s->params.subbuf_size && is_of_this_boot(s, file);
 }
 
 static int create(struct segment *s, struct trace_file **ret)
@@ -317,6 +328,7 @@ int segment_open(struct segment *s)
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
+	s->clock_usec = s->old_clock_usec = file_age_offset_usec();
 	r = finish_leftovers(s);
 	if (r < 0)
 		return r;
@@ -382,12 +394,15 @@ int segment_begin_next(struct segment *s)
 		return r;
 	s->old = s->file;
 	s->file = TAKE_PTR(file);
+	s->old_clock_usec = s->clock_usec;
+	s->clock_usec = file_age_offset_usec();
 	return 0;
 }
 
 void segment_close_current(struct segment *s)
 {
 	s->old = TAKE_PTR(s->file);
+	s->old_clock_usec = s->clock_usec;
 	(void)strcpy(s->old_name, STORE_CURRENT);
 }
 

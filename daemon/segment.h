@@ -43,6 +43,8 @@ struct segment {
 	char *slots;		 /* partial sub-buffers an earlier process left, or NULL */
 	struct trace_file *file; /* current.dat; NULL: none open */
 	struct trace_file *old;	 /* the one before, on its way to the archive */
+	int64_t clock_usec;	 /* file_age_offset_usec() when current.dat was made, or found */
+	int64_t old_clock_usec;	 /* of the one before */
 	char old_name[64];	 /* its name now */
 	char archive[64];	 /* its name then; "" if it was removed, being empty */
 	struct segment_notes notes;

@@ -116,6 +116,7 @@ int session_configure(struct session *s, const struct session_config *config)
 	struct session_config *copy;
 	int r;
 
+	s->was_mounted = false; /* whoever asks for it may want it elsewhere */
 	if (!config) {
 		if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
 			session_stop(s, false);

@@ -186,9 +186,7 @@ void session_stop_flight(struct session *s)
 	session_release(s, s->hand_over);
 }
 
-/* What an earlier process traced in flight mode, and nobody wants as it is: no loss, it was only
- * for snapshots */
-int session_discard_flight(struct session *s, const struct state *left, struct fault *why)
+int session_destroy_left(struct session *s, const struct state *left, struct fault *why)
 {
 	struct instance *instance = NULL;
 	_cleanup_(session_config_freep) struct session_config *config = NULL;
@@ -196,12 +194,20 @@ int session_discard_flight(struct session *s, const struct state *left, struct f
 
 	if (r < 0)
 		return fault_errno(why, r, "cannot take up instance %s", left->instance);
+	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);
+	return r < 0 ? r : instance_destroy(instance, why);
+}
+
+/* What an earlier process traced in flight mode, and nobody wants as it is: no loss, it was only
+ * for snapshots */
+int session_discard_flight(struct session *s, const struct state *left, struct fault *why)
+{
+	int r;
+
 	(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
 		       "instance %s of an earlier run is %s: removing it", left->instance,
 		       s->config ? "set up differently" : "no longer wanted");
-	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);
-	if (r >= 0)
-		r = instance_destroy(instance, why);
+	r = session_destroy_left(s, left, why);
 	if (r >= 0)
 		r = state_remove(s->dir_fd);
 	if (r >= 0)

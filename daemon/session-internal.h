@@ -18,6 +18,13 @@
 #include "daemon/trigger-limit.h"
 #include "daemon/trigger.h"
 
+/* The file that a session had when it left its disk */
+struct left_file {
+	uint64_t trace_id;
+	uint64_t *sizes; /* [n_cpus] */
+	unsigned n_cpus;
+};
+
 /* What a session waits for; only one thing at a time */
 enum session_step {
 	STEP_NONE,
@@ -81,6 +88,17 @@ struct session {
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
 	bool mapped;		/* as last reported */
+
+	/* session-away.c */
+	bool leave_wanted;     /* the disk is gone, or another one is in its place */
+	bool away;	       /* the disk was gone at the last try to start */
+	bool was_mounted;      /* STATE/NAME is a file system of its own */
+	uint64_t trouble_usec; /* monotonic: last time that there was no trouble but lack of room */
+	uint64_t hang_usec;    /* monotonic: last time that the workers came along */
+	uint64_t hang_bytes;   /* drain_total_bytes() then */
+	struct state *left;    /* of the instance that goes on tracing while the disk is gone */
+	struct left_file left_file;
+	sd_event_source *again_source;
 
 	/* session-tail.c */
 	struct session_tail *tails;
@@ -176,6 +194,24 @@ void session_captured(struct session *session, int result);
 /* Releases everything; the session is to be settled then */
 void session_stop_flight(struct session *session);
 int session_discard_flight(struct session *session, const struct state *left, struct fault *why);
+
+int session_destroy_left(struct session *session, const struct state *left, struct fault *why);
+
+/* session-away.c */
+/* Negative errno of the last writes, -ETIMEDOUT if they do not return, or 0 */
+int session_trouble(struct session *session);
+/* With each flush: report trouble; if it lasts, leave_wanted */
+void session_check_disk(struct session *session);
+/* The workers' hands are empty: let go of everything on the disk. To be settled as failed then. */
+void session_left_disk(struct session *session);
+/* What the file that goes on has lost since it was left counts as not written */
+void session_count_missing(struct session *session);
+/* A start has failed: if it is for the disk, keep what there is, and try again later */
+bool session_failed_for_disk(struct session *session, int error);
+/* No more tries; unless handing over, the instance goes too */
+void session_end_away(struct session *session, bool hand_over);
+/* dir_fd is where it was, and not what lies below a mount that is gone */
+int session_check_place(struct session *session, struct fault *why);
 
 /* session-tick.c */
 /* Compare the instance with the configuration, and repair. False when the session ends over it. */

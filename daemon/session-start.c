@@ -14,6 +14,7 @@
 #include "basic/log.h"
 #include "basic/strv.h"
 #include "daemon/clock.h"
+#include "daemon/daemon-state.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 #include "daemon/session-tail.h"
@@ -57,11 +58,19 @@ static void tidy(struct session *s)
 /* STATE/NAME, and where its @files go, unless that is NULL */
 static int open_dirs(struct session *s, const char *files, struct fault *why)
 {
-	int r = s->dir_fd < 0 ? store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why) : 0;
+	int r = 0;
 
+	if (s->dir_fd < 0) {
+		r = daemon_find_state_dir(s->daemon, why);
+		if (r < 0)
+			return r;
+		r = store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why);
+		if (r >= 0)
+			r = session_check_place(s, why);
+	}
 	if (r >= 0 && files)
 		r = store_open_dir(s->dir_fd, files, &s->segment.dir_fd, why);
-	if (r < 0) {
+	if (r < 0 && r != -ESTALE) {
 		struct fault inner = *why;
 
 		(void)fault_set(why, r, "%s/%s: %s", s->daemon->options.state_dir, s->name,
@@ -87,8 +96,13 @@ static int read_leftover(struct session *s, struct state **ret, struct fault *wh
 {
 	_cleanup_(state_freep) struct state *state = NULL;
 	uint64_t inode;
-	int r = state_read(s->dir_fd, &state);
+	int r = 0;
 
+	/* We may know better than the file */
+	if (s->left)
+		state = TAKE_PTR(s->left);
+	else
+		r = state_read(s->dir_fd, &state);
 	if (r == -EBADMSG) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
 			       "the state file makes no sense, ignoring it");
@@ -369,9 +383,12 @@ void session_start(struct session *s)
 
 	s->state = SESSION_STARTING;
 	daemon_session_changed(s->daemon, s);
-	s->failure = (struct fault){};
+	if (!s->away)
+		s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
+	s->trouble_usec = session_now_usec();
+	s->hang_usec = 0;
 	s->mapped = s->held = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && left) {
@@ -492,8 +509,10 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = instance_trace(s->instance, true, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
-	if (r >= 0)
+	if (r >= 0) {
+		session_count_missing(s);
 		session_look(s);
+	}
 	return r;
 }
 

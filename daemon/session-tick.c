@@ -93,18 +93,27 @@ bool session_disk_full(const struct session *s)
 	return trouble == -ENOSPC || trouble == -EDQUOT;
 }
 
+static void tell_trouble(struct session *s, int trouble)
+{
+	s->failure = (struct fault){};
+	if (trouble < 0)
+		(void)fault_set(
+			&s->failure, trouble,
+			"cannot write to %s/%s/record/current.dat: %s; the ring buffer keeps the newest events, trying again",
+			s->daemon->options.state_dir, s->name,
+			trouble == -ETIMEDOUT ? "the disk does not answer" : strerror(-trouble));
+	(void)log_full(trouble < 0 ? LOG_ERR : LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, trouble,
+		       "%s", trouble < 0 ? s->failure.text : "writing again");
+	daemon_session_changed(s->daemon, s);
+}
+
 void session_report_trouble(struct session *s)
 {
-	int trouble = drain_trouble(&s->drain);
+	int trouble = session_trouble(s);
 	bool mapped = drain_mapped(&s->drain);
 
-	if (trouble != s->trouble && trouble < 0)
-		(void)log_full(
-			LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, trouble,
-			"cannot write to %s/%s/record/current.dat: %m; the ring buffer keeps the newest events, trying again",
-			s->daemon->options.state_dir, s->name);
-	else if (trouble != s->trouble)
-		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
+	if (trouble != s->trouble)
+		tell_trouble(s, trouble);
 	/* Room may be made by retention, which is part of a sync */
 	if (trouble != s->trouble && session_disk_full(s))
 		s->sync_wanted = true;
@@ -271,6 +280,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		s->sync_wanted = true;
 	}
 	session_look(s);
+	session_check_disk(s);
 	s->sync_wanted |= session_disk_full(s);
 	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

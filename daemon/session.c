@@ -44,12 +44,15 @@ void session_free(struct session *s)
 	if (!s)
 		return;
 	session_cancel_waits(s, "flyrecd ends");
+	s->again_source = sd_event_source_disable_unref(s->again_source);
 	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
 	boot_trace_free(s->boot_trace);
 	triggers_free(s);
 	account_done(&s->account);
+	state_free(s->left);
+	free(s->left_file.sizes);
 	session_config_free(s->config);
 	session_config_free(s->pending);
 	free(s->name);
@@ -78,6 +81,11 @@ bool session_settled(const struct session *s)
 {
 	return s->step == STEP_NONE &&
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
+}
+
+bool session_waits_for_disk(const struct session *s)
+{
+	return s->away;
 }
 
 bool session_steady(const struct session *s)
@@ -115,13 +123,19 @@ static void settled(struct session *s, enum session_state state)
 
 void session_fail(struct session *s, const struct fault *why)
 {
+	bool told = s->away && why->error == s->failure.error;
+	bool away = session_failed_for_disk(s, why->error);
 	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
 	 */
-	bool keep = s->segment.adopt;
+	bool keep = s->segment.adopt || (away && !s->instance);
 
 	s->failure = *why;
-	(void)log_full(LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error, "session failed: %s%s",
-		       why->text, keep ? "; its instance goes on tracing for the next try" : "");
+	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
+		       "session failed: %s%s%s", why->text,
+		       s->segment.adopt ? "; its instance goes on tracing for the next try" : "",
+		       away ? "; trying again" : "");
+	if (away)
+		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
 	settled(s, SESSION_FAILED);
 }
@@ -157,6 +171,10 @@ void session_opened(struct session *s, int result)
 	s->kept = s->notes_wanted = !s->salvage && instance_is_kept(s->instance);
 	if (s->kept)
 		session_warn_of_clock(s);
+	if (s->away)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
+	s->away = false;
+	s->failure = (struct fault){};
 	if (s->flight)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0,
 			       "tracing in flight, snapshots %s", session_method(s));
@@ -410,6 +428,11 @@ static void on_workers_done(struct session *s)
 		on_drained(s);
 		break;
 	case STEP_LEAVING:
+		if (s->leave_wanted) {
+			session_left_disk(s);
+			settled(s, SESSION_FAILED);
+			break;
+		}
 		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
 		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
@@ -467,12 +490,17 @@ static void begin_stop(struct session *s)
 	daemon_session_changed(s->daemon, s);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
+	if (s->flight && s->leave_wanted) {
+		session_left_disk(s);
+		settled(s, SESSION_FAILED);
+		return;
+	}
 	if (s->flight) {
 		session_stop_flight(s);
 		settled(s, SESSION_STOPPED);
 		return;
 	}
-	if (s->hand_over) {
+	if (s->hand_over || s->leave_wanted) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(&s->drain, WORKER_LEAVE);
 		return;
@@ -496,6 +524,10 @@ void session_advance(struct session *s)
 		session_renew_triggers(s);
 	if (s->step != STEP_NONE)
 		return;
+	if (s->leave_wanted && !s->stop_wanted && s->state == SESSION_RECORDING) {
+		begin_stop(s);
+		return;
+	}
 	if (s->state == SESSION_RECORDING && session_begin_change(s))
 		return;
 	if (s->notes_wanted && s->state == SESSION_RECORDING) {
@@ -532,9 +564,11 @@ void session_rotate(struct session *s)
 void session_stop(struct session *s, bool hand_over)
 {
 	session_config_free(TAKE_PTR(s->pending));
+	session_end_away(s, hand_over);
 	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
 		return;
 	s->stop_wanted = true;
+	s->leave_wanted = false;
 	s->hand_over = hand_over && !s->salvage;
 	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
 	 * empty */

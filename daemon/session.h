@@ -37,10 +37,16 @@ const char *session_state_name(enum session_state state);
 /* Stopped or failed, and nothing is under way */
 bool session_settled(const struct session *session);
 
+/* Is this an error that may be gone when a disk is mounted, or mounted again? */
+bool session_disk_may_return(int error);
+
+/* Failed, and started again as soon as its disk is there */
+bool session_waits_for_disk(const struct session *session);
+
 /* Recording, and not about to stop or restart */
 bool session_steady(const struct session *session);
 
-/* Why it failed; one line */
+/* Why it failed, or what trouble it has while it records; one line, "" if none */
 const char *session_failure(const struct session *session);
 
 /* Bytes moved since the session began */
@@ -126,6 +132,9 @@ const char *session_coresight_name(const struct session *session, const struct f
  * logged.
  */
 int session_trigger(struct session *session, const struct snapshot_cause *cause);
+
+/* What is mounted where has changed */
+void session_mounts_changed(struct session *session);
 
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);

@@ -8,6 +8,7 @@
 
 #include "basic/new-dir.h"
 #include "formats/trace-dat-read.h"
+#include "writer/file-age.h"
 #include "writer/retention.h"
 #include "writer/store.h"
 
@@ -142,6 +143,8 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
+	else
+		(void)file_age_read(dir_fd, name, &item.begin_usec, &item.end_usec);
 	more = reallocarray(list->items, list->n + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;

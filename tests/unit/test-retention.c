@@ -9,10 +9,13 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "writer/file-age.h"
 #include "writer/retention.h"
 #include "writer/store.h"
 
@@ -519,6 +522,51 @@ static void test_apply_age(void **state)
 	assert_false(is_there(dir, files[2]));
 }
 
+/* The wall clock is so much ahead of what it would be */
+static int64_t ahead_sec;
+
+int __real_clock_gettime(clockid_t id, struct timespec *ret);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int r = __real_clock_gettime(id, ret);
+
+	if (id == CLOCK_REALTIME)
+		ret->tv_sec += ahead_sec;
+	return r;
+}
+
+/* A day forward, a day back: what is young stays, and what was recorded first goes first */
+static void test_apply_clock_set(void **state)
+{
+	struct retention_limits limits = {.max_use = GIB, .max_age_usec = 3600 * USEC_PER_SEC};
+	struct retention_report report = {0};
+	uint64_t now = file_age_now_usec(), begin, end;
+	struct dir *dir = *state;
+	struct fault why;
+
+	make_files(dir);
+	if (fsetxattr(dir->fd, "user.flyrec.test", "", 0, 0) < 0)
+		skip();
+	for (size_t i = 0; i < 3; i++)
+		file_age_note(dir->fd, files[i], (int64_t)now - (int64_t)i - 10, now - i);
+	ahead_sec = 86400;
+	assert_true(file_age_read(dir->fd, files[1], &begin, &end));
+	assert_int_equal(end - begin, 10);
+	assert_in_range(end, store_now_usec() - 60 * USEC_PER_SEC, store_now_usec());
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_true(is_there(dir, files[i]));
+	ahead_sec = -86400;
+	limits = (struct retention_limits){.max_use = GIB, .max_files = 3};
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_true(is_there(dir, files[0]));
+	assert_true(is_there(dir, files[1]));
+	assert_false(is_there(dir, files[2]));
+	ahead_sec = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +589,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_apply_some, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_coresight, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_age, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_apply_clock_set, make_dir, remove_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 240
+#
+# A file system that dies under a recording (shut down, as after an error) is let go of, so that it can
+# be unmounted; other sessions go on; when it is mounted again the recording goes on in the same file
+# by itself, and what the disk has not kept is counted. The same for the state directory as a whole,
+# which may also be read-only when flyrecd starts, or be mounted over later.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/finish-lib.sh"
+need_tracefs
+need_command xfs_io jq
+need_tool check-markers
+
+failure() {
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].failure'
+}
+
+fails_with() {
+	[[ $(failure) == *$1* ]]
+}
+
+count_log() {
+	grep -c -e "$1" "$FLYRECD_LOG" || true
+}
+
+# gone MOUNTPOINT [-f]: the file system there dies under the recording, and comes back; -f: its log is
+# written before
+gone() {
+	write_markers 2000
+	sleep 1
+	# shellcheck disable=SC2086 # none or one
+	xfs_io -x -c "shutdown ${2:-}" "$1" || skip "cannot shut a file system down"
+	markers_begin --rate=1000
+	wait_for 10 fails_with "Input/output error" || fail "status says nothing: $(failure)"
+	wait_for 40 log_has 'let go of' || fail "not let go of"
+	umount "$1" || fail "cannot unmount what flyrecd has let go of"
+	unset 'MOUNTS[-1]'
+	wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
+	[ -z "$(ls -A "$1")" ] || fail "wrote below the mount point: $(ls -A "$1")"
+	mounted=$1
+	wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
+	MOUNTS+=("$1")
+	wait_for 20 log_has 'writing again' || fail "does not go on"
+	[ -z "$(failure)" ] || fail "status still has: $(failure)"
+	sleep 1
+	markers_end
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json stats s >"$T/stats"
+}
+
+# As long as another mount namespace has the old mount it is the same dead file system again
+mounted_alive() {
+	mount -t xfs "${LOOPS[-1]}" "$mounted"
+	! touch "$mounted/alive" 2>/dev/null || { rm "$mounted/alive" && return 0; }
+	umount "$mounted"
+	return 1
+}
+
+# What is missing on each CPU was counted as not written: sub-buffers of 4080 bytes, and events of at
+# least 36
+missing_is_counted() {
+	local cpu missing not_written expect=()
+	for file in "$T"/expect.[0-9]*; do
+		expect+=("--expect=$file")
+	done
+	verify "$(REC)"
+	"$TOOLS/check-markers" "${expect[@]}" --max-lost=1000000 "$(REC)"/2*.dat >"$T/check" || fail "$(head -n 5 "$T/check")"
+	while read -r cpu not_written; do
+		missing=$(sed -nE "s/^cpu=$cpu .* lost=([0-9]+) lost_at_start=([0-9]+) lost_at_end=([0-9]+) .*/\1 + \2 + \3/p" "$T/check")
+		missing=$((missing))
+		echo "CPU $cpu: $missing missing, $not_written sub-buffers not written"
+		[ "$not_written" -gt 0 ] || fail "CPU $cpu: nothing counts as not written"
+		[ $((missing > 0 && missing <= not_written * 113)) = 1 ] || fail "CPU $cpu: that is not the same"
+	done < <(jq -r '.sessions[0].cpus[] | "\(.cpu) \(.not_written)"' "$T/stats")
+}
+
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+
+echo "== one session's file system"
+mkfs_mount xfs 400M "$STATE/s"
+session beside <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	[Storage]
+	FlushSec=200ms
+EOF
+flyrecd_start
+gone "$STATE/s" -f
+before=$(stat -c %b "$STATE/beside/record/current.dat")
+load_start --duration=1
+wait "$LOAD_PID" || true
+grown() { [ "$(stat -c %b "$STATE/beside/record/current.dat")" -gt "$before" ]; }
+wait_for 10 grown || fail "the other session stands still"
+for text in 'cannot write to' 'let go of' 'no longer mounted' 'writing again'; do
+	[ "$(count_log "$text")" = 1 ] || fail "said $(count_log "$text") times: $text"
+done
+flyrecd_stop
+rm "$CONFIG/sessions.d/beside.conf"
+all_right "one session's file system"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+
+echo "== its log is lost"
+mkfs_mount xfs 400M "$STATE/s"
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
+flyrecd_start
+gone "$STATE/s"
+flyrecd_stop
+missing_is_counted
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+
+echo "== the whole state directory"
+rm -rf "${STATE:?}"
+mkfs_mount xfs 400M "$STATE"
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+mount -o remount,ro "$STATE"
+flyrecd_start
+wait_for 10 fails_with "Read-only file system" || fail "status: $(failure)"
+[ ! -d "$(instance s)" ] || fail "an instance without a place for its data"
+mount -o remount,rw "$STATE"
+wait_for 20 log_has 'writing again' || fail "does not begin although it can"
+[ "$(count_log 'session failed')" = 1 ] || fail "said $(count_log 'session failed') times that it cannot start"
+: >"$FLYRECD_LOG"
+gone "$STATE" -f
+flyrecd_stop
+all_right "the whole state directory"
+
+echo "== mounted over, and stopped while it is away"
+umount "$STATE"
+unset 'MOUNTS[-1]'
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+flyrecd_start
+write_markers 1000
+mount -t xfs "${LOOPS[-1]}" "$STATE" && MOUNTS+=("$STATE")
+moved() { [ "$(stat -c %d "$STATE/s/record/current.dat" 2>/dev/null)" = "$(stat -c %d "$STATE")" ]; }
+wait_for 20 moved || fail "it goes on below the mount point"
+xfs_io -x -c "shutdown -f" "$STATE"
+write_markers 10
+wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+flyrecd_stop
+[ ! -d "$(instance s)" ] || fail "the instance is left"

@@ -1,0 +1,63 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The wall clock is set a day forward, then a day back, while a session records whose segments go after
+# an hour: none goes, each segment has the day that it was recorded on in its name and its times,
+# timers go on, and nothing is lost.
+# machines: debian13
+# time-limit: 300
+. "$(dirname "$0")/../guest.sh"
+. "$(dirname "$0")/disk-lib.sh"
+uptime_sec() { cut -d. -f1 /proc/uptime; }
+booted=$(($(date +%s) - $(uptime_sec)))
+set_right() {
+	date --utc --set="@$((booted + $(uptime_sec)))" >/dev/null
+}
+at_end set_right
+is_another_file() { # INODE
+	[ "$(stat -c %i "$STATE/a/record/current.dat")" != "$1" ]
+}
+
+set_clock() { # HOW: until the session has begun its next segment over it
+	local inode
+	inode=$(stat -c %i "$STATE/a/record/current.dat")
+	date --utc --set="$1" >/dev/null
+	wait_for 30 is_another_file "$inode" || fail "no new segment although the clock was set"
+}
+
+recorder a MaxRetentionSec=1h
+flyrecd_start
+
+# day NUMBER: markers on this day, in a segment of their own, which ends up in T/all/NUMBER.dat
+day() {
+	local file last
+	begin_count a "$1" --rate=200
+	grows a
+	end_count a
+	file=$("$FLYRECCTL" rotate a) || fail "rotate"
+	cp "$file" "$T/all/$1.dat"
+	SEGMENTS+=("$file")
+	[[ $(basename "$file") == $(date --utc +%Y%m%d)T* ]] || fail "day $1: $(basename "$file") on $(date --utc)"
+	last=$(trace-cmd report "$file" 2>/dev/null | tail -n 1 | sed -nE 's/.* ([0-9]+)\.[0-9]+: .*/\1/p')
+	if [ $(($(date +%s) - last)) -gt 60 ] || [ "$last" -gt "$(date +%s)" ]; then
+		fail "day $1: the last event is of $(date --utc --date="@$last"), and it is $(date --utc)"
+	fi
+	# Retention has looked at the rotation
+	for file in "${SEGMENTS[@]}"; do
+		[ -e "$file" ] || fail "day $1: $(basename "$file") is gone"
+	done
+}
+SEGMENTS=()
+mkdir "$T/all"
+day 1
+set_clock '+1 day'
+must_log 'the clock was set forward by 86[34]'
+day 2
+flyrecd_kill
+set_clock '-1 day'
+must_log 'the clock was set back by 86[34]'
+day 3
+flyrecd_stop
+verify "$T/all"
+"$TOOLS/check-markers" "--expect=$T/a.1" "--expect=$T/a.2" "--expect=$T/a.3" "$T"/all/*.dat >"$T/check" ||
+	fail "$(head -n 5 "$T/check")"

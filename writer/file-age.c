@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <time.h>
+
+#include "basic/io.h"
+#include "writer/file-age.h"
+
+/* "BOOT-ID BEGIN END MODIFIED", the id as in /proc */
+#define ATTRIBUTE    "user.flyrec.since-boot"
+#define BOOT_ID_SIZE 37
+
+static uint64_t usec(clockid_t id)
+{
+	struct timespec t = {};
+
+	(void)clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / NSEC_PER_USEC;
+}
+
+uint64_t file_age_now_usec(void)
+{
+	return usec(CLOCK_BOOTTIME);
+}
+
+int64_t file_age_offset_usec(void)
+{
+	return (int64_t)(usec(CLOCK_REALTIME) - usec(CLOCK_BOOTTIME));
+}
+
+static bool read_boot_id(char ret[BOOT_ID_SIZE])
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/sys/kernel/random/boot_id", &text, NULL) < 0)
+		return false;
+	(void)snprintf(ret, BOOT_ID_SIZE, "%.36s", text);
+	return strlen(ret) == BOOT_ID_SIZE - 1;
+}
+
+/* Once somebody has touched the file, its modification time is what they want to have looked at */
+static uint64_t modified_usec(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC +
+	       (uint64_t)st->st_mtim.tv_nsec / NSEC_PER_USEC;
+}
+
+static int open_file(int dir_fd, const char *name)
+{
+	return openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t end_usec)
+{
+	_cleanup_close_ int fd = open_file(dir_fd, name);
+	char boot_id[BOOT_ID_SIZE], text[128];
+	struct stat st;
+	int n;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !read_boot_id(boot_id))
+		return;
+	n = snprintf(text, sizeof(text), "%s %" PRId64 " %" PRIu64 " %" PRIu64, boot_id, begin_usec,
+		     end_usec, modified_usec(&st));
+	(void)fsetxattr(fd, ATTRIBUTE, text, (size_t)n, 0);
+}
+
+bool file_age_read(int dir_fd, const char *name, uint64_t *begin_usec, uint64_t *end_usec)
+{
+	_cleanup_close_ int fd = open_file(dir_fd, name);
+	char boot_id[BOOT_ID_SIZE], now[BOOT_ID_SIZE], text[128];
+	int64_t begin, offset = file_age_offset_usec();
+	uint64_t end, modified;
+	struct stat st;
+	ssize_t n;
+
+	n = fd < 0 ? -1 : fgetxattr(fd, ATTRIBUTE, text, sizeof(text) - 1);
+	if (n < 0)
+		return false;
+	text[n] = '\0';
+	if (sscanf(text, "%36s %" SCNd64 " %" SCNu64 " %" SCNu64, boot_id, &begin, &end,
+		   &modified) != 4 ||
+	    fstat(fd, &st) < 0 || modified != modified_usec(&st) || !read_boot_id(now) ||
+	    strcmp(boot_id, now) != 0 || end > file_age_now_usec())
+		return false;
+	*begin_usec = (uint64_t)(begin + offset);
+	*end_usec = end + (uint64_t)offset;
+	return true;
+}
