@@ -18,8 +18,9 @@
 #define CPUS_A_THREAD 4U
 #define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
-/* The kernel adds a sub-buffer for the reader, and rounds up */
+/* The kernel adds a sub-buffer for the reader, and what is read while it is written comes in two */
 #define SUBBUFS_BEYOND 3
+#define SUBBUF_HEADER  (8 + sizeof(long)) /* BufferSize= is of what follows it */
 
 void flight_drop(struct flight *f)
 {
@@ -181,22 +182,42 @@ static int open_taken(struct flight *f, unsigned cpu, int *ret)
 
 static size_t ring_subbufs(const struct flight *f)
 {
-	return (size_t)(f->params.buffer_size / f->subbuf_size) + SUBBUFS_BEYOND;
+	uint64_t room = f->subbuf_size - SUBBUF_HEADER;
+
+	return (size_t)((f->params.buffer_size + room - 1) / room) + SUBBUFS_BEYOND;
+}
+
+/*
+ * Where the ring buffer has run over since it was last emptied, the history begins anew: what was
+ * taken before would stand in front of a hole. It shows in the first sub-buffer, or in the second if
+ * the reader had the first one already.
+ */
+static size_t skip_hole(struct flight *f, unsigned cpu, const char *subbufs, size_t n)
+{
+	for (size_t i = 0; i < MIN(n, (size_t)2); i++)
+		if (ring_read_missed(subbufs + i * f->subbuf_size)) {
+			carry_trim(f->carry, cpu, 0);
+			return i;
+		}
+	return 0;
 }
 
 static int take(struct flight *f, unsigned cpu, struct ring_read *source)
 {
-	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)1), n = max;
+	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)2), n;
 	_cleanup_free_ char *buffer = malloc(max * f->subbuf_size);
+	bool first = true;
 	int r = buffer ? 0 : -ENOMEM;
 
-	while (r >= 0 && n == max) {
+	while (r >= 0 && !source->done) {
+		size_t skip;
 		int kept;
 
 		r = ring_read_fill(source, buffer, max, &n);
-		kept = carry_append(f->carry, cpu, buffer, n);
+		skip = first ? skip_hole(f, cpu, buffer, n) : 0;
+		kept = carry_append(f->carry, cpu, buffer + skip * f->subbuf_size, n - skip);
 		r = kept < 0 ? kept : r;
-		n = source->done ? 0 : max;
+		first = false;
 	}
 	return r;
 }
@@ -216,11 +237,10 @@ static int capture_taken(void *userdata, unsigned cpu)
 	if (r < 0)
 		return flight_fault(f, r, "cannot open CPU %u's ring buffer", cpu);
 	source.fd = fd;
-	if (f->method == FLIGHT_SWAP)
-		source.after_nsec = carry_newest(f->carry, cpu);
-	else if (f->params.counts_time)
+	if (f->method == FLIGHT_DRAIN && f->params.counts_time)
 		source.stop_nsec = (c->stats.now_usec + 1) * NSEC_PER_USEC;
 	r = take(f, cpu, &source);
+	carry_sort(f->carry, cpu);
 	carry_trim(f->carry, cpu, ring_subbufs(f));
 	return r < 0 ? flight_fault(f, r, "cannot keep what CPU %u's ring buffer held", cpu) : 0;
 }
@@ -248,12 +268,18 @@ static int fill_taken(void *userdata, unsigned group)
 	return fill_group(g, group);
 }
 
-/* The kernel's side first emptied: a swap does not clear, and old sub-buffers would come again */
+/*
+ * What is on the other side comes first: a snapshot trigger of somebody's has put it there, or it was
+ * just being written at our last swap. A swap does not clear: it would come again, as the newest.
+ * Cleared as well, so that the kernel counts from 0.
+ */
 static int swap(struct flight *f)
 {
 	int fd = instance_dir_fd(f->params.instance);
-	int r = io_write_string_at(fd, "snapshot", "2", 0);
+	int r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 
+	if (r >= 0)
+		r = io_write_string_at(fd, "snapshot", "2", 0);
 	if (r >= 0)
 		r = io_write_string_at(fd, "snapshot", "1", 0);
 	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
