@@ -268,21 +268,29 @@ static int fill_taken(void *userdata, unsigned group)
 	return fill_group(g, group);
 }
 
-/*
- * What is on the other side comes first: a snapshot trigger of somebody's has put it there, or it was
- * just being written at our last swap. A swap does not clear: it would come again, as the newest.
- * Cleared as well, so that the kernel counts from 0.
- */
-static int swap(struct flight *f)
+static int write_snapshot(struct flight *f, const char *text)
 {
-	int fd = instance_dir_fd(f->params.instance);
+	int r = io_write_string_at(instance_dir_fd(f->params.instance), "snapshot", text, 0);
+
+	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
+}
+
+/*
+ * What is on the other side comes first: a snapshot trigger of somebody's has put it there. A swap
+ * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of it.
+ */
+static int capture_by_swap(struct flight *f)
+{
+	static const char swap[] = "1", clear[] = "2";
 	int r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 
 	if (r >= 0)
-		r = io_write_string_at(fd, "snapshot", "2", 0);
+		r = write_snapshot(f, clear);
 	if (r >= 0)
-		r = io_write_string_at(fd, "snapshot", "1", 0);
-	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
+		r = write_snapshot(f, swap);
+	if (r >= 0)
+		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
+	return r < 0 ? r : write_snapshot(f, clear);
 }
 
 /* Before anything is taken: is there room for all of it? */
@@ -310,8 +318,8 @@ static int capture_by_taking(struct group *g)
 	int r = prepare_carry(f);
 
 	if (r >= 0 && f->method == FLIGHT_SWAP)
-		r = swap(f);
-	if (r >= 0)
+		r = capture_by_swap(f);
+	else if (r >= 0)
 		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 	return r < 0 ? r : parallel_run(g->n, g->n, fill_taken, g);
 }

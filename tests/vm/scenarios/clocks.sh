@@ -4,7 +4,7 @@
 # Files carry the clock of their session and the right wall-clock time, whatever this kernel thinks of
 # its TSC, and a region for each CPU that is possible. outside/cpus.sh runs this on other machines.
 # machines: debian12
-# time-limit: 60
+# time-limit: 120
 . "$(dirname "$0")/../guest.sh"
 clocks=(local global mono boot)
 possible=$(sed 's/.*-//' /sys/devices/system/cpu/possible)

@@ -5,7 +5,7 @@
 # flight: no gap on the other CPU, what the CPU that went had traced is kept; events and symbols of the
 # module are in the segments, and decode.
 # machines: debian12 debian13
-# time-limit: 150
+# time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 times=20
 [ -z "${LONG:-}" ] || times=500
