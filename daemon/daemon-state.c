@@ -81,6 +81,10 @@ static int open_dir(struct daemon *d, const char *dir, int *ret_fd, int *ret_loc
 	if (st.st_uid != geteuid())
 		return fault_set(why, -EPERM, "state directory %s belongs to user %u, not to us",
 				 dir, (unsigned)st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return fault_set(why, -EPERM,
+				 "state directory %s can be written by others (mode %04o)", dir,
+				 (unsigned)st.st_mode & 07777);
 	r = check_mount(d, dir, fd, &st, why);
 	if (r < 0)
 		return r;

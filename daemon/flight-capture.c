@@ -28,7 +28,10 @@
  */
 #define LEAD_DIVISOR 4
 
-/* The kernel counts events, without headers, rounds up, and adds a sub-buffer for the reader */
+/*
+ * The kernel counts events, without headers, rounds up, and adds a sub-buffer for the reader; what
+ * is read while it is written comes in two
+ */
 #define HEADER_SIZE    (sizeof(uint64_t) + sizeof(long))
 #define SUBBUFS_BEYOND 3
 
@@ -66,7 +69,9 @@ size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 
 static size_t ring_subbufs(const struct flight *f)
 {
-	return (size_t)(f->params.buffer_size / (f->subbuf_size - HEADER_SIZE)) + SUBBUFS_BEYOND;
+	uint64_t room = f->subbuf_size - HEADER_SIZE;
+
+	return (size_t)((f->params.buffer_size + room - 1) / room) + SUBBUFS_BEYOND;
 }
 
 bool flight_is_ahead(const struct flight *f, struct flight_cpu *c)
@@ -276,19 +281,37 @@ static int open_taken(struct flight *f, unsigned cpu, int *ret)
 	return 0;
 }
 
+/*
+ * Where the ring buffer has run over since it was last emptied, the history begins anew: what was
+ * taken before would stand in front of a hole. It shows in the first sub-buffer, or in the second
+ * if the reader had the first one already.
+ */
+static size_t skip_hole(struct flight *f, unsigned cpu, const char *subbufs, size_t n)
+{
+	for (size_t i = 0; i < MIN(n, (size_t)2); i++)
+		if (ring_read_missed(subbufs + i * f->subbuf_size)) {
+			carry_trim(f->carry, cpu, 0);
+			return i;
+		}
+	return 0;
+}
+
 static int take(struct flight *f, unsigned cpu, struct ring_read *source)
 {
-	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)1), n = max;
+	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)2), n;
 	_cleanup_free_ char *buffer = malloc(max * f->subbuf_size);
+	bool first = true;
 	int r = buffer ? 0 : -ENOMEM;
 
-	while (r >= 0 && n == max) {
+	while (r >= 0 && !source->done) {
+		size_t skip;
 		int kept;
 
 		r = ring_read_fill(source, buffer, max, &n);
-		kept = carry_append(f->carry, cpu, buffer, n);
+		skip = first ? skip_hole(f, cpu, buffer, n) : 0;
+		kept = carry_append(f->carry, cpu, buffer + skip * f->subbuf_size, n - skip);
 		r = kept < 0 ? kept : r;
-		n = source->done ? 0 : max;
+		first = false;
 	}
 	return r;
 }
@@ -308,11 +331,10 @@ static int capture_taken(void *userdata, unsigned cpu)
 	if (r < 0)
 		return flight_fault(f, r, "cannot open CPU %u's ring buffer", cpu);
 	source.fd = fd;
-	if (f->method == FLIGHT_SWAP)
-		source.after_nsec = carry_newest(f->carry, cpu);
-	else if (f->params.counts_time)
+	if (f->method == FLIGHT_DRAIN && f->params.counts_time)
 		source.stop_nsec = (c->stats.now_usec + 1) * NSEC_PER_USEC;
 	r = take(f, cpu, &source);
+	carry_sort(f->carry, cpu);
 	carry_trim(f->carry, cpu, ring_subbufs(f));
 	return r < 0 ? flight_fault(f, r, "cannot keep what CPU %u's ring buffer held", cpu) : 0;
 }
@@ -340,15 +362,30 @@ static int fill_taken(void *userdata, unsigned group)
 	return fill_group(g, group);
 }
 
-/* The kernel's side first emptied: a swap does not clear, and old sub-buffers would come again */
-static int swap(struct flight *f)
+static int write_snapshot(struct flight *f, const char *text)
 {
-	int fd = instance_dir_fd(f->params.instance);
-	int r = io_write_string_at(fd, "snapshot", "2", 0);
+	int r = io_write_string_at(instance_dir_fd(f->params.instance), "snapshot", text, 0);
+
+	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
+}
+
+/*
+ * What is on the other side comes first: a snapshot trigger of somebody's has put it there. A swap
+ * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of
+ * it.
+ */
+static int capture_by_swap(struct flight *f)
+{
+	static const char swap[] = "1", clear[] = "2";
+	int r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 
 	if (r >= 0)
-		r = io_write_string_at(fd, "snapshot", "1", 0);
-	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
+		r = write_snapshot(f, clear);
+	if (r >= 0)
+		r = write_snapshot(f, swap);
+	if (r >= 0)
+		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
+	return r < 0 ? r : write_snapshot(f, clear);
 }
 
 /* Before anything is taken: is there room for all of it? */
@@ -376,8 +413,8 @@ static int capture_by_taking(struct group *g)
 	int r = prepare_carry(f);
 
 	if (r >= 0 && f->method == FLIGHT_SWAP)
-		r = swap(f);
-	if (r >= 0)
+		r = capture_by_swap(f);
+	else if (r >= 0)
 		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 	return r < 0 ? r : parallel_run(g->n, g->n, fill_taken, g);
 }

@@ -55,6 +55,14 @@ static int choose(const struct flight_params *p, struct fault *why)
 	return FLIGHT_DRAIN;
 }
 
+static void set_method(struct flight *f, const struct flight_params *params,
+		       enum flight_method method)
+{
+	f->method = method;
+	f->automatic = strcmp(params->method, "auto") == 0;
+	f->params.method = NULL;
+}
+
 int flight_new(const struct flight_params *params, struct flight **ret, struct fault *why)
 {
 	_cleanup_(flight_freep) struct flight *f = calloc(1, sizeof(*f));
@@ -72,8 +80,7 @@ int flight_new(const struct flight_params *params, struct flight **ret, struct f
 	r = choose(params, why);
 	if (r < 0)
 		return r;
-	f->method = (enum flight_method)r;
-	f->params.method = NULL;
+	set_method(f, params, (enum flight_method)r);
 	*ret = TAKE_PTR(f);
 	return 0;
 }
@@ -84,10 +91,23 @@ int flight_change(struct flight *f, const struct flight_params *params, struct f
 
 	if (r < 0)
 		return r;
+	/* What was taken out of the kernel already is in the carry alone */
+	if (f->carry && r == FLIGHT_MAPPED && strcmp(params->method, "auto") == 0)
+		r = f->method;
 	f->params = *params;
-	f->params.method = NULL;
-	f->method = (enum flight_method)r;
+	set_method(f, params, (enum flight_method)r);
 	return 0;
+}
+
+bool flight_fall_back(struct flight *f)
+{
+	struct fault ignored;
+
+	if (!f->automatic || f->method != FLIGHT_MAPPED)
+		return false;
+	flight_drop(f);
+	f->method = can_swap(f->params.instance, &ignored) >= 0 ? FLIGHT_SWAP : FLIGHT_DRAIN;
+	return true;
 }
 
 void flight_free(struct flight *f)

@@ -137,6 +137,13 @@ static int find_range(struct session *s, uint64_t from_usec, uint64_t to_usec, s
 	return 0;
 }
 
+static void start_capture(struct session *s)
+{
+	flight_hurry(true); /* the job's thread must not wait for a CPU; it goes back by itself */
+	session_start_job(s, STEP_CAPTURING);
+	flight_hurry(false);
+}
+
 /* Nothing slow before this: what is oldest is being overwritten */
 void session_begin_capture(struct session *s, uint64_t from_usec, uint64_t to_usec)
 {
@@ -146,9 +153,7 @@ void session_begin_capture(struct session *s, uint64_t from_usec, uint64_t to_us
 		session_captured(s, r);
 		return;
 	}
-	flight_hurry(true); /* the job's thread must not wait for a CPU; it goes back by itself */
-	session_start_job(s, STEP_CAPTURING);
-	flight_hurry(false);
+	start_capture(s);
 }
 
 int session_run_capture(void *userdata)
@@ -162,6 +167,13 @@ void session_captured(struct session *s, int result)
 {
 	struct fault why;
 
+	if (result == -EBUSY && flight_fall_back(s->flight)) {
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
+			       "%s (a snapshot trigger?): going on with method %s",
+			       s->segment.failure.text, session_method(s));
+		start_capture(s);
+		return;
+	}
 	if (result >= 0) {
 		result = session_prepare_segment(s, &why);
 		if (result < 0)

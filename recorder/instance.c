@@ -168,6 +168,8 @@ static int set_up(struct instance *instance, struct fault *why)
 		r = pids_apply(&instance->dir, config, why);
 	if (r >= 0)
 		r = events_setup(instance->events, &instance->dir, why);
+	if (r >= 0)
+		r = settings_keep_clock(&instance->dir, config, why);
 	return r;
 }
 
@@ -407,7 +409,7 @@ int instance_update_events(struct instance *instance, struct fault *why)
 		return r;
 	instance->events = TAKE_PTR(events);
 	events_free(before);
-	return 0;
+	return settings_keep_clock(&instance->dir, instance->config, why);
 }
 
 int instance_refresh_pids(struct instance *instance, struct fault *why)

@@ -6,6 +6,7 @@
 
 #define COMMIT_AT   8
 #define COMMIT_MASK ((UINT32_C(1) << 30) - 1)
+#define MISSED	    (1UL << 31)
 
 /* Return: 1, 0 if there is nothing now, or negative errno */
 static int read_one(const struct ring_read *r, char *to, uint64_t *ret_timestamp)
@@ -27,6 +28,14 @@ static int read_one(const struct ring_read *r, char *to, uint64_t *ret_timestamp
 	return *ret_timestamp != 0 && (commit & COMMIT_MASK) != 0;
 }
 
+bool ring_read_missed(const char *subbuf)
+{
+	unsigned long commit;
+
+	memcpy(&commit, subbuf + COMMIT_AT, sizeof(commit));
+	return (commit & MISSED) != 0;
+}
+
 int ring_read_fill(struct ring_read *r, char *to, size_t max, size_t *ret_n)
 {
 	size_t n = 0;
@@ -41,7 +50,7 @@ int ring_read_fill(struct ring_read *r, char *to, size_t max, size_t *ret_n)
 			break;
 		r->left--;
 		r->done = timestamp > r->stop_nsec;
-		n += timestamp >= r->after_nsec;
+		n++;
 	}
 	*ret_n = n;
 	return one < 0 ? one : 0;

@@ -14,7 +14,6 @@ struct ring_read {
 	int fd;		      /* non-blocking; borrowed */
 	unsigned subbuf_size; /* bytes */
 	uint64_t stop_nsec;   /* whoever begins after this is the last one; UINT64_MAX: none */
-	uint64_t after_nsec;  /* what begins before this has been taken already */
 	size_t left;	      /* sub-buffers at most, so that no writer is chased for ever */
 	bool done;
 };
@@ -26,3 +25,6 @@ struct ring_read {
  * Return: 0 or negative errno; what came before an error is counted in @ret_n.
  */
 int ring_read_fill(struct ring_read *read, char *to, size_t max, size_t *ret_n);
+
+/* Were events overwritten between the sub-buffer before and this one? */
+bool ring_read_missed(const char *subbuf);

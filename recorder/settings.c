@@ -157,6 +157,15 @@ static int check_clock(const struct target *t, struct changes *changes)
 	return r;
 }
 
+int settings_keep_clock(const struct tracedir *dir, const struct trace_config *config,
+			struct fault *why)
+{
+	const struct target t = {.dir = dir, .config = config, .why = why};
+	struct changes ignored = {0};
+
+	return check_clock(&t, &ignored);
+}
+
 static int apply_buffer_percent(const struct target *t)
 {
 	char text[16];

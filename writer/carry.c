@@ -158,6 +158,27 @@ int carry_append(struct carry *c, unsigned cpu, const char *subbufs, size_t n)
 	return r;
 }
 
+static int compare(const void *a, const void *b)
+{
+	const struct carry_item *x = a, *y = b;
+
+	if (x->timestamp != y->timestamp)
+		return x->timestamp < y->timestamp ? -1 : 1;
+	return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+void carry_sort(struct carry *c, unsigned cpu)
+{
+	struct carry_cpu *of = &c->cpus[cpu];
+
+	/* Only if need be: equal timestamps, as of a coarse clock, are in order as they came */
+	for (size_t i = 1; i < of->n; i++)
+		if (of->items[i].timestamp < of->items[i - 1].timestamp) {
+			qsort(of->items, of->n, sizeof(*of->items), compare);
+			return;
+		}
+}
+
 void carry_trim(struct carry *c, unsigned cpu, size_t keep)
 {
 	struct carry_cpu *from = &c->cpus[cpu];
@@ -175,13 +196,6 @@ const struct carry_item *carry_list(const struct carry *c, unsigned cpu, size_t 
 {
 	*ret_n = c->cpus[cpu].n;
 	return c->cpus[cpu].items;
-}
-
-uint64_t carry_newest(const struct carry *c, unsigned cpu)
-{
-	const struct carry_cpu *from = &c->cpus[cpu];
-
-	return from->n > 0 ? from->items[from->n - 1].timestamp : 0;
 }
 
 int carry_read(const struct carry *c, const struct carry_item *item, char *to)

@@ -30,9 +30,14 @@ void carry_free(struct carry *carry);
 int carry_reserve(struct carry *carry, uint64_t n);
 
 /**
- * carry_append() - @n sub-buffers of a CPU, newer than those before
+ * carry_append() - @n sub-buffers of a CPU
  */
 int carry_append(struct carry *carry, unsigned cpu, const char *subbufs, size_t n);
+
+/**
+ * carry_sort() - a CPU's by time, after some that may be older than those before
+ */
+void carry_sort(struct carry *carry, unsigned cpu);
 
 /**
  * carry_trim() - forget all but the newest @keep of a CPU
@@ -41,9 +46,6 @@ void carry_trim(struct carry *carry, unsigned cpu, size_t keep);
 
 /* A CPU's, oldest first; good until the next append or trim. NULL if there are none. */
 const struct carry_item *carry_list(const struct carry *carry, unsigned cpu, size_t *ret_n);
-
-/* The timestamp of a CPU's newest, 0 if there is none */
-uint64_t carry_newest(const struct carry *carry, unsigned cpu);
 
 /**
  * carry_read() - one sub-buffer

@@ -34,6 +34,9 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 	if (st.st_uid != geteuid())
 		return fault_set(why, -EPERM, "directory %s belongs to user %u, not to us", name,
 				 st.st_uid);
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return fault_set(why, -EPERM, "directory %s can be written by others (mode %04o)",
+				 name, st.st_mode & 07777);
 	if (faccessat(fd, ".", W_OK, AT_EACCESS) < 0)
 		return fault_errno(why, -errno, "cannot write to directory %s", name);
 	*ret_fd = TAKE_FD(fd);

@@ -314,7 +314,7 @@ markers_check() {
 
 # verify FILE|DIR...: without a fault
 verify() {
-	"$FLYRECCTL" verify "$@" >"$T/verify" 2>&1 || fail "verify $*: $(grep -v ': ok' "$T/verify" | head -n 5)"
+	"$FLYRECCTL" verify "$@" >"$T/verify" 2>&1 || fail "verify $*: $(grep -v ': ok\|: cpu [0-9]*: ' "$T/verify" | head -n 5)"
 }
 
 # logged TEXT: in flyrecd's log since the last log_mark, as a basic regular expression

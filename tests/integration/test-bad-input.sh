@@ -114,6 +114,8 @@ without_tracefs 'cannot trace: no tracefs is mounted' 'umount -l /sys/kernel/tra
 without_tracefs 'cannot trace: /sys/kernel/tracing/instances does not exist' \
 	'mount -t tmpfs none /sys/kernel/tracing'
 refuses 1 "state directory $T/nobody belongs to user $(id -u nobody)" "${command[@]}" --state-dir="$T/nobody"
+mkdir -m 0770 "$T/shared"
+refuses 1 "state directory $T/shared can be written by others (mode 0770)" "${command[@]}" --state-dir="$T/shared"
 refuses 1 "cannot .*state directory $T/nobody/x" "${command[@]}" --state-dir="$T/nobody/x/y/z"
 refuses 1 "cannot .*state directory /dev/null" "${command[@]}" --state-dir=/dev/null
 mkdir "$T/ro"
@@ -124,9 +126,10 @@ refuses 1 "cannot write to state directory $T/ro: Read-only file system" "${comm
 refuses 2 "no-such-option" "$FLYRECD" --no-such-option
 
 echo "== the directory of one session"
-for name in readonly foreign file; do
+for name in readonly foreign shared file; do
 	quiet $name
 done
+mkdir -p -m 0770 "$STATE/shared"
 mkdir -p "$STATE/readonly/record" "$STATE/foreign/record"
 mount --bind "$STATE/readonly" "$STATE/readonly"
 MOUNTS+=("$STATE/readonly")
@@ -138,11 +141,12 @@ flyrecd_start
 good_runs
 one_line readonly 'session failed: .*readonly.*Read-only file system'
 one_line foreign "session failed: .*foreign.* belongs to user $(id -u nobody)"
+one_line shared 'session failed: .*/shared: directory shared can be written by others (mode 0770)'
 one_line file 'session failed: .*/file: .*Not a directory'
 flyrecd_stop
 [ "$(cat "$STATE/file")" = text ] || fail "a file in the way was changed"
 grep -h 'session failed' <(tail -n "+$((LOG_MARK + 1))" "$FLYRECD_LOG")
-rm "$STATE/file" "$CONFIG/sessions.d"/{readonly,foreign,file}.conf
+rm "$STATE/file" "$CONFIG/sessions.d"/{readonly,foreign,shared,file}.conf
 
 echo "== something else is called current.dat"
 for name in text symlink dangling fifo directory socket device zero; do

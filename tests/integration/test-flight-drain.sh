@@ -24,7 +24,9 @@ for _ in 1 2 3 4 5; do
 	take
 done
 markers_stop
-snapshots
+take
+"$TOOLS/check-markers" --expect="$T/expect" --allow-lost-at-start "${SNAPSHOTS[-1]}" >"$T/check" ||
+	fail "the end lacks: $(cat "$T/check")"
 EXPECT=$T/expect good "${SNAPSHOTS[@]}"
 for f in "${SNAPSHOTS[@]}"; do
 	whole "$f"

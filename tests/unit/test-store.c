@@ -72,6 +72,11 @@ static void test_open_dir_refused(void **state)
 		why = (struct fault){};
 		assert_int_equal(store_open_dir(tmp.fd, "real", &fd, &why), -EPERM);
 		assert_non_null(strstr(why.text, "12345"));
+		assert_int_equal(fchownat(tmp.fd, "real", 0, 0, 0), 0);
+		assert_int_equal(fchmodat(tmp.fd, "real", 0770, 0), 0);
+		why = (struct fault){};
+		assert_int_equal(store_open_dir(tmp.fd, "real", &fd, &why), -EPERM);
+		assert_non_null(strstr(why.text, "0770"));
 	} else {
 		assert_int_equal(fchmodat(tmp.fd, "real", 0555, 0), 0);
 		assert_int_equal(store_open_dir(tmp.fd, "real", &fd, &why), -EACCES);

@@ -99,6 +99,13 @@ must_log() { # TEXT [SECONDS]
 	wait_for "${2:-20}" logged "$1" || fail "not in the log: $1: $(flyrecd_log | tail -n 5)"
 }
 
+# with what flyrecd has said
+fail() {
+	flyrecd_log | tail -n 20 >&2
+	echo "FAIL: $*" >&2
+	exit 1
+}
+
 # drop_in NAME: one for flyrecd.service, from standard input, until the end of the scenario
 drop_in() {
 	mkdir -p /run/systemd/system/flyrecd.service.d

@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# scenarios/clocks.sh where 64 CPUs are possible, of which two are there, and the TSC counts as reliable;
+# the long form where there are 64 CPUs, which record markers as well.
+# time-limit: 900
+set -u
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+trap '[ -z "${VM_PID:-}" ] || kill -KILL "$VM_PID"' EXIT
+trap 'exit 143' TERM
+
+# run MACHINE SECONDS SCENARIO... -- APPEND...
+run() {
+	local machine=$1 limit=$2 dir name names=()
+	shift 2
+	while [ "$1" != -- ]; do
+		names+=("$1")
+		shift
+	done
+	shift
+	dir=$T/$machine-${CPUS:-2}
+	mkdir -p "$dir"
+	printf '. /job/tests/vm/guest.sh\ntrap - EXIT\nset +eu\nrun_scenarios %s\n' "${names[*]}" >"$dir.run"
+	vm_start "$machine" "$dir" "$dir.run" "$@"
+	vm_wait "$limit" || true
+	cp "$dir/console" "$LOGS/vm-cpus-${CPUS:-2}.console"
+	for name in "${names[@]}"; do
+		cat "$dir/out/$name.log"
+		grep -a "VM: .* $name " "$dir/console"
+		grep -aq "VM: PASS $name " "$dir/console" ||
+			fail "${CPUS:-2} CPUs: $(tr -d '\r' <"$dir/console" | sed -n "s/.*VM: //p" | tail -n 1)"
+	done
+}
+
+run debian12 200 clocks -- possible_cpus=64 tsc=reliable
+[ -z "${LONG:-}" ] || CPUS=64 MEMORY=4096 run debian12 600 clocks record --
