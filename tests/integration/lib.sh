@@ -369,7 +369,7 @@ mkfs_mount() {
 	need_root
 	mkdir -p "$dir"
 	if [ "$fs" = tmpfs ]; then
-		mount -t tmpfs -o "size=$size" tmpfs "$dir" || skip "cannot mount tmpfs"
+		mount -t tmpfs -o "size=$size,mode=755" tmpfs "$dir" || skip "cannot mount tmpfs"
 		MOUNTS+=("$dir")
 		return
 	fi

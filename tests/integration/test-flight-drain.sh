@@ -15,7 +15,7 @@ flight Method=drain
 flyrecd_start
 [ "$(ctl --json status f | jq -r '.sessions[0].method')" = drain ] || fail "method: $(ctl status f)"
 markers_start f 100000
-wait_for 20 wrapped || fail "too few markers"
+wait_for 60 wrapped || fail "too few markers"
 take
 sleep 0.2
 take

@@ -24,7 +24,7 @@ nothing_half
 
 # --- SIGUSR1 twice within a second under load: both have the whole history
 markers_start f 100000
-wait_for 20 wrapped || fail "too few markers"
+wait_for 60 wrapped || fail "too few markers"
 take
 sleep 0.2
 take
