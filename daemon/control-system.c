@@ -178,7 +178,6 @@ static void on_disconnected(struct system_bus *s)
 	peer_end(s->peer);
 	s->peer = NULL;
 	memset(s->callers, 0, sizeof(s->callers));
-	s->retry_usec = 0;
 	retry_later(s);
 }
 
@@ -203,7 +202,12 @@ static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
+	struct system_bus *s = userdata;
 
+	/* A connection alone means little: systemd takes it before the bus runs, or when it cannot
+	 */
+	if (!sd_bus_message_is_method_error(m, SD_BUS_ERROR_NO_REPLY))
+		s->retry_usec = 0;
 	if (e)
 		log_info("the system bus refuses the name " CONTROL_BUS_NAME ": %s", e->message);
 	else

@@ -32,6 +32,9 @@ FLYRECD=/usr/sbin/flyrecd
 FLYRECCTL=/usr/bin/flyrecctl
 # shellcheck disable=SC2034 # for the scenarios
 DATA_DISK=/dev/disk/by-id/virtio-data
+# short: the kernel cuts names of tasks after 15 characters
+# shellcheck disable=SC2034 # for the scenarios
+LOAD_NAME=ld-vm LOAD_FILTER='comm == "ld-vm"'
 
 property() { # NAME
 	systemctl show --property="$1" --value flyrecd
@@ -135,7 +138,9 @@ run_scenarios() {
 		reset
 		begin=${EPOCHREALTIME/./} status=0 word=PASS why=''
 		limit=$(sed -n 's/^# time-limit: \([0-9]*\)$/\1/p;12q' "/job/tests/vm/scenarios/$name.sh")
-		FLYREC_TEST_DIR=/var/tmp/vm-$name timeout --kill-after=30 "${limit:-60}" \
+		limit=${limit:-60}
+		[ -z "${LONG:-}" ] || limit=$((limit * 12)) # of ten times as much
+		FLYREC_TEST_DIR=/var/tmp/vm-$name timeout --kill-after=30 "$limit" \
 			bash "/job/tests/vm/scenarios/$name.sh" >"/job/out/$name.log" 2>&1 </dev/null ||
 			status=$?
 		systemctl stop flyrecd
@@ -148,7 +153,7 @@ run_scenarios() {
 			[ -z "$left" ] || word=FAIL
 			;;
 		77) word=SKIP ;;
-		124 | 137) word=FAIL why="not done after ${limit:-60} s" ;;
+		124 | 137) word=FAIL why="not done after $limit s" ;;
 		*) word=FAIL why=${why:-status $status} ;;
 		esac
 		begin=$(((${EPOCHREALTIME/./} - begin) / 100000))

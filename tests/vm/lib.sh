@@ -135,7 +135,8 @@ vm_make_image() {
 		cp -a "$kernel/modules/$release" "$work/root/usr/lib/modules/" &&
 		chroot "$work/root" depmod "$release" &&
 		cp "$package" "$work/root/root/flyrec.deb" &&
-		chroot "$work/root" dpkg --install /root/flyrec.deb >"$file.log" 2>&1; then
+		chroot "$work/root" dpkg --install /root/flyrec.deb >"$file.log" 2>&1 &&
+		chmod 0755 "$work/root"; then # else dbus, which is not root, reads no policy again
 		# Without checksums of metadata, which take their time where a CPU is emulated
 		mke2fs -q -t ext4 -O ^metadata_csum -E lazy_itable_init=1,lazy_journal_init=1,nodiscard \
 			-m 0 -L root -d "$work/root" "$file" 1400M >>"$file.log" 2>&1

@@ -1,0 +1,93 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# An orderly reboot finishes the segment, with all markers, before flyrecd starts again; and it
+# records early in the next boot, before what a machine is there for has begun.
+# time-limit: 600
+skip() {
+	echo "SKIP: $*"
+	exit 77
+}
+
+fail() {
+	echo "FAIL: $*"
+	exit 1
+}
+
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+# shellcheck disable=SC2034 # for lib.sh
+PACKAGE=${FLYREC_VM_PACKAGE:?}
+VM_PID=''
+trap '[ -z "$VM_PID" ] || kill -KILL "$VM_PID"' EXIT
+
+cat >"$T/run" <<'EOS'
+. /job/tests/vm/guest.sh
+first_boot() {
+	reset
+	session boot <<-EOT
+		[Trace]
+		Event=sched:sched_process_exec
+		Clock=boot
+		BufferSize=1M
+	EOT
+	# What the shutdown has left, seen before the next flyrecd touches it
+	cat >/etc/systemd/system/vm-before.service <<-EOT
+		[Unit]
+		DefaultDependencies=no
+		After=systemd-remount-fs.service
+		Before=flyrecd.service
+		[Service]
+		Type=oneshot
+		ExecStart=/bin/sh -c 'ls -A $STATE/boot/record >/run/vm-before'
+		[Install]
+		WantedBy=sysinit.target
+	EOT
+	systemctl enable --quiet vm-before.service flyrecd.service
+	flyrecd_start
+	markers_start boot 300
+	sleep 1
+	markers_stop
+	trap - EXIT INT TERM # the end of this process is not that of the recording
+	say "recorded, rebooting"
+	systemctl reboot
+	sleep 300 # ended by that
+}
+
+second_boot() {
+	local left segment seen
+	wait_for 60 is_active || fail "not started in the boot: $(systemctl status flyrecd)"
+	left=$(cat /run/vm-before)
+	[[ $left =~ ^2[0-9T.]*Z\.dat$ ]] || fail "not one finished segment after the reboot, but: ${left//$'\n'/ }"
+	verify "$STATE/boot/record/$left"
+	markers_check boot
+	segment=$("$FLYRECCTL" rotate boot)
+	verify "$segment"
+	trace-cmd report "$segment" >"$T/report" 2>/dev/null
+	head -n 3 "$T/report"
+	seen=$(sed -nE 's/^.* ([0-9]+\.[0-9]+): +sched_process_exec: .*/\1/p' "$T/report" | head -n 1)
+	reached=$(systemctl show --property=ActiveEnterTimestampMonotonic --value multi-user.target)
+	echo "the first event is of $seen s after the kernel's start, multi-user.target was reached after" \
+		"$((reached / 1000)) ms"
+	awk -v seen="${seen:-9999}" -v reached="$reached" 'BEGIN { exit !(seen * 1000000 < reached) }' ||
+		fail "recorded from $seen s on, multi-user.target was reached after $reached us"
+}
+
+if [ ! -e /root/rebooted ]; then
+	touch /root/rebooted
+	first_boot
+	exit 1
+fi
+say "booted again"
+second_boot
+EOS
+
+for machine in ${LONG:+debian12} debian13; do
+	REBOOT=1 vm_start "$machine" "$T/$machine" "$T/run" systemd.show_status=yes
+	status=0
+	vm_wait 560 || status=$?
+	cat "$T/$machine/out/log"
+	cp "$T/$machine/out/journal" "$LOGS/vm-reboot-$machine.journal"
+	cp "$T/$machine/console" "$LOGS/vm-reboot-$machine.console"
+	[ "$status" = 0 ] || fail "$machine: $(sed -n 's/^FAIL: //p' "$T/$machine/out/log" | tail -n 1) ($status)"
+done

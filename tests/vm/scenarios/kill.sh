@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# SIGKILL again and again at random times, also while it starts and while it finishes a segment,
+# under load, with the file descriptor store of systemd: each marker comes out once and in order.
+# machines: debian13
+# time-limit: 600
+. "$(dirname "$0")/../guest.sh"
+KILLS=${LONG:+1000}
+KILLS=${KILLS:-100}
+
+# A low watermark and a short flush, so that pipes and memfds have something to lose
+session kill <<-EOT
+	[Trace]
+	Event=sched:sched_switch
+	BufferSize=8M
+	BufferPercent=1
+	[Storage]
+	FlushSec=100ms
+	MaxUse=1G
+	KeepFree=0
+	MaxFiles=0
+EOT
+# Most of the time that a start takes where a CPU is emulated is the sandbox, which others test
+drop_in kill <<-EOT
+	[Unit]
+	StartLimitIntervalSec=0
+	[Service]
+	RestartSec=0
+	$(systemctl cat flyrecd | sed -nE 's/^((ReadOnly|ReadWrite|Inaccessible)Paths=).*/\1/p
+		s/^((Private|Protect)[A-Za-z]*=|RestrictNamespaces=).*/\1no/p' | sort -u |
+		sed -E 's/^(ProtectProc=)no/\1default/')
+	SystemCallFilter=
+EOT
+
+# Another process than the one before, as soon as systemd's child has become flyrecd; asking takes
+# longer
+is_started() {
+	local pid name
+	while read -r pid; do
+		if read -r name <"/proc/$pid/comm" && [ "$name" = flyrecd ] &&
+			[ "$pid" != "$FLYRECD_PID" ]; then
+			FLYRECD_PID=$pid
+			return
+		fi
+	done </sys/fs/cgroup/system.slice/flyrecd.service/cgroup.procs
+	return 1
+} 2>/dev/null
+
+# It has workers: it records
+has_threads() {
+	local tasks=("/proc/$FLYRECD_PID/task/"*)
+	is_started || [ ${#tasks[@]} -gt 1 ]
+}
+
+# rotate: begun, and perhaps done
+rotate() {
+	local segments=("$STATE"/kill/record/2*.dat "$STATE"/kill/record/.*.finishing)
+	ROTATIONS=${#segments[@]}
+	kill -USR2 "$FLYRECD_PID"
+	wait_for 60 is_rotating || fail "kill $i: no rotation"
+}
+
+is_rotating() {
+	local segments=("$STATE"/kill/record/2*.dat "$STATE"/kill/record/.*.finishing)
+	[ ${#segments[@]} -gt "$ROTATIONS" ]
+}
+
+flyrecd_start
+markers_start kill 300
+for ((i = 0; i < KILLS; i++)); do
+	# Every other time while it starts, else it would never get anywhere
+	[ $((i % 2)) = 0 ] || wait_for 60 has_threads || fail "kill $i: does not record"
+	[ $((i % 10)) != 9 ] || rotate
+	sleep "0.$(printf '%03d' $((RANDOM % 600)))"
+	kill -KILL "$FLYRECD_PID" || fail "kill $i: it had ended by itself: $(flyrecd_log | tail -n 5)"
+	wait_for 60 is_started || fail "kill $i: not started again: $(flyrecd_log | tail -n 5)"
+	[ $((i % 20)) != 0 ] || echo "$SECONDS s: $i kills"
+done
+wait_for 60 is_active || fail "not active after the last kill: $(flyrecd_log | tail -n 5)"
+restarts=$(property NRestarts)
+sleep 1
+markers_stop
+flyrecd_stop
+
+segments=("$STATE"/kill/record/2*.dat)
+recorded=$(flyrecd_log | grep -c 'kill: recording')
+echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@]} segments"
+[ "$restarts" -ge "$KILLS" ] || fail "$restarts restarts for $KILLS kills"
+[ "$recorded" -ge $((KILLS / 2)) ] || fail "it recorded $recorded times: a poor test"
+[ ${#segments[@]} -gt 1 ] || fail "no rotation: a poor test"
+! logged 'session failed' || fail "$(flyrecd_log | grep -m 1 'session failed')"
+! logged 'may be lost' || fail "not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
+verify "$STATE/kill"
+no_damage
+markers_check kill
+tail -n 1 "$T/markers"

@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Days in minutes: rotations and snapshots one after the other, with retention. What flyrecd holds
+# (memory, files, threads, instances) stays as it was after the first ones, its directory within
+# its limits, and what retention has left is whole.
+# machines: debian13
+# time-limit: 300
+. "$(dirname "$0")/../guest.sh"
+TURNS=${LONG:+2000}
+TURNS=${TURNS:-100}
+LIMIT=100 # MiB, each kind
+
+daemon_config <<-EOT
+	[Storage]
+	MaxUse=${LIMIT}M
+	KeepFree=0
+	[Snapshot]
+	MaxUse=${LIMIT}M
+EOT
+session week <<-EOT
+	[Trace]
+	Event=sched:sched_process_exit
+	BufferSize=256K
+	[Storage]
+	FlushSec=1s
+EOT
+session flight <<-EOT
+	[Session]
+	Mode=flight
+	[Trace]
+	Event=sched:sched_process_exit
+	BufferSize=256K
+EOT
+
+status() { # FIELD: of the daemon, in kB or a number
+	sed -n "s/^$1:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$FLYRECD_PID/status"
+}
+
+# held: what may not grow, by name
+held() {
+	local open=("/proc/$FLYRECD_PID/fd/"*) kernel=("$TRACEFS/instances/"*)
+	FDS=${#open[@]} THREADS=$(status Threads) INSTANCES=${#kernel[@]}
+	STORE=$(property NFileDescriptorStore) MEMORY=$(status RssAnon)
+	echo "$1: $FDS files, $STORE in the store, $THREADS threads, $INSTANCES instances," \
+		"$MEMORY kB of memory"
+}
+
+# Nothing is under way: no hidden file, no thread of a snapshot
+settled() {
+	! find "$STATE"/*/{record,snapshot} -name '.*' 2>/dev/null | grep -q . && [ "$(status Threads)" = "$IDLE_THREADS" ]
+}
+
+turns() { # COUNT: rotations and snapshots
+	local rotate
+	for ((i = 0; i < $1; i++)); do
+		"$FLYRECCTL" rotate week >"$T/rotated" 2>&1 &
+		rotate=$!
+		"$FLYRECCTL" snapshot flight >"$T/taken" 2>&1 || fail "snapshot: $(cat "$T/taken")"
+		wait "$rotate" || fail "rotate: $(cat "$T/rotated")"
+	done
+	wait_for 60 settled || fail "not settled: $(find "$STATE"/*/* -name '.*')"
+}
+
+flyrecd_start
+IDLE_THREADS=$(status Threads)
+markers_start week 200
+background "$TOOLS/markers" "--instance=${PREFIX}flight" --rate=200 >"$T/flight"
+sleep 1
+# Until retention has begun, and then some
+turns $((TURNS / 5 + 20))
+held "warm"
+fds=$FDS store=$STORE threads=$THREADS instances=$INSTANCES memory=$MEMORY
+for part in 1 2 3 4 5; do
+	turns $((TURNS / 5))
+	for dir in week/record flight/snapshot; do
+		used=$(du --summarize --block-size=1M "$STATE/$dir" | cut -f 1)
+		# the live segment with what is preallocated, and a file that is being written, beside it
+		[ "$used" -le $((LIMIT * 5 / 4)) ] || fail "$dir has $used MiB, not $LIMIT"
+	done
+	held "$((part * TURNS / 5)) turns"
+done
+[ "$FDS" = "$fds" ] || fail "$FDS files are open, not $fds: $(ls -l "/proc/$FLYRECD_PID/fd")"
+[ "$STORE" = "$store" ] || fail "$STORE files are in the store, not $store"
+[ "$THREADS" = "$threads" ] || fail "$THREADS threads, not $threads"
+[ "$INSTANCES" = "$instances" ] || fail "$INSTANCES instances, not $instances"
+[ "$MEMORY" -le $((memory + memory / 20 + 128)) ] || fail "$MEMORY kB of memory, not $memory"
+[ "$(property NRestarts)" = 0 ] || fail "it was started again"
+markers_stop
+flyrecd_stop
+segments=("$STATE"/week/record/2*.dat) taken=("$STATE"/flight/snapshot/2*.dat)
+echo "${#segments[@]} segments and ${#taken[@]} snapshots are left"
+[ $((${#segments[@]} + ${#taken[@]})) -lt "$TURNS" ] || fail "no retention: a poor test"
+verify "$STATE"
+markers_check week --allow-lost-at-start
