@@ -49,8 +49,8 @@ int daemon_open_state_dir(struct daemon *d)
 				       dir, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
 		return log_error_errno(-EPERM,
-				       "state directory %s can be written by others (mode %04o)", dir,
-				       (unsigned)st.st_mode & 07777);
+				       "state directory %s can be written by others (mode %04o)",
+				       dir, (unsigned)st.st_mode & 07777);
 	fd = openat(d->state_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
 		return log_error_errno(-errno, "cannot write to state directory %s: %m", dir);

@@ -189,8 +189,8 @@ static size_t ring_subbufs(const struct flight *f)
 
 /*
  * Where the ring buffer has run over since it was last emptied, the history begins anew: what was
- * taken before would stand in front of a hole. It shows in the first sub-buffer, or in the second if
- * the reader had the first one already.
+ * taken before would stand in front of a hole. It shows in the first sub-buffer, or in the second
+ * if the reader had the first one already.
  */
 static size_t skip_hole(struct flight *f, unsigned cpu, const char *subbufs, size_t n)
 {
@@ -277,7 +277,8 @@ static int write_snapshot(struct flight *f, const char *text)
 
 /*
  * What is on the other side comes first: a snapshot trigger of somebody's has put it there. A swap
- * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of it.
+ * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of
+ * it.
  */
 static int capture_by_swap(struct flight *f)
 {

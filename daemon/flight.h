@@ -54,8 +54,8 @@ int flight_new(const struct flight_params *params, struct flight **ret, struct f
 int flight_change(struct flight *flight, const struct flight_params *params, struct fault *why);
 
 /**
- * flight_fall_back() - after flight_capture() has said -EBUSY: a method that needs no map, from now on
- * Return: false: there is none, or it is not for us to choose.
+ * flight_fall_back() - after flight_capture() has said -EBUSY: a method that needs no map, from now
+ * on Return: false: there is none, or it is not for us to choose.
  */
 bool flight_fall_back(struct flight *flight);
 
@@ -71,8 +71,8 @@ void flight_hurry(bool on);
 /**
  * flight_capture() - job: what the ring buffer holds now; what Memory= does not take stays mapped
  * @from_nsec, @to_nsec: of the instance's clock; whole sub-buffers
- * Return: 0; -ENODATA when there is nothing of that time; -EBUSY: it cannot be mapped, as somebody's
- * snapshot trigger may swap it; or negative errno with @why. Undo with flight_drop().
+ * Return: 0; -ENODATA when there is nothing of that time; -EBUSY: it cannot be mapped, as
+ * somebody's snapshot trigger may swap it; or negative errno with @why. Undo with flight_drop().
  */
 int flight_capture(struct flight *flight, uint64_t from_nsec, uint64_t to_nsec, struct fault *why);
 

@@ -24,8 +24,8 @@ int settings_apply(const struct tracedir *dir, const struct trace_config *config
 /**
  * settings_keep_clock() - after event triggers were written
  * The kernel sets an instance's clock to "global" for a hist trigger that takes times, unless the
- * trigger itself names one (event_hist_trigger_parse() in kernel/trace/trace_events_hist.c). Setting
- * a clock empties the ring buffer: before it traces.
+ * trigger itself names one (event_hist_trigger_parse() in kernel/trace/trace_events_hist.c).
+ * Setting a clock empties the ring buffer: before it traces.
  */
 int settings_keep_clock(const struct tracedir *dir, const struct trace_config *config,
 			struct fault *why);

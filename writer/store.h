@@ -20,7 +20,8 @@
 
 /**
  * store_open_dir() - open a directory, made if it lacks (0750)
- * A symbolic link or a directory that belongs to another user or that others may write to is refused.
+ * A symbolic link or a directory that belongs to another user or that others may write to is
+ * refused.
  */
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why);
 
