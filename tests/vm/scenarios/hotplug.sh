@@ -70,12 +70,15 @@ touch "$T/xfs/new"
 umount "$T/xfs"
 losetup --detach "${LOOPS[0]}"
 MOUNTS=() LOOPS=()
-# and goes, with its events enabled
-wait_for 10 modprobe -r xfs || fail "the module is held"
-sleep 1
-"$FLYRECCTL" --json status plug | jq -e '.sessions[0].state == "recording"' >/dev/null || fail "not recording"
+sleep 1 # until it is in the file
 markers_stop
+# and goes, with its events enabled; then the kernel empties the ring buffers
+wait_for 10 modprobe -r xfs || fail "the module is held"
+must_log 'the event xfs:xfs_file_fsync has gone'
+mark afterwards
+"$FLYRECCTL" --json status plug | jq -e '.sessions[0].state == "recording"' >/dev/null || fail "not recording"
 flyrecd_stop
+[ "$(flyrecd_log | grep -c xfs_file_fsync)" = 1 ] || fail "more than once: $(flyrecd_log | grep xfs_file_fsync)"
 
 markers_check plug
 verify "$STATE/plug" "$auto" "$drain" "$last"
@@ -99,6 +102,7 @@ for file in "$STATE"/plug/record/2*.dat; do
 	trace-cmd report "$file"
 done >"$T/report" 2>"$T/errors"
 [ ! -s "$T/errors" ] || fail "trace-cmd report: $(cat "$T/errors")"
+grep -q ' print: .*afterwards' "$T/report" || fail "nothing was recorded after the module had gone"
 grep -q 'xfs_file_fsync: *dev .* ino ' "$T/report" || fail "xfs_file_fsync: $(grep -m 1 xfs "$T/report")"
 grep -q 'xfs_create: *dev .* dp ino ' "$T/report" || fail "xfs_create: $(grep -m 1 xfs_create "$T/report")"
 cat "$STATE"/plug/record/2*.dat | grep -aq '\[xfs\]$' || fail "no symbols of the module"
