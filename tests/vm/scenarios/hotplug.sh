@@ -70,8 +70,8 @@ touch "$T/xfs/new"
 umount "$T/xfs"
 losetup --detach "${LOOPS[0]}"
 MOUNTS=() LOOPS=()
-sleep 1 # until it is in the file
 markers_stop
+"$FLYRECCTL" rotate plug # until it is in a file
 # and goes, with its events enabled; then the kernel empties the ring buffers
 wait_for 10 modprobe -r xfs || fail "the module is held"
 must_log 'the event xfs:xfs_file_fsync has gone'
