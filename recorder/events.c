@@ -399,16 +399,27 @@ void events_adopt(struct events *events, const struct tracedir *dir)
 		events->wanted[i].no_witness = false;
 }
 
+/* A module may have been unloaded: said once, and fine for an optional event */
+static void forget_gone(struct events *events, const struct tracedir *dir, struct changes *changes)
+{
+	for (size_t i = 0; i < events->n_wanted; i++) {
+		struct wanted *w = &events->wanted[i];
+
+		if (!w->present || kernel_has(dir, w->system, w->name))
+			continue;
+		w->present = false;
+		if (!w->optional)
+			changes_add(changes, "the event %s%s%s has gone, its module most likely",
+				    w->system, w->name ? ":" : "", w->name ? w->name : "");
+	}
+}
+
 int events_check(struct events *events, const struct tracedir *dir, struct changes *changes,
 		 struct fault *why)
 {
 	int r;
 
-	/* A module may have been unloaded, which is fine for an optional event. */
-	for (size_t i = 0; i < events->n_wanted; i++)
-		if (events->wanted[i].present && events->wanted[i].optional)
-			events->wanted[i].present =
-				kernel_has(dir, events->wanted[i].system, events->wanted[i].name);
+	forget_gone(events, dir, changes);
 	/* Filters before enabling, as at the beginning. */
 	r = filters_check(events->wanted, events->n_wanted, dir, changes, why);
 	if (r >= 0)

@@ -17,8 +17,9 @@ static int read_one(const struct ring_read *r, char *to, uint64_t *ret_timestamp
 	do
 		n = read(r->fd, to, r->subbuf_size);
 	while (n < 0 && errno == EINTR);
+	/* ENODEV: a CPU that is possible and was never there has no ring buffer */
 	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
+		return errno == EAGAIN || errno == ENODEV ? 0 : -errno;
 	if (n == 0)
 		return 0;
 	/* Short only if someone reads byte by byte beside us; the rest may be stale */

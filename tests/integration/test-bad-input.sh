@@ -129,7 +129,7 @@ echo "== the directory of one session"
 for name in readonly foreign shared file; do
 	quiet $name
 done
-mkdir -p -m 0770 "$STATE/shared"
+mkdir -m 0770 "$STATE/shared"
 mkdir -p "$STATE/readonly/record" "$STATE/foreign/record"
 mount --bind "$STATE/readonly" "$STATE/readonly"
 MOUNTS+=("$STATE/readonly")

@@ -10,8 +10,11 @@ need_tool check-markers libtracecmd-open
 online=/sys/devices/system/cpu/cpu1/online
 [ "$(cat $online 2>/dev/null)" = 1 ] || skip "no CPU here that can be switched off"
 echo 0 >$online 2>/dev/null || skip "this CPU cannot be switched off"
-trap 'echo 1 >$online; cleanup' EXIT
-echo 1 >$online
+cpu_back() {
+	echo 1 >$online
+}
+at_end cpu_back
+cpu_back
 
 session plug <<-EOF
 	[Trace]

@@ -43,5 +43,6 @@ run() {
 	done
 }
 
+vm_package
 run debian12 200 clocks -- possible_cpus=64 tsc=reliable
 [ -z "${LONG:-}" ] || CPUS=64 MEMORY=4096 run debian12 600 clocks record --

@@ -7,8 +7,9 @@
 # machines: debian12 debian13 backports
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
+# shellcheck source=tests/integration/flight-lib.sh
 . /job/tests/integration/flight-lib.sh
-BUFFER=256K
+export BUFFER=256K
 
 method() {
 	ctl --json status f | jq -r '.sessions[0].method'

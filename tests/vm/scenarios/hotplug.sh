@@ -10,12 +10,14 @@
 times=20
 [ -z "${LONG:-}" ] || times=500
 online=/sys/devices/system/cpu/cpu1/online
-trap 'echo 1 >$online; cleanup' EXIT
+cpu_back() {
+	echo 1 >$online
+}
+at_end cpu_back
 
 session plug <<-EOF
 	[Trace]
 	Event=sched:sched_process_exec
-	Event=-xfs:xfs_file_fsync
 	BufferSize=256K
 	[Storage]
 	FlushSec=500ms
@@ -38,6 +40,7 @@ flyrecd_start
 mark() {
 	local s
 	for s in plug auto drain; do
+		# shellcheck disable=SC2016 # for the inner shell
 		taskset -c 1 sh -c 'echo "$1" >"$2/trace_marker"' sh "$1" "$(instance $s)"
 	done
 }
@@ -58,22 +61,24 @@ kill -TERM $auto_markers
 wait $auto_markers || fail "markers: $(cat "$T/expect.auto")"
 last=$("$FLYRECCTL" snapshot auto)
 
-# The module comes: one of its events is wanted by the configuration, another one is asked for
+# The module comes, and its events are asked for
 mkfs_mount xfs 400M "$T/xfs"
-"$FLYRECCTL" reload
-wait_for 10 grep -qx 1 "$(instance plug)/events/xfs/xfs_file_fsync/enable" || fail "xfs_file_fsync is not enabled"
+"$FLYRECCTL" event-enable plug xfs:xfs_file_fsync
 dd if=/dev/zero of="$T/xfs/file" bs=64k count=1 conv=fsync status=none
 "$FLYRECCTL" event-enable plug xfs:xfs_create
 touch "$T/xfs/new"
 umount "$T/xfs"
 losetup --detach "${LOOPS[0]}"
 MOUNTS=() LOOPS=()
-# and goes, with its events enabled
-wait_for 10 modprobe -r xfs || fail "the module is held"
-sleep 1
-"$FLYRECCTL" --json status plug | jq -e '.sessions[0].state == "recording"' >/dev/null || fail "not recording"
 markers_stop
+"$FLYRECCTL" rotate plug # until it is in a file
+# and goes, with its events enabled; then the kernel empties the ring buffers
+wait_for 10 modprobe -r xfs || fail "the module is held"
+must_log 'the event xfs:xfs_file_fsync has gone'
+mark afterwards
+"$FLYRECCTL" --json status plug | jq -e '.sessions[0].state == "recording"' >/dev/null || fail "not recording"
 flyrecd_stop
+[ "$(flyrecd_log | grep -c xfs_file_fsync)" = 1 ] || fail "more than once: $(flyrecd_log | grep xfs_file_fsync)"
 
 markers_check plug
 verify "$STATE/plug" "$auto" "$drain" "$last"
@@ -97,6 +102,7 @@ for file in "$STATE"/plug/record/2*.dat; do
 	trace-cmd report "$file"
 done >"$T/report" 2>"$T/errors"
 [ ! -s "$T/errors" ] || fail "trace-cmd report: $(cat "$T/errors")"
+grep -q ' print: .*afterwards' "$T/report" || fail "nothing was recorded after the module had gone"
 grep -q 'xfs_file_fsync: *dev .* ino ' "$T/report" || fail "xfs_file_fsync: $(grep -m 1 xfs "$T/report")"
 grep -q 'xfs_create: *dev .* dp ino ' "$T/report" || fail "xfs_create: $(grep -m 1 xfs_create "$T/report")"
 cat "$STATE"/plug/record/2*.dat | grep -aq '\[xfs\]$' || fail "no symbols of the module"
