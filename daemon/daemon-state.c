@@ -127,7 +127,9 @@ int daemon_open_state_dir(struct daemon *d)
 	r = daemon_find_state_dir(d, &why);
 	if (r < 0 && !session_disk_may_return(r))
 		return log_error_errno(r, "%s", why.text);
-	/* It may be mounted, or writable, in a moment: each session says so, and tries again */
+	/* It may be mounted, or writable, in a moment */
+	if (r < 0)
+		log_warning("%s; sessions are tried again until that has changed", why.text);
 	d->state_new = false;
 	return 0;
 }
