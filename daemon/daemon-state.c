@@ -131,7 +131,9 @@ int daemon_open_state_dir(struct daemon *d)
 	r = daemon_find_state_dir(d, &why);
 	if (r < 0 && !session_disk_may_return(r))
 		return log_error_errno(r, "%s", why.text);
-	/* It may be mounted, or writable, in a moment: each session says so, and tries again */
+	/* It may be mounted, or writable, in a moment */
+	if (r < 0)
+		log_warning("%s; sessions are tried again until that has changed", why.text);
 	d->state_new = false;
 	return 0;
 }
@@ -175,21 +177,27 @@ static int on_mounts(sd_event_source *source, int fd, uint32_t revents, void *us
 	return 0;
 }
 
+void daemon_mind_mounts(struct daemon *d)
+{
+	bool minded = false;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		minded |= session_minds_mounts(d->sessions[i]);
+	if (d->mounts_source)
+		(void)sd_event_source_set_enabled(d->mounts_source,
+						  minded ? SD_EVENT_ON : SD_EVENT_OFF);
+}
+
 int daemon_watch_mounts(struct daemon *d)
 {
-	sd_event_source *source;
 	int r;
 
 	d->mounts_fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
 	if (d->mounts_fd < 0)
 		return -errno;
 	/* proc_pid_mountinfo(5): a change is an exceptional condition, told once */
-	r = sd_event_add_io(d->event, &source, d->mounts_fd, EPOLLPRI, on_mounts, d);
-	if (r >= 0)
-		r = sd_event_source_set_floating(source, true);
-	if (r >= 0)
-		(void)sd_event_source_unref(source);
-	return r;
+	r = sd_event_add_io(d->event, &d->mounts_source, d->mounts_fd, EPOLLPRI, on_mounts, d);
+	return r < 0 ? r : sd_event_source_set_enabled(d->mounts_source, SD_EVENT_OFF);
 }
 
 /* Ends when the clock is set, and never else */

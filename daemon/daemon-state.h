@@ -36,6 +36,9 @@ void daemon_close_state_dir(struct daemon *daemon);
  */
 int daemon_watch_mounts(struct daemon *daemon);
 
+/* Be woken by that only as long as there is a session that minds */
+void daemon_mind_mounts(struct daemon *daemon);
+
 /**
  * daemon_raise_cmdlines() - have the kernel keep more task names than it does by itself
  * The size found is kept over a kill, in the state directory. Failure is only logged.

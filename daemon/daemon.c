@@ -288,6 +288,7 @@ static void reload(struct daemon *d)
 void daemon_session_changed(struct daemon *d, struct session *session)
 {
 	control_session_changed(d->control, session_name(session));
+	daemon_mind_mounts(d);
 }
 
 void daemon_segment_finished(struct daemon *d, struct session *session, const char *path)
@@ -489,6 +490,7 @@ static void tear_down(struct daemon *d)
 	config_free(d->config);
 	d->event = sd_event_unref(d->event);
 	close_p(&d->tracing_fd);
+	d->mounts_source = sd_event_source_disable_unref(d->mounts_source);
 	close_p(&d->mounts_fd);
 	close_p(&d->clock_fd);
 	daemon_close_state_dir(d);

@@ -51,9 +51,10 @@ struct daemon {
 	bool state_mounted; /* it is a file system of its own */
 	bool state_new;	    /* since its sessions were last looked for */
 	int mounts_fd;
-	int clock_fd;	    /* timerfd that tells when the wall clock is set */
-	int64_t clock_usec; /* what it is ahead of the time since boot */
-	int tracing_fd;	    /* the root of tracefs */
+	sd_event_source *mounts_source; /* off unless a session minds */
+	int clock_fd;			/* timerfd that tells when the wall clock is set */
+	int64_t clock_usec;		/* what it is ahead of the time since boot */
+	int tracing_fd;			/* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];
 	struct symbols *symbols;

@@ -185,6 +185,11 @@ static bool is_elsewhere(const struct session *s)
 	       (stat(path, &now) < 0 || now.st_dev != ours.st_dev || now.st_ino != ours.st_ino);
 }
 
+bool session_minds_mounts(const struct session *s)
+{
+	return s->away || (s->state == SESSION_RECORDING && !s->flight);
+}
+
 void session_mounts_changed(struct session *s)
 {
 	if (s->away && s->state == SESSION_FAILED) {

@@ -133,6 +133,9 @@ const char *session_coresight_name(const struct session *session, const struct f
  */
 int session_trigger(struct session *session, const struct snapshot_cause *cause);
 
+/* It has a file open all the time, or waits for its disk */
+bool session_minds_mounts(const struct session *session);
+
 /* What is mounted where has changed */
 void session_mounts_changed(struct session *session);
 

@@ -118,11 +118,6 @@ mkdir -m 0770 "$T/shared"
 refuses 1 "state directory $T/shared can be written by others (mode 0770)" "${command[@]}" --state-dir="$T/shared"
 refuses 1 "cannot .*state directory $T/nobody/x" "${command[@]}" --state-dir="$T/nobody/x/y/z"
 refuses 1 "cannot .*state directory /dev/null" "${command[@]}" --state-dir=/dev/null
-mkdir "$T/ro"
-mount --bind "$STATE" "$T/ro"
-MOUNTS+=("$T/ro")
-mount -o remount,bind,ro "$T/ro"
-refuses 1 "cannot write to state directory $T/ro: Read-only file system" "${command[@]}" --state-dir="$T/ro"
 refuses 2 "no-such-option" "$FLYRECD" --no-such-option
 
 echo "== the directory of one session"

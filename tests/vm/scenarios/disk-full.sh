@@ -10,14 +10,14 @@
 disk ext4 ext4 100 -N 64
 disk xfs xfs 320
 for fs in ext4 xfs; do
-	BUFFER=256K recorder $fs MaxUse=24M MaxFileSize=4M
+	BUFFER=256K recorder $fs MaxFileSize=8M
 done
 flyrecd_start
 for fs in ext4 xfs; do
 	count $fs 1 --count=200
 	fallocate -l "$(df --output=avail --block-size=1 "$STATE/$fs" | tail -n 1)" "$STATE/$fs/other" 2>/dev/null || true
 	dd if=/dev/zero of="$STATE/$fs/rest" bs=4K status=none 2>/dev/null || true
-	begin_count $fs 2 --count=60000
+	begin_count $fs 2 --count=80000
 done
 for fs in ext4 xfs; do
 	must_say $fs "No space left on device" 60

@@ -40,7 +40,8 @@ flyrecd_stop
 umount "$STATE"
 rm /run/systemd/system/var-lib-flyrec.mount
 systemctl daemon-reload
-mount -t tmpfs -o ro tmpfs "$STATE"
+# As systemd would have made it, which it cannot do here
+mount -t tmpfs -o "ro,mode=0750,gid=$(getent group flyrec | cut -d: -f3)" tmpfs "$STATE"
 flyrecd_start failing
 must_say a "Read-only file system" 30
 is_alive
