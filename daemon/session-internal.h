@@ -121,8 +121,12 @@ struct session {
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
 void session_fail(struct session *session, const struct fault *why);
+/* Stopped or failed, with nothing left to do */
+void session_settle(struct session *session, enum session_state state);
 /* begin a step that is a job */
 void session_start_job(struct session *session, enum session_step step);
+/* the next segment */
+void session_begin_next(struct session *session);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 /* session-files.c: limits from the configuration and the file system, bytes */

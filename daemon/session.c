@@ -4,13 +4,10 @@
 #include <time.h>
 
 #include "basic/log.h"
-#include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 #include "daemon/session-tail.h"
 #include "formats/tail-message.h"
-
-#define RETRY_USEC (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
 
 uint64_t session_now_usec(void)
 {
@@ -103,7 +100,7 @@ uint64_t session_total_bytes(const struct session *s)
 	return drain_total_bytes(&s->drain);
 }
 
-static void settled(struct session *s, enum session_state state)
+void session_settle(struct session *s, enum session_state state)
 {
 	session_drop_snapshots(s);
 	s->state = state;
@@ -137,21 +134,7 @@ void session_fail(struct session *s, const struct fault *why)
 	if (away)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
-	settled(s, SESSION_FAILED);
-}
-
-static void log_notes(struct session *s)
-{
-	struct segment_notes *notes = &s->segment.notes;
-
-	for (size_t i = 0; i < notes->n; i++) {
-		const struct segment_note *note = &notes->items[i];
-
-		(void)log_full(note->level, s->name,
-			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
-			       note->fault.error, "%s", note->fault.text);
-	}
-	notes->n = 0;
+	session_settle(s, SESSION_FAILED);
 }
 
 void session_opened(struct session *s, int result)
@@ -186,201 +169,6 @@ void session_opened(struct session *s, int result)
 	daemon_session_changed(s->daemon, s);
 	if (s->flight) /* nothing else will come by */
 		session_advance(s);
-}
-
-/*
- * Bytes of the next segment after which the one after it is begun: so much before MaxFileSize= as
- * has come in lately while one was being made
- */
-static uint64_t next_limit(struct session *s)
-{
-	uint64_t max = session_max_file_size(s);
-	int64_t left = atomic_load(&s->drain.bytes_left);
-	uint64_t over = left < 0 ? (uint64_t)-left : 0;
-
-	s->overshoot = MAX(over, s->overshoot / 8 * 7);
-	return max - MIN(s->overshoot, max / 2);
-}
-
-/* The next file is there: point the workers at it */
-static void on_next(struct session *s, int result)
-{
-	if (result < 0 && result != s->next_error)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "cannot begin a new segment, going on in the old one: %s",
-			       s->segment.failure.text);
-	s->next_error = result;
-	if (result < 0) {
-		s->retry_usec = session_now_usec() + RETRY_USEC;
-		s->held = false;
-		drain_flush(&s->drain);
-		session_rotation_done(s, result, s->segment.failure.text);
-		session_drop_change(s, result, s->segment.failure.text);
-		return;
-	}
-	s->segment_usec = session_now_usec();
-	s->step = STEP_RETARGETING;
-	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
-}
-
-static void on_finished(struct session *s, int result)
-{
-	const struct segment *g = &s->segment;
-	_cleanup_free_ char *path = NULL;
-
-	if (result < 0)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "%s; what is left to do is done at the next start", g->failure.text);
-	if (result >= 0 && g->archive[0] &&
-	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
-		    0)
-		path = NULL;
-	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
-	if (path)
-		daemon_segment_finished(s->daemon, s, path);
-	daemon_session_changed(s->daemon, s);
-}
-
-static void on_closed(struct session *s, int result)
-{
-	if (result < 0)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "%s; the file stays as it is and is finished at the next start",
-			       s->segment.failure.text);
-	else if (s->segment.archive[0])
-		on_finished(s, 0);
-	session_release(s, false);
-	settled(s, SESSION_STOPPED);
-}
-
-static void on_synced(struct session *s, int result)
-{
-	if (result < 0 && result != s->sync_error)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-			       s->segment.failure.text);
-	s->sync_error = result;
-	if (session_disk_full(s))
-		drain_flush(&s->drain); /* there may be room again */
-}
-
-/* What a job has found out about files */
-static void take_usage(struct session *s)
-{
-	struct segment *g = &s->segment;
-
-	s->kept_files = g->kept_files;
-	s->kept_bytes = g->kept_bytes;
-	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
-		account_evict(&s->account, cpu, g->evicted[cpu]);
-		g->evicted[cpu] = 0;
-	}
-}
-
-static void on_job(void *userdata, int result)
-{
-	struct session *s = userdata;
-	enum session_step step = s->step;
-
-	s->step = STEP_NONE;
-	log_notes(s);
-	take_usage(s);
-	switch (step) {
-	case STEP_SAVING_BOOT:
-		session_boot_trace_done(s, result);
-		return;
-	case STEP_OPENING:
-		session_opened(s, result);
-		break;
-	case STEP_NEXT:
-		on_next(s, result);
-		break;
-	case STEP_FINISHING:
-		on_finished(s, result);
-		break;
-	case STEP_SYNCING:
-		on_synced(s, result);
-		break;
-	case STEP_NOTING:
-		if (result < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, result, "%s, ignoring",
-				       s->segment.failure.text);
-		break;
-	case STEP_CAPTURING:
-		session_captured(s, result);
-		break;
-	case STEP_CUTTING:
-		session_cut_done(s, result);
-		break;
-	case STEP_CLOSING:
-		on_closed(s, result);
-		return;
-	default:
-		break;
-	}
-	session_advance(s);
-}
-
-static int run_open(void *userdata)
-{
-	return segment_open(&((struct session *)userdata)->segment);
-}
-
-static int run_next(void *userdata)
-{
-	return segment_begin_next(&((struct session *)userdata)->segment);
-}
-
-static int run_close(void *userdata)
-{
-	return segment_finish_old(&((struct session *)userdata)->segment);
-}
-
-/* The new segment's counters into the state file as well, which may wait for the disk like the rest
- */
-static int run_finish(void *userdata)
-{
-	struct session *s = userdata;
-	int noted = session_write_notes(s), r;
-	struct fault why = s->segment.failure;
-
-	r = run_close(s);
-	if (r >= 0 && noted < 0)
-		s->segment.failure = why;
-	return r < 0 ? r : noted;
-}
-
-static int run_note(void *userdata)
-{
-	return session_write_notes(userdata);
-}
-
-static int run_sync(void *userdata)
-{
-	return segment_sync(&((struct session *)userdata)->segment);
-}
-
-/* Without a thread for it the step fails at once */
-void session_start_job(struct session *s, enum session_step step)
-{
-	static int (*const work[])(void *) = {
-		[STEP_SAVING_BOOT] = session_run_boot_trace,
-		[STEP_OPENING] = run_open,
-		[STEP_NEXT] = run_next,
-		[STEP_FINISHING] = run_finish,
-		[STEP_SYNCING] = run_sync,
-		[STEP_CLOSING] = run_close,
-		[STEP_CUTTING] = session_run_cut,
-		[STEP_NOTING] = run_note,
-		[STEP_CAPTURING] = session_run_capture,
-	};
-	int r;
-
-	s->step = step;
-	r = job_start(s->daemon->event, work[step], on_job, s);
-	if (r < 0) {
-		(void)fault_errno(&s->segment.failure, r, "cannot start a thread");
-		on_job(s, r);
-	}
 }
 
 /* Tracing is off and everything there was has been taken: close the last segment */
@@ -430,7 +218,7 @@ static void on_workers_done(struct session *s)
 	case STEP_LEAVING:
 		if (s->leave_wanted) {
 			session_left_disk(s);
-			settled(s, SESSION_FAILED);
+			session_settle(s, SESSION_FAILED);
 			break;
 		}
 		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
@@ -439,7 +227,7 @@ static void on_workers_done(struct session *s)
 				       "cannot write the state file, ignoring");
 		session_tail_end(s, TAIL_END_LEFT);
 		session_release(s, true);
-		settled(s, SESSION_STOPPED);
+		session_settle(s, SESSION_STOPPED);
 		break;
 	default:
 		break;
@@ -467,21 +255,6 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	return 0;
 }
 
-static void begin_next(struct session *s)
-{
-	struct fault why;
-	int r = session_prepare_segment(s, &why);
-
-	s->rotate_wanted = false;
-	session_rotation_begins(s);
-	if (r < 0) {
-		s->segment.failure = why;
-		on_next(s, r);
-		return;
-	}
-	session_start_job(s, STEP_NEXT);
-}
-
 static void begin_stop(struct session *s)
 {
 	struct fault why;
@@ -492,12 +265,12 @@ static void begin_stop(struct session *s)
 	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->flight && s->leave_wanted) {
 		session_left_disk(s);
-		settled(s, SESSION_FAILED);
+		session_settle(s, SESSION_FAILED);
 		return;
 	}
 	if (s->flight) {
 		session_stop_flight(s);
-		settled(s, SESSION_STOPPED);
+		session_settle(s, SESSION_STOPPED);
 		return;
 	}
 	if (s->hand_over || s->leave_wanted) {
@@ -537,11 +310,11 @@ void session_advance(struct session *s)
 	}
 	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
-		begin_next(s);
+		session_begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;
 	} else if (may_rotate) {
-		begin_next(s);
+		session_begin_next(s);
 	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
 	} else if (s->sync_wanted) {
