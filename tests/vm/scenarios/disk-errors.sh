@@ -4,7 +4,7 @@
 # A disk that gives errors: ext4 and xfs give up, the session lets go of the file system so that it can
 # be unmounted, a session elsewhere goes on. Mounted again it records again, in the same file, and what
 # is missing was counted.
-# machines: debian12 debian13
+# machines: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

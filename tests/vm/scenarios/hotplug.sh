@@ -33,7 +33,7 @@ for method in auto drain; do
 		Method=$method
 	EOF
 done
-! grep -q '^xfs ' /proc/modules || fail "xfs is loaded already"
+! grep -q '^xfs ' /proc/modules || modprobe --remove xfs || fail "xfs is loaded already"
 flyrecd_start
 
 # mark TEXT: in each session, from CPU 1

@@ -88,6 +88,7 @@ drop_in memory <<-EOT
 EOT
 flyrecd_start
 markers_start memory 1000
+sleep 2 # so that some are in the file before
 oom_by_limit
 sleep 1
 "$FLYRECCTL" --json stats memory >"$T/stats"
