@@ -489,3 +489,13 @@ int segment_sync(struct segment *s)
 	r = synced < 0 ? synced : r;
 	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
 }
+
+int segment_probe_disk(struct segment *s)
+{
+	int r = 0;
+
+	/* What the first writes, the second waits for */
+	for (unsigned i = 0; i < 2 && s->file && r >= 0; i++)
+		r = trace_file_sync(s->file);
+	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+}

@@ -117,3 +117,9 @@ int segment_join(struct segment *segment, struct segment_cut *cut);
  * finished files that somebody had open when they were finished are made dense
  */
 int segment_sync(struct segment *segment);
+
+/**
+ * segment_probe_disk() - does the disk, which was gone, take writes to current.dat again?
+ * Thread: job. Return: 0, or negative errno with the segment's failure set.
+ */
+int segment_probe_disk(struct segment *segment);

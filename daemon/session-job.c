@@ -158,7 +158,10 @@ static void on_job(void *userdata, int result)
 
 static int run_open(void *userdata)
 {
-	return segment_open(&((struct session *)userdata)->segment);
+	struct session *s = userdata;
+	int r = segment_open(&s->segment);
+
+	return r >= 0 && s->away ? segment_probe_disk(&s->segment) : r;
 }
 
 static int run_next(void *userdata)

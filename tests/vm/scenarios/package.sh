@@ -112,6 +112,6 @@ dpkg --purge flyrec >"$T/dpkg" 2>&1 || fail "purge: $(cat "$T/dpkg")"
 [ ! -S "$RUNTIME/control" ] || fail "the socket is left"
 ! systemctl cat flyrecd >/dev/null 2>&1 || fail "the unit is left"
 grep -q 'recordings in /var/lib/flyrec are left' "$T/dpkg" || fail "purge does not say what is left"
-[ -e "$CONFIG/sessions.d/keep.conf" ] || fail "the administrator's session is gone"
+[ ! -e "$CONFIG/sessions.d/keep.conf" ] || fail "dead configuration is left"
 [ ! -e /usr/lib/flyrec ] || fail "/usr/lib/flyrec is left"
 markers_check keep
