@@ -121,7 +121,8 @@ void session_settle(struct session *s, enum session_state state)
 void session_fail(struct session *s, const struct fault *why)
 {
 	bool told = s->away && why->error == s->failure.error;
-	bool away = session_failed_for_disk(s, why->error);
+	/* Without a configuration nothing is wanted of it: the next start looks again */
+	bool away = s->config && session_failed_for_disk(s, why->error);
 	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
 	 */
 	bool keep = s->segment.adopt || (away && !s->instance);

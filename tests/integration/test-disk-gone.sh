@@ -17,6 +17,10 @@ failure() {
 	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].failure'
 }
 
+has_no_failure() {
+	[ -z "$(failure)" ]
+}
+
 fails_with() {
 	[[ $(failure) == *$1* ]]
 }
@@ -43,7 +47,7 @@ gone() {
 	wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
 	MOUNTS+=("$1")
 	wait_for 20 log_has 'writing again' || fail "does not go on"
-	[ -z "$(failure)" ] || fail "status still has: $(failure)"
+	wait_for 5 has_no_failure || fail "status still has: $(failure)"
 	sleep 1
 	markers_end
 	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json stats s >"$T/stats"
@@ -146,3 +150,32 @@ write_markers 10
 wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
+
+echo "== of a session that is no longer configured"
+umount "$STATE"
+unset 'MOUNTS[-1]'
+rm -rf "${STATE:?}"
+mkfs_mount xfs 400M "$STATE/s"
+: >"$FLYRECD_LOG"
+storage FlushSec=200ms
+flyrecd_start
+write_markers 100
+flyrecd_kill
+xfs_io -x -c shutdown "$STATE/s"
+rm "$CONFIG"/sessions.d/*.conf
+session beside <<-EOF
+	[Trace]
+	Event=sched:sched_process_exec
+EOF
+flyrecd_start
+must_log "s: session failed: .*Input/output error"
+must_log "beside: recording"
+flyrecd_stop
+mounted=$STATE/s
+umount "$mounted"
+unset 'MOUNTS[-1]'
+wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
+MOUNTS+=("$mounted")
+flyrecd_start
+flyrecd_stop
+[ ! -d "$(instance s)" ] || fail "the instance is left although its disk is back"
