@@ -93,8 +93,19 @@ bool session_disk_full(const struct session *s)
 	return trouble == -ENOSPC || trouble == -EDQUOT;
 }
 
+/* CPU by CPU, and try by try, one disk gives different errors: each kind is told once */
+static unsigned trouble_kind(int trouble)
+{
+	if (trouble == -ENOSPC || trouble == -EDQUOT)
+		return 1U << 0;
+	return trouble == -ETIMEDOUT ? 1U << 1 : 1U << 2;
+}
+
 static void tell_trouble(struct session *s, int trouble)
 {
+	bool told = trouble < 0 && (s->told & trouble_kind(trouble));
+
+	s->told = trouble < 0 ? s->told | trouble_kind(trouble) : 0;
 	s->failure = (struct fault){};
 	if (trouble < 0)
 		(void)fault_set(
@@ -102,8 +113,11 @@ static void tell_trouble(struct session *s, int trouble)
 			"cannot write to %s/%s/record/current.dat: %s; the ring buffer keeps the newest events, trying again",
 			s->daemon->options.state_dir, s->name,
 			trouble == -ETIMEDOUT ? "the disk does not answer" : strerror(-trouble));
-	(void)log_full(trouble < 0 ? LOG_ERR : LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, trouble,
-		       "%s", trouble < 0 ? s->failure.text : "writing again");
+	(void)log_full(told	     ? LOG_DEBUG
+		       : trouble < 0 ? LOG_ERR
+				     : LOG_NOTICE,
+		       s->name, MESSAGE_DISK_TROUBLE, trouble, "%s",
+		       trouble < 0 ? s->failure.text : "writing again");
 	daemon_session_changed(s->daemon, s);
 }
 

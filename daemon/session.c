@@ -158,6 +158,7 @@ void session_opened(struct session *s, int result)
 	if (s->away)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->away = false;
+	s->told = 0;
 	s->failure = (struct fault){};
 	if (s->flight)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0,
