@@ -9,8 +9,8 @@
 #	           debian13    Linux 6.12, systemd 257
 #	           backports   Debian 13 with the kernel of its backports
 #
-# A machine has its root file system (scratch: each boot begins with what the image holds, unless
-# KEEP_ROOT), a disk "data" (scratch unless DATA names a file) and runs one script as a job.
+# A machine has its root file system (each boot begins with what the image holds), a disk "data"
+# (scratch unless DATA names a file) and runs one script as a job.
 #
 # Set for those who read this: VM (directory of this boot's files), SRC, BUILD.
 
@@ -196,10 +196,10 @@ vm_prepare() {
 # vm_start MACHINE DIRECTORY RUN [APPEND...]: boots in the background, to run RUN, a script whose lines
 # may use what guest.sh has; APPEND goes to the kernel's command line. What comes out is in
 # DIRECTORY: console, and after vm_wait out/ with log, status, journal. For the machine itself:
-# CPUS (2), MEMORY (1024 MiB), DATA (file of the data disk, else 4 GiB of nothing), KEEP_ROOT=1,
+# CPUS (2), MEMORY (1024 MiB), DATA (file of the data disk, else 4 GiB of nothing),
 # REBOOT=1 (a reboot, which otherwise ends the machine, boots again).
 vm_start() {
-	local dir=$2 data=${DATA:-$2/data.img} snapshot=on reboot=shutdown
+	local dir=$2 data=${DATA:-$2/data.img} reboot=shutdown
 	VM=$dir
 	vm_prepare "$1"
 	rm -rf "$dir/out"
@@ -216,13 +216,12 @@ vm_start() {
 	rm -f "$dir/out.raw"
 	truncate -s 256M "$dir/out.raw"
 	[ -e "$data" ] || truncate -s 4G "$data"
-	[ -z "${KEEP_ROOT:-}" ] || snapshot=off
 	[ -z "${REBOOT:-}" ] || reboot=reset
 	: >"$dir/console"
 	"${QEMU[@]}" -machine q35 -accel tcg,thread=multi -cpu max -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
 		-nodefaults -no-user-config -display none -serial "${CONSOLE:-file:$dir/console}" \
 		-action "reboot=$reboot" \
-		-drive "if=none,id=r,format=raw,file=$IMAGE,snapshot=$snapshot,cache=unsafe" \
+		-drive "if=none,id=r,format=raw,file=$IMAGE,snapshot=on,cache=unsafe" \
 		-device nvme,drive=r,serial=root \
 		-drive "if=none,id=j,format=raw,file=$dir/job.tar,readonly=on" \
 		-device virtio-blk-pci,drive=j,serial=job \

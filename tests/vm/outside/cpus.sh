@@ -4,21 +4,9 @@
 # scenarios/clocks.sh where 64 CPUs are possible, of which two are there, and the TSC counts as reliable;
 # the long form where there are 64 CPUs, which record markers as well.
 # time-limit: 900
-set -u
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
-
-fail() {
-	echo "FAIL: $*"
-	exit 1
-}
-
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
-trap '[ -z "${VM_PID:-}" ] || kill -KILL "$VM_PID"' EXIT
-trap 'exit 143' TERM
+# shellcheck source=tests/vm/outside.sh
+. "$SRC/tests/vm/outside.sh"
+set +e
 
 # run MACHINE SECONDS SCENARIO... -- APPEND...
 run() {
@@ -43,6 +31,5 @@ run() {
 	done
 }
 
-vm_package
 run debian12 200 clocks -- possible_cpus=64 tsc=reliable
 [ -z "${LONG:-}" ] || CPUS=64 MEMORY=4096 run debian12 600 clocks record --

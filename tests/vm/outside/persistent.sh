@@ -5,17 +5,8 @@
 # is a -boot.dat, unattended, with the last markers before the panic and its symbols. Whole with the
 # kernel of backports; with 6.12, which often does not take over all it finds, what there is.
 # time-limit: 1200
-set -eu
-
-fail() {
-	echo "FAIL: $*" >&2
-	exit 1
-}
-
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
-trap '[ -z "${VM_PID:-}" ] || kill -KILL "$VM_PID"' EXIT
-vm_package
+# shellcheck source=tests/vm/outside.sh
+. "$SRC/tests/vm/outside.sh"
 
 for machine in backports debian13; do
 	# As flyrecctl boot-parameters says there. Much memory: the kernel itself is less likely to lie

@@ -4,22 +4,9 @@
 # An orderly reboot finishes the segment, with all markers, before flyrecd starts again; and it
 # records early in the next boot, before what a machine is there for has begun.
 # time-limit: 600
-skip() {
-	echo "SKIP: $*"
-	exit 77
-}
-
-fail() {
-	echo "FAIL: $*"
-	exit 1
-}
-
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
-# shellcheck disable=SC2034 # for lib.sh
-PACKAGE=${FLYREC_VM_PACKAGE:?}
-VM_PID=''
-trap '[ -z "$VM_PID" ] || kill -KILL "$VM_PID"' EXIT
+# shellcheck source=tests/vm/outside.sh
+. "$SRC/tests/vm/outside.sh"
+set +e
 
 cat >"$T/run" <<'EOS'
 . /job/tests/vm/guest.sh
