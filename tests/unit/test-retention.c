@@ -542,15 +542,17 @@ static void test_apply_clock_set(void **state)
 {
 	struct retention_limits limits = {.max_use = GIB, .max_age_usec = 3600 * USEC_PER_SEC};
 	struct retention_report report = {0};
-	uint64_t now = file_age_now_usec(), begin, end;
+	uint64_t now = file_age_now_usec(), age, begin, end;
 	struct dir *dir = *state;
 	struct fault why;
 
 	make_files(dir);
 	if (fsetxattr(dir->fd, "user.flyrec.test", "", 0, 0) < 0)
 		skip();
-	for (size_t i = 0; i < 3; i++)
-		file_age_note(dir->fd, files[i], (int64_t)now - (int64_t)i - 10, now - i);
+	for (size_t i = 0; i < 3; i++) {
+		age = i * USEC_PER_SEC;
+		file_age_note(dir->fd, files[i], (int64_t)(now - age) - 10, now - age);
+	}
 	ahead_sec = 86400;
 	assert_true(file_age_read(dir->fd, files[1], &begin, &end));
 	assert_int_equal(end - begin, 10);
