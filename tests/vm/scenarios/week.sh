@@ -5,6 +5,7 @@
 # (memory, files, threads, instances) stays as it was after the first ones, its directory within
 # its limits, and what retention has left is whole.
 # machines: debian13
+# only: long
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 TURNS=${LONG:+2000}
