@@ -3,6 +3,7 @@
 #
 # An orderly reboot finishes the segment, with all markers, before flyrecd starts again; and it
 # records early in the next boot, before what a machine is there for has begun.
+# only: long
 # time-limit: 600
 # shellcheck source=tests/vm/outside.sh
 . "$SRC/tests/vm/outside.sh"
