@@ -99,7 +99,16 @@ wait_for() {
 	done
 }
 
-# background COMMAND...: as a child that the end of the test stops; its pid is in $!
+# refused PATTERN COMMAND...: status 1 and one line that matches
+refused() {
+	local pattern=$1 status=0
+	shift
+	"$@" >"$T/out" 2>"$T/err" || status=$?
+	[ "$status" = 1 ] || fail "status $status, not 1: $*: $(cat "$T/err")"
+	grep -qE -- "$pattern" "$T/err" || fail "\"$(cat "$T/err")\" does not say $pattern: $*"
+	[ "$(wc -l <"$T/err")" = 1 ] || fail "more than a line: $*: $(cat "$T/err")"
+}
+
 # As of trace-cmd 3.1: later ones print flags, "d..1." and the like, between CPU and time
 trace-cmd() {
 	if [ "$1" = report ]; then
@@ -110,6 +119,7 @@ trace-cmd() {
 	fi
 }
 
+# background COMMAND...: as a child that the end of the test stops; its pid is in $!
 background() {
 	"$@" &
 	CHILDREN+=($!)

@@ -34,16 +34,6 @@ admin() {
 	as $ADMIN_GID "$T/flyrecctl" "--runtime-dir=$RUNTIME" "$@"
 }
 
-# refused PATTERN COMMAND...: status 1 and one line that matches
-refused() {
-	local pattern=$1 status=0
-	shift
-	"$@" >"$T/out" 2>"$T/err" || status=$?
-	[ "$status" = 1 ] || fail "status $status, not 1: $*: $(cat "$T/err")"
-	grep -qE -- "$pattern" "$T/err" || fail "\"$(cat "$T/err")\" does not say $pattern: $*"
-	[ "$(wc -l <"$T/err")" = 1 ] || fail "more than a line: $*: $(cat "$T/err")"
-}
-
 state() {
 	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status sched |
 		sed 's/.*"state":"\([a-z]*\)","instance".*/\1/'

@@ -47,6 +47,13 @@ static struct retention_item *add(struct choice *c, uint64_t begin_sec, uint64_t
 	return item;
 }
 
+/* As if nothing had been chosen yet */
+static void take_back(struct choice *c)
+{
+	for (size_t i = 0; i < c->n; i++)
+		c->items[i].evict = false;
+}
+
 static void assert_left(struct choice *c, const char *expected)
 {
 	char left[N_MAX + 1] = "";
@@ -85,8 +92,7 @@ static void test_max_use(void **state)
 	assert_left(&c, "abcd");
 	c.limits.max_use = 399;
 	assert_left(&c, "bcd");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.max_use = 0;
 	assert_left(&c, "");
 }
@@ -134,8 +140,7 @@ static void test_keep_newest(void **state)
 	assert_left(&c, "abc");
 	c.limits.max_files = 1;
 	assert_left(&c, "c");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.max_use = 50;
 	assert_left(&c, "c");
 	c.limits.max_age_usec = 1;
@@ -182,8 +187,7 @@ static void test_keep_free(void **state)
 	assert_left(&c, "abcd");
 	c.limits.keep_free = 1001;
 	assert_left(&c, "bcd");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.keep_free = 1250;
 	assert_left(&c, "d");
 }
@@ -199,12 +203,10 @@ static void test_max_files(void **state)
 	assert_left(&c, "abcd");
 	c.limits.max_files = 3;
 	assert_left(&c, "cd");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.max_files = 1;
 	assert_left(&c, "");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.max_files = 0;
 	assert_left(&c, "abcd");
 }
@@ -248,8 +250,7 @@ static void test_pinned(void **state)
 	add(&c, 3, 100);
 	c.limits.max_use = 1100;
 	assert_left(&c, "ac");
-	for (size_t i = 0; i < c.n; i++)
-		c.items[i].evict = false;
+	take_back(&c);
 	c.limits.max_use = 10;
 	c.limits.max_files = 1;
 	c.limits.max_age_usec = 1;

@@ -25,16 +25,6 @@ as() {
 	setpriv "--reuid=$1" "--regid=$1" --init-groups "${@:2}"
 }
 
-# refused PATTERN COMMAND...: status 1 and one line that matches
-refused() {
-	local pattern=$1 status=0
-	shift
-	"$@" >"$T/out" 2>"$T/err" || status=$?
-	[ "$status" = 1 ] || fail "status $status, not 1: $*: $(cat "$T/err")"
-	grep -qE -- "$pattern" "$T/err" || fail "\"$(cat "$T/err")\" does not say $pattern: $*"
-	[ "$(wc -l <"$T/err")" = 1 ] || fail "more than a line: $*: $(cat "$T/err")"
-}
-
 # over_bus USER METHOD
 over_bus() {
 	as "$1" busctl --system call org.flyrec.Recorder1 /org/flyrec/Recorder1/session/good \
