@@ -3,9 +3,7 @@
 #include <string.h>
 
 #include "recorder/ring-copy.h"
-
-#define COMMIT_AT 8
-#define MISSED	  (1UL << 31)
+#include "recorder/ring-header.h"
 
 int ring_copy_open(int trace_fd, unsigned subbuf_size, struct ring_copy *ret)
 {

@@ -3,13 +3,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "recorder/ring-header.h"
 #include "recorder/ring-map.h"
-
-/* timestamp:u64 commit:long, see formats/subbuf.h; the two top bits of 32 are flags */
-#define COMMIT_AT   8
-#define DATA_AT	    (COMMIT_AT + sizeof(long))
-#define COMMIT_MASK ((1UL << 30) - 1)
-#define STORED	    (1UL << 30) /* the number of lost events, a long, follows the events */
 
 #define SUBBUF_MAX  (64 * MIB)
 #define SUBBUFS_MAX (UINT32_C(1) << 28)

@@ -2,11 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "recorder/ring-header.h"
 #include "recorder/ring-read.h"
-
-#define COMMIT_AT   8
-#define COMMIT_MASK ((UINT32_C(1) << 30) - 1)
-#define MISSED	    (1UL << 31)
 
 /* Return: 1, 0 if there is nothing now, or negative errno */
 static int read_one(const struct ring_read *r, char *to, uint64_t *ret_timestamp)
