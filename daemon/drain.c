@@ -219,10 +219,10 @@ void drain_flush(struct drain *d)
 		worker_flush(d->workers[i]);
 }
 
-void drain_flush_and_tell(struct drain *d)
+void drain_tell_flushes(struct drain *d, bool on)
 {
 	for (unsigned i = 0; i < d->n_workers; i++)
-		worker_flush_and_tell(d->workers[i]);
+		worker_tell_flushes(d->workers[i], on);
 }
 
 bool drain_flushed(const struct drain *d)

@@ -56,8 +56,9 @@ void drain_retargeted(struct drain *drain);
 int drain_post(struct drain *drain, enum worker_request request);
 bool drain_idle(const struct drain *drain);
 void drain_flush(struct drain *drain);
-/* The same, and notify when each worker is done: drain_flushed() tells when all are */
-void drain_flush_and_tell(struct drain *drain);
+/* From now on, or no longer, notify when a worker has done a flush: drain_flushed() tells when all
+ * are */
+void drain_tell_flushes(struct drain *drain, bool on);
 bool drain_flushed(const struct drain *drain);
 /* Notify once when a ring buffer next passes its watermark */
 void drain_tell(struct drain *drain);

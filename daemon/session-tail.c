@@ -175,7 +175,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	if (may_begin_round(s)) {
 		s->tail_round = true;
-		drain_flush_and_tell(&s->drain);
+		drain_tell_flushes(&s->drain, true);
+		drain_flush(&s->drain);
 		return 0; /* session_tail_check() goes on */
 	}
 	(void)sd_event_source_set_time_relative(source, IDLE_USEC);
@@ -197,6 +198,7 @@ void session_tail_check(struct session *s)
 	if (!s->tail_round || !drain_flushed(&s->drain))
 		return;
 	s->tail_round = false;
+	drain_tell_flushes(&s->drain, false);
 	if (!s->tail_source)
 		return;
 	if (!may_begin_round(s)) { /* the next round tells */
@@ -240,6 +242,7 @@ void session_tail_end(struct session *s, unsigned why)
 	}
 	s->tail_source = sd_event_source_disable_unref(s->tail_source);
 	s->tail_round = s->tail_confirm = false;
+	drain_tell_flushes(&s->drain, false);
 }
 
 static int start_ticking(struct session *s)

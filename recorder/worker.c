@@ -31,7 +31,7 @@ struct worker {
 	_Atomic int request; /* 0: none; an enum worker_request until it is done */
 	_Atomic bool flush;
 	_Atomic unsigned flush_asked, flush_done; /* counts; done: up to that one */
-	_Atomic bool flush_tell;		  /* notify when the next flush is done */
+	_Atomic bool tell_flushes;		  /* notify when a flush is done */
 	_Atomic bool held; /* take nothing until it is flushed or has new targets */
 	_Atomic bool tell; /* notify when something comes by itself, without a flush */
 	_Atomic bool quit; /* of its own: a request that ends must not wipe it out */
@@ -114,7 +114,7 @@ static void serve_flush(struct worker *w)
 
 	flush_all(w);
 	atomic_store(&w->flush_done, asked);
-	if (atomic_exchange(&w->flush_tell, false))
+	if (atomic_load(&w->tell_flushes))
 		notify(w);
 }
 
@@ -284,10 +284,9 @@ void worker_flush(struct worker *w)
 	wake(w);
 }
 
-void worker_flush_and_tell(struct worker *w)
+void worker_tell_flushes(struct worker *w, bool on)
 {
-	atomic_store(&w->flush_tell, true);
-	worker_flush(w);
+	atomic_store(&w->tell_flushes, on);
 }
 
 bool worker_flushed(const struct worker *w)

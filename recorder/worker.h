@@ -45,12 +45,13 @@ void worker_hold(struct worker *worker);
 /* Notify once when a ring buffer next passes its watermark */
 void worker_tell(struct worker *worker);
 
-/* Also look at partial sub-buffers, once, soon. Never blocks. */
+/* Also look at partial sub-buffers, once, soon: all pumps are asked for all they have, and say in
+ * pump->behind whether they gave it. Never blocks. */
 void worker_flush(struct worker *worker);
 
-/* The same, and notify once when it is done: all pumps were asked for all they have, and say in
- * pump->behind whether they gave it */
-void worker_flush_and_tell(struct worker *worker);
+/* From now on, or no longer, notify when a flush is done, whoever asked for it: one that is asked
+ * for meanwhile would be waited for as well */
+void worker_tell_flushes(struct worker *worker, bool on);
 
 /* Is the last flush that was asked for done? */
 bool worker_flushed(const struct worker *worker);

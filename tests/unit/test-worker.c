@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -291,7 +292,7 @@ static void test_flush_takes_partial(void **state)
 	end(&f);
 }
 
-/* Told once, when all CPUs were asked for all they had; who had more says so */
+/* Told when all CPUs were asked for all they had; who had more says so */
 static void test_flush_tells(void **state)
 {
 	struct fixture f;
@@ -302,12 +303,14 @@ static void test_flush_tells(void **state)
 	put(&f, 0, 1, 200);
 	wait_total(&f, 1); /* its wake-up takes it, and is spent */
 	put(&f, 0, 1, 200);
-	worker_flush_and_tell(f.worker);
+	worker_tell_flushes(f.worker, true);
+	worker_flush(f.worker);
 	assert_int_equal(notified(&f, DEADLINE_MS), 1);
 	assert_true(worker_flushed(f.worker));
 	wait_total(&f, 2);
 	for (unsigned cpu = 0; cpu < N_CPUS; cpu++)
 		assert_false(atomic_load(&f.pumps[cpu].behind));
+	worker_tell_flushes(f.worker, false);
 	worker_flush(f.worker); /* nobody wants to know */
 	assert_int_equal(notified(&f, 50), 0);
 	assert_true(worker_flushed(f.worker));
@@ -315,12 +318,31 @@ static void test_flush_tells(void **state)
 	atomic_store(&disk_error, ENOSPC);
 	put(&f, 1, 2, 4080);
 	assert_true(notified(&f, DEADLINE_MS) > 0);
-	worker_flush_and_tell(f.worker);
+	worker_tell_flushes(f.worker, true);
+	worker_flush(f.worker);
 	assert_int_equal(notified(&f, DEADLINE_MS), 1);
 	assert_true(worker_flushed(f.worker));
 	assert_true(atomic_load(&f.pumps[1].behind));
 	assert_false(atomic_load(&f.pumps[0].behind));
 	atomic_store(&disk_error, 0);
+	end(&f);
+}
+
+/* Who waits for a flush is told in the end, also when others ask for theirs at any time */
+static void test_flush_beside_flush(void **state)
+{
+	struct fixture f;
+
+	begin(&f, INT64_MAX);
+	worker_tell_flushes(f.worker, true);
+	for (unsigned round = 0; round < 2000; round++) {
+		worker_flush(f.worker);
+		if (round % 3 == 1)
+			(void)sched_yield();
+		worker_flush(f.worker);
+		while (!worker_flushed(f.worker))
+			assert_true(notified(&f, DEADLINE_MS) > 0);
+	}
 	end(&f);
 }
 
@@ -527,6 +549,7 @@ int main(void)
 		cmocka_unit_test(test_partial_does_not_spin),
 		cmocka_unit_test(test_flush_takes_partial),
 		cmocka_unit_test(test_flush_tells),
+		cmocka_unit_test(test_flush_beside_flush),
 		cmocka_unit_test(test_retarget),
 		cmocka_unit_test(test_full_notifies_and_goes_on),
 		cmocka_unit_test(test_finish),
