@@ -393,28 +393,27 @@ void control_session_changed(struct control *c, const char *name)
 	}
 }
 
-void control_session_added(struct control *c, const char *name)
+static void tell_object(struct control *c, const char *session,
+			int (*emit)(sd_bus *bus, const char *path))
 {
 	_cleanup_free_ char *path = NULL;
 
 	if (!c)
 		return;
-	control_session_path(name, &path);
+	control_session_path(session, &path);
 	for (struct peer *p = c->peers; path && p; p = p->next)
 		if (p->subscribed)
-			(void)sd_bus_emit_object_added(p->bus, path);
+			(void)emit(p->bus, path);
+}
+
+void control_session_added(struct control *c, const char *name)
+{
+	tell_object(c, name, sd_bus_emit_object_added);
 }
 
 void control_session_removed(struct control *c, const char *name)
 {
-	_cleanup_free_ char *path = NULL;
-
-	if (!c)
-		return;
-	control_session_path(name, &path);
-	for (struct peer *p = c->peers; path && p; p = p->next)
-		if (p->subscribed)
-			(void)sd_bus_emit_object_removed(p->bus, path);
+	tell_object(c, name, sd_bus_emit_object_removed);
 }
 
 static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)

@@ -275,6 +275,25 @@ median() {
 	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
+# peer_record FILE INSTANCE OPTION... -- COMMAND...: with trace-cmd, from an instance made for it unless
+# it is there, and removed afterwards; PEER is what to run for trace-cmd
+peer_record() {
+	local file=$1 instance=$2 path options=()
+	shift 2
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	[ -d "$TRACEFS/instances/$instance" ] || mkdir "$TRACEFS/instances/$instance"
+	"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o "$file" -B "$instance" \
+		"${options[@]}" "$@" >"$T/peer-record.log" 2>&1 || fail "trace-cmd: $(cat "$T/peer-record.log")"
+	# trace-cmd does not always remove them
+	for path in "$TRACEFS/instances/$instance" "$TRACEFS/instances/$instance".*; do
+		[ ! -d "$path" ] || rmdir "$path"
+	done
+}
+
 # --- load, markers, and what became of them
 
 # load_start [OPTION...]: `storm` on all CPUs until load_stop, under a name that "$LOAD_FILTER"

@@ -97,7 +97,7 @@ wait "$LOAD_PID" || true
 grown() { [ "$(stat -c %b "$STATE/beside/record/current.dat")" -gt "$before" ]; }
 wait_for 10 grown || fail "the other session stands still"
 for text in 'cannot write to' 'let go of' 'no longer mounted' 'writing again'; do
-	[ "$(count_log "$text")" = 1 ] || fail "said $(count_log "$text") times: $text"
+	[ "$(count_log "flyrecd: s: .*$text")" = 1 ] || fail "said $(count_log "flyrecd: s: .*$text") times: $text"
 done
 flyrecd_stop
 rm "$CONFIG/sessions.d/beside.conf"

@@ -21,22 +21,9 @@ cat >frozen <<-'END'
 END
 chmod +x frozen
 
-# record FILE OPTION... -- COMMAND...: from an instance made for it, removed afterwards
-record() {
-	local file=$1 options=()
-	shift
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	mkdir "$TRACEFS/instances/$name"
-	PEER=./frozen "$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o "$file" -B "$name" \
-		"${options[@]}" "$@" >record.log 2>&1 || fail "trace-cmd: $(cat record.log)"
-	for path in "$TRACEFS/instances/$name" "$TRACEFS/instances/$name".*; do
-		[ ! -d "$path" ] || rmdir "$path"
-	done
-	! grep -q 'libtracecmd: Invalid' record.log || fail "trace-cmd: $(cat record.log)"
+record() { # FILE OPTION... -- COMMAND...
+	PEER=./frozen peer_record "$1" "$name" "${@:2}"
+	! grep -q 'libtracecmd: Invalid' "$T/peer-record.log" || fail "trace-cmd: $(cat "$T/peer-record.log")"
 }
 
 # same FILE: text as trace-cmd report's, JSON as libtracecmd reads it

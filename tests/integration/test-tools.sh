@@ -18,23 +18,16 @@ in_output() {
 }
 
 record() { # FILE INSTANCE COMMAND...
-	local file=$1 name=$2
-	shift 2
-	[ -d "$TRACEFS/instances/$name" ] || mkdir "$TRACEFS/instances/$name"
-	"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o "$file" -B "$name" \
-		-e sched:sched_wakeup -b 8192 "$@" >"$T/out" 2>"$T/record.log" ||
-		fail "trace-cmd: $(cat "$T/record.log")"
-	# trace-cmd does not always remove it
-	[ ! -d "$TRACEFS/instances/$name" ] || rmdir "$TRACEFS/instances/$name"
+	peer_record "$1" "$2" -e sched:sched_wakeup -b 8192 -- "${@:3}"
 }
 
 echo "== markers and check-markers"
 name=${PREFIX}m
 record a.dat "$name" "$TOOLS/markers" --instance="$name" --count=20000
-grep '^cpu=' out >a.txt
+grep '^cpu=' peer-record.log >a.txt
 "$TOOLS/check-markers" --expect=a.txt a.dat
 record b.dat "$name" "$TOOLS/markers" --instance="$name" --rate=2000 --duration=0.5 --continue=a.txt
-grep '^cpu=' out >b.txt
+grep '^cpu=' peer-record.log >b.txt
 "$TOOLS/check-markers" --expect=a.txt --expect=b.txt b.dat a.dat
 grep -q 'first=20000' b.txt || fail "markers --continue did not continue"
 

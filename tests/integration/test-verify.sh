@@ -11,22 +11,8 @@ need_command trace-cmd
 cd "$T"
 name=${PREFIX}v
 
-# record FILE OPTION... -- COMMAND...: from an instance made for it, removed afterwards
-record() {
-	local file=$1 options=()
-	shift
-	while [ "$1" != -- ]; do
-		options+=("$1")
-		shift
-	done
-	shift
-	[ -d "$TRACEFS/instances/$name" ] || mkdir "$TRACEFS/instances/$name"
-	"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o "$file" -B "$name" \
-		"${options[@]}" "$@" >record.log 2>&1 || fail "trace-cmd: $(cat record.log)"
-	# trace-cmd does not always remove them
-	for path in "$TRACEFS/instances/$name" "$TRACEFS/instances/$name".*; do
-		[ ! -d "$path" ] || rmdir "$path"
-	done
+record() { # FILE OPTION... -- COMMAND...
+	peer_record "$1" "$name" "${@:2}"
 }
 
 # The events of each CPU that has some, as "BUFFER CPU EVENTS": what report prints, what verify counts.

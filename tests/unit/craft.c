@@ -8,6 +8,13 @@
 
 #define PAGE 4096
 
+const struct craft craft_kinds[CRAFT_KINDS] = {
+	{.big_endian = false, .commit_size = 8},
+	{.big_endian = false, .commit_size = 4},
+	{.big_endian = true, .commit_size = 8},
+	{.big_endian = true, .commit_size = 4},
+};
+
 void craft_done(struct craft *c)
 {
 	free(c->bytes);

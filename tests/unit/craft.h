@@ -19,6 +19,15 @@ struct craft {
 
 void craft_done(struct craft *c);
 
+/* Both byte orders and both sizes of long, and a loop over an empty one of each */
+#define CRAFT_KINDS 4
+extern const struct craft craft_kinds[CRAFT_KINDS];
+
+#define FOR_EACH_CRAFT(c)                                                  \
+	for (size_t _k = 0; _k < CRAFT_KINDS; _k++)                        \
+		for (struct craft c = craft_kinds[_k], *_once = &c; _once; \
+		     craft_done(&c), _once = NULL)
+
 /* Append a number of @n bytes, bytes, text with its NUL; or overwrite a number that is there */
 void craft_number(struct craft *c, unsigned n, uint64_t value);
 void craft_bytes(struct craft *c, const void *bytes, size_t size);

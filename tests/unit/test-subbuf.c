@@ -14,18 +14,6 @@
 
 #define PAGE 4096
 
-/* Each test runs for both byte orders and both sizes of long */
-static const struct craft kinds[] = {
-	{.big_endian = false, .commit_size = 8},
-	{.big_endian = false, .commit_size = 4},
-	{.big_endian = true, .commit_size = 8},
-	{.big_endian = true, .commit_size = 4},
-};
-
-#define FOR_EACH_KIND(c)                                  \
-	for (size_t _k = 0; _k < ARRAY_SIZE(kinds); _k++) \
-		for (struct craft c = kinds[_k], *_once = &c; _once; craft_done(&c), _once = NULL)
-
 static struct subbuf_layout layout_of(const struct craft *c, uint32_t size)
 {
 	return (struct subbuf_layout){size, 8 + c->commit_size, (uint8_t)c->commit_size,
@@ -62,7 +50,7 @@ static void assert_fault(const struct craft *c, enum subbuf_reason reason, uint3
 
 static void test_every_event_type(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct subbuf_fault fault;
 		struct subbuf_info info;
@@ -91,7 +79,7 @@ static void test_every_event_type(void **state)
 
 static void test_iterator_gives_data(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct subbuf_layout layout = layout_of(&c, PAGE);
 		struct subbuf_event event;
@@ -121,7 +109,7 @@ static void test_iterator_gives_data(void **state)
 
 static void test_absolute_time_keeps_top_bits(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct subbuf_fault fault;
 		struct subbuf_info info;
@@ -138,7 +126,7 @@ static void test_absolute_time_keeps_top_bits(void **state)
 
 static void test_missed_events(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct subbuf_fault fault;
 		struct subbuf_info info;
@@ -170,7 +158,7 @@ static void test_missed_events(void **state)
 
 static void test_full_and_empty(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		unsigned room = PAGE - 8 - c.commit_size;
 		struct subbuf_fault fault;
@@ -198,7 +186,7 @@ static void test_full_and_empty(void **state)
 
 static void test_large_subbuf(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct subbuf_fault fault;
 		struct subbuf_info info;
@@ -215,7 +203,7 @@ static void test_large_subbuf(void **state)
 
 static void test_bad_headers(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		unsigned room = PAGE - 8 - c.commit_size;
 
@@ -245,7 +233,7 @@ static void test_bad_headers(void **state)
 
 static void test_bad_events(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		unsigned head = 8 + c.commit_size, second = head + 8;
 
@@ -281,7 +269,7 @@ static void test_bad_events(void **state)
 
 static void test_bad_padding_and_time(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		unsigned head = 8 + c.commit_size;
 
@@ -325,7 +313,7 @@ static void test_event_ids(void **state)
 	for (size_t i = 0; i < SUBBUF_EVENT_IDS; i++)
 		least[i] = SUBBUF_UNKNOWN_ID;
 	least[7] = 12;
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		unsigned head = 8 + c.commit_size;
 		struct subbuf_fault fault;
@@ -356,7 +344,7 @@ static void test_noise(void **state)
 	unsigned seed = 1, faults = 0;
 
 	for (unsigned round = 0; round < 20000; round++) {
-		struct craft c = kinds[round % ARRAY_SIZE(kinds)];
+		struct craft c = craft_kinds[round % CRAFT_KINDS];
 		struct subbuf_fault fault = {};
 		struct subbuf_info info;
 		char text[160];

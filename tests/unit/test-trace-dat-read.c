@@ -17,17 +17,6 @@
 #include "formats/trace-dat.h"
 #include "tests/unit/craft.h"
 
-static const struct craft kinds[] = {
-	{.big_endian = false, .commit_size = 8},
-	{.big_endian = false, .commit_size = 4},
-	{.big_endian = true, .commit_size = 8},
-	{.big_endian = true, .commit_size = 4},
-};
-
-#define FOR_EACH_KIND(c)                                  \
-	for (size_t _k = 0; _k < ARRAY_SIZE(kinds); _k++) \
-		for (struct craft c = kinds[_k], *_once = &c; _once; craft_done(&c), _once = NULL)
-
 static int file_of(const struct craft *c, size_t size)
 {
 	int fd = memfd_create("test-trace-dat-read", MFD_CLOEXEC);
@@ -39,7 +28,7 @@ static int file_of(const struct craft *c, size_t size)
 
 static void test_frame(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 		_cleanup_close_ int fd = -EBADF;
@@ -94,7 +83,7 @@ static void test_frame(void **state)
 
 static void test_buffers(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 		_cleanup_close_ int fd = -EBADF;
@@ -116,7 +105,7 @@ static void test_buffers(void **state)
  * CPU */
 static void test_cut_at_every_byte(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct craft_dat at;
 
@@ -138,7 +127,7 @@ static void test_cut_at_every_byte(void **state)
 
 static void test_cut_data(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct craft_dat at;
 
@@ -188,7 +177,7 @@ static void assert_refused(struct craft *c, const struct refusal *refusal)
 
 static void test_refusals(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct craft_dat at;
 		size_t magic_end = 10, cpustat, word;
@@ -233,7 +222,7 @@ static void test_refusals(void **state)
 static void test_cpu_count_option(void **state)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
-	struct craft c = kinds[2];
+	struct craft c = craft_kinds[2];
 	_cleanup_close_ int fd = -EBADF;
 	struct fault why = {};
 	struct craft_dat at;
@@ -249,7 +238,7 @@ static void test_cpu_count_option(void **state)
 
 static void test_version_alone(void **state)
 {
-	struct craft c = kinds[0];
+	struct craft c = craft_kinds[0];
 	_cleanup_close_ int fd = -EBADF;
 	struct craft_dat at;
 	unsigned version = 0;

@@ -16,17 +16,6 @@
 #include "ctl/verify-file.h"
 #include "tests/unit/craft.h"
 
-static const struct craft kinds[] = {
-	{.big_endian = false, .commit_size = 8},
-	{.big_endian = false, .commit_size = 4},
-	{.big_endian = true, .commit_size = 8},
-	{.big_endian = true, .commit_size = 4},
-};
-
-#define FOR_EACH_KIND(c)                                  \
-	for (size_t _k = 0; _k < ARRAY_SIZE(kinds); _k++) \
-		for (struct craft c = kinds[_k], *_once = &c; _once; craft_done(&c), _once = NULL)
-
 static struct verify_report verify(const struct craft *c)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
@@ -64,7 +53,7 @@ static void assert_fault(struct craft *c, size_t where, unsigned n, uint64_t val
 
 static void test_sound(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct verify_report report;
 		struct craft_dat at;
@@ -88,7 +77,7 @@ static void test_sound(void **state)
 
 static void test_json(void **state)
 {
-	struct craft c = kinds[0];
+	struct craft c = craft_kinds[0];
 	struct verify_report report;
 	struct json_object *o;
 	struct craft_dat at;
@@ -108,7 +97,7 @@ static void test_json(void **state)
 
 static void test_faults(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct craft_dat at;
 		size_t r0, r1, event;
@@ -150,7 +139,7 @@ static void test_faults(void **state)
 /* Without its format each event is unknown: said once, and all is counted */
 static void test_bad_format(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct verify_report report;
 		struct craft_dat at;
@@ -169,7 +158,7 @@ static void test_bad_format(void **state)
 
 static void test_unwritten(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct verify_report report;
 		struct craft_dat at;
@@ -196,7 +185,7 @@ static void test_unwritten(void **state)
 
 static void test_lost_without_number(void **state)
 {
-	FOR_EACH_KIND(c)
+	FOR_EACH_CRAFT(c)
 	{
 		struct verify_report report;
 		struct craft_dat at;
@@ -213,7 +202,7 @@ static void test_lost_without_number(void **state)
 
 static void assert_cpustat(const char *text, const char *fault)
 {
-	struct craft c = kinds[0];
+	struct craft c = craft_kinds[0];
 	struct verify_report report;
 	struct craft_dat at;
 
@@ -249,7 +238,7 @@ static void test_huge_hole(void **state)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 	_cleanup_close_ int fd = memfd_create("test-verify", MFD_CLOEXEC);
-	struct craft c = kinds[0];
+	struct craft c = craft_kinds[0];
 	struct verify_report report;
 	struct fault why = {};
 	struct craft_dat at;
@@ -273,7 +262,7 @@ static void test_cut_while_reading(void **state)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 	_cleanup_close_ int fd = memfd_create("test-verify", MFD_CLOEXEC);
-	struct craft c = kinds[0];
+	struct craft c = craft_kinds[0];
 	struct verify_report report;
 	struct fault why = {};
 	struct craft_dat at;
