@@ -13,7 +13,7 @@
 # `trace-cmd snapshot` where the kernel has that. The file system is DIR's (/var/tmp). As in its unit
 # flyrecd has no real-time priority, unless --realtime. Wants root and tracefs. Uses build/ or
 # FLYREC_BUILD.
-buffer=64 runs=5 realtime=''
+CPUS=$(nproc) buffer=64 runs=5 realtime=''
 for arg in "$@"; do
 	case $arg in
 	--buffer=*) buffer=${arg#*=} ;;
@@ -32,18 +32,21 @@ done
 need_tracefs
 need_command trace-cmd jq setpriv
 
-# first_usec FILE CPU: realtime of the first event
-first_usec() {
-	trace-cmd report --cpu "$2" "$1" 2>/dev/null |
-		awk '{ for (i = 1; i < NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) {
-			sub(/:/, "", $i); sub(/\./, "", $i); print $i; exit } }'
+# note_history: of each CPU, how far back the ring buffer goes, by the kernel's own counters: OLDEST and
+# NOW, seconds of the trace clock
+note_history() { # no process is started meanwhile
+	local cpu text=()
+	for ((cpu = 0; cpu < CPUS; cpu++)); do
+		mapfile text <"$INSTANCE/per_cpu/cpu$cpu/stats"
+		[[ ${text[*]} =~ oldest\ event\ ts:\ +([0-9.]+).*now\ ts:\ +([0-9.]+) ]] || fail "stats: ${text[*]}"
+		OLDEST[cpu]=${BASH_REMATCH[1]} NOW[cpu]=${BASH_REMATCH[2]}
+	done
 }
 
-# history_usec FILE CPU: how long the ring buffer lasted, by the kernel's own counters
-history_usec() {
-	trace-cmd report --stat "$1" 2>/dev/null | awk -v cpu="$2" '
-		/^CPU: / { mine = $2 == cpu } mine && /^oldest event ts:/ { o = $4 }
-		mine && /^now ts:/ { printf "%d\n", ($3 - o) * 1000000 }'
+# first_event FILE CPU: its time, seconds of the trace clock
+first_event() {
+	trace-cmd report --nodate --cpu "$2" "$1" 2>/dev/null |
+		awk '{ for (i = 1; i < NF; i++) if ($i ~ /^[0-9]+\.[0-9]+:$/) { sub(/:/, "", $i); print $i; exit } }'
 }
 
 plain_write() { # BYTES: milliseconds
@@ -55,7 +58,7 @@ plain_write() { # BYTES: milliseconds
 
 timed_snapshot() { # sets PATH_, adds milliseconds to FILE $1
 	local begin line
-	SIGNALLED=${EPOCHREALTIME/./} begin=$SIGNALLED
+	begin=${EPOCHREALTIME/./}
 	kill -USR1 "$FLYRECD_PID"
 	until read -r -t 20 -u "$LOG" line && [[ $line == *": snapshot /"* ]]; do
 		[ -n "$line" ] || fail "no snapshot"
@@ -105,15 +108,17 @@ background tail -n 0 -f "$FLYRECD_LOG" >"$T/log.pipe"
 load_start
 wait_for 60 wrapped || fail "the storm does not fill the ring buffer"
 ctl snapshot f >/dev/null # symbols are read once
+INSTANCE=$(instance f)
 cpu_before=$(cpu_msec)
 for ((run = 0; run < runs; run++)); do
 	sleep 1
+	note_history
 	one_round storm
-	for ((cpu = 0; cpu < $(nproc); cpu++)); do
-		# what was there at the signal goes back as far as the ring buffer lasts
-		awk -v s="$SIGNALLED" -v f="$(first_usec "$PATH_" "$cpu")" \
-			-v h="$(history_usec "$PATH_" "$cpu")" 'BEGIN {
-				p = 100 * (s - f) / h; printf "%.2f\n", (p > 100 ? 100 : p) }' >>"$T/share"
+	for ((cpu = 0; cpu < CPUS; cpu++)); do
+		awk -v now="${NOW[cpu]}" -v oldest="${OLDEST[cpu]}" \
+			-v first="$(first_event "$PATH_" "$cpu")" 'BEGIN {
+				p = 100 * (now - first) / (now - oldest)
+				printf "%.2f\n", (p > 100 ? 100 : p) }' >>"$T/share"
 	done
 done
 cpu_each=$((($(cpu_msec) - cpu_before) / runs))

@@ -18,6 +18,7 @@
 
 #define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
 #define HEAD_SIZE     (2 * MIB) /* copied of each CPU before anything else is done */
+#define HEAD_MAX      (8 * MIB) /* and before it is looked through */
 #define CPUS_A_THREAD 4U
 #define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
@@ -110,7 +111,6 @@ static int provide_memory(struct flight_cpu *c, size_t size)
 	return 0;
 }
 
-/* A CPU's share of Memory=, in sub-buffers */
 static size_t find_share(const struct flight *f)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -122,7 +122,7 @@ static size_t find_share(const struct flight *f)
 /* The share; no more than there is to copy */
 static int allocate(struct flight *f, struct flight_cpu *c)
 {
-	size_t left = c->n + flight_left(f, c), share = find_share(f);
+	size_t left = c->n + flight_left(f, c), share = f->share;
 	int r = provide_memory(c, share * f->subbuf_size);
 
 	if (r < 0)
@@ -212,25 +212,33 @@ static bool is_overrun(const struct flight_cpu *c)
 	return c->stats.overrun > 0 || !c->has_stats;
 }
 
-static int open_mapped(struct flight *f, unsigned cpu)
+/* No more than half of it: there is the list for the rest */
+static void copy_head(const struct flight *f, struct flight_cpu *c, size_t size)
 {
+	size_t most = MIN(f->share, ring_subbufs(f) / 2);
+
+	ring_copy_head(&c->copy, c->memory, MIN(most, size / f->subbuf_size), &c->n);
+}
+
+static int open_mapped(void *userdata, unsigned cpu)
+{
+	struct flight *f = userdata;
 	struct flight_cpu *c = &f->cpus[cpu];
-	size_t share = find_share(f);
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
 	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
 	if (r < 0)
 		return flight_fault(f, r, "cannot open CPU %u's trace_pipe_raw", cpu);
 	r = ring_copy_open(fd, f->subbuf_size, &c->copy);
 	if (r == -EINVAL) /* a CPU that was never there has no ring buffer */
 		return 0;
-	if (r >= 0 && is_overrun(c))
-		r = provide_memory(c, share * f->subbuf_size);
-	if (r >= 0 && is_overrun(c))
-		r = ring_copy_head(&c->copy, fd, c->memory,
-				   MIN(share, (size_t)(HEAD_SIZE / f->subbuf_size)), &c->n);
+	if (r >= 0)
+		r = provide_memory(c, f->share * f->subbuf_size);
+	if (r >= 0)
+		r = ring_copy_map(&c->copy, fd, HEAD_SIZE / f->subbuf_size + 1);
+	if (r >= 0)
+		copy_head(f, c, HEAD_SIZE);
 	return r < 0 ? flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu) : 0;
 }
 
@@ -240,11 +248,16 @@ static int list_mapped(struct flight *f, unsigned cpu)
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
+	c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
 	if (!c->copy.map.meta)
 		return 0;
 	r = instance_open_cpu(f->params.instance, cpu, &fd, NULL);
 	if (r >= 0)
-		r = ring_copy_list(&c->copy, fd, is_overrun(c));
+		r = ring_copy_map(&c->copy, fd, SIZE_MAX);
+	if (r >= 0)
+		copy_head(f, c, HEAD_MAX);
+	if (r >= 0)
+		r = ring_copy_list(&c->copy, is_overrun(c));
 	if (r < 0)
 		return flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu);
 	ring_copy_range(&c->copy, f->from_nsec, f->to_nsec);
@@ -252,13 +265,11 @@ static int list_mapped(struct flight *f, unsigned cpu)
 	return 0;
 }
 
-static int capture_mapped(void *userdata, unsigned group)
+static int copy_mapped(void *userdata, unsigned group)
 {
 	struct group *g = userdata;
 	int r = 0;
 
-	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
-		r = open_mapped(g->flight, cpu);
 	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
 		r = list_mapped(g->flight, cpu);
 	return r < 0 ? r : fill_group(g, group);
@@ -407,6 +418,15 @@ static int prepare_carry(struct flight *f)
 	return r < 0 ? flight_fault(f, r, "cannot keep what the ring buffer holds") : 0;
 }
 
+/* The first step has no time to lose on any CPU; in the second one few threads disturb less */
+static int capture_by_mapping(struct group *g)
+{
+	struct flight *f = g->flight;
+	int r = parallel_run(f->n_cpus, f->params.threads, open_mapped, f);
+
+	return r < 0 ? r : parallel_run(g->n, g->n, copy_mapped, g);
+}
+
 static int capture_by_taking(struct group *g)
 {
 	struct flight *f = g->flight;
@@ -476,9 +496,9 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->why = why;
 	f->from_nsec = from_nsec;
 	f->to_nsec = to_nsec;
+	f->share = find_share(f);
 	flight_hurry(true);
-	r = f->method == FLIGHT_MAPPED ? parallel_run(g.n, g.n, capture_mapped, &g)
-				       : capture_by_taking(&g);
+	r = f->method == FLIGHT_MAPPED ? capture_by_mapping(&g) : capture_by_taking(&g);
 	flight_hurry(false);
 	f->why = NULL;
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)

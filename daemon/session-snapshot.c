@@ -238,19 +238,22 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 		.detail = cause->detail,
 		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : store_now_usec(),
 	};
+	int r;
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
 		return -ENOTCONN;
 	config = &s->config->snapshot;
 	if (too_many(s, config, cause->reason))
 		return -EBUSY;
+	if (config->last_usec > 0)
+		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
+	r = enqueue(s, &cut, config->post_usec, on_triggered, s);
+	/* Under way by now: events are being overwritten */
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot trigger %s%s%.*s",
 		       cause->reason, cause->detail ? ", " : "",
 		       cause->detail ? (int)strcspn(cause->detail, "\n") : 0,
 		       cause->detail ? cause->detail : "");
-	if (config->last_usec > 0)
-		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
-	return enqueue(s, &cut, config->post_usec, on_triggered, s);
+	return r;
 }
 
 /* The first that need not wait becomes the first of all; false: there is none */

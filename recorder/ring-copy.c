@@ -15,34 +15,32 @@ int ring_copy_open(int trace_fd, unsigned subbuf_size, struct ring_copy *ret)
 	return r;
 }
 
-int ring_copy_head(struct ring_copy *copy, int trace_fd, char *to, size_t max, size_t *ret_n)
+int ring_copy_map(struct ring_copy *copy, int trace_fd, size_t n)
 {
-	unsigned last = (unsigned)MIN(max, (size_t)copy->map.n_subbufs - 1);
-	size_t n = 0;
-	int r = ring_map_data(&copy->map, trace_fd, last + 1);
+	return ring_map_data(&copy->map, trace_fd, (unsigned)MIN(n, (size_t)copy->map.n_subbufs));
+}
 
-	for (uint32_t id = 1; id <= last && r >= 0; id++) {
+void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n)
+{
+	size_t mapped = copy->map.data_size / copy->map.subbuf_size;
+
+	while (*n < max && copy->head_seen + 1 < mapped) {
 		struct ring_slot slot = {0};
-		bool whole = ring_map_look(&copy->map, id, &slot);
+		bool whole = ring_map_look(&copy->map, ++copy->head_seen, &slot);
 
 		/* Time goes back behind one that is not the oldest any more */
 		if (slot.timestamp < copy->head.timestamp)
-			n = 0;
-		whole = whole && ring_map_copy(&copy->map, &slot, to + n * copy->map.subbuf_size);
-		n = whole ? n + 1 : 0;
+			*n = 0;
+		whole = whole && ring_map_copy(&copy->map, &slot, to + *n * copy->map.subbuf_size);
+		*n = whole ? *n + 1 : 0;
 		copy->head = slot;
 	}
-	if (r >= 0)
-		*ret_n = n;
-	return r;
 }
 
-int ring_copy_list(struct ring_copy *copy, int trace_fd, bool overrun)
+int ring_copy_list(struct ring_copy *copy, bool overrun)
 {
-	int r = ring_map_data(&copy->map, trace_fd, copy->map.n_subbufs);
+	int r = ring_map_list(&copy->map, overrun, &copy->list);
 
-	if (r >= 0)
-		r = ring_map_list(&copy->map, overrun, &copy->list);
 	if (r < 0)
 		return r;
 	copy->end = copy->list.n;

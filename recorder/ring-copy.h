@@ -13,6 +13,7 @@ struct ring_copy {
 	struct ring_map map;
 	struct ring_list list;
 	struct ring_slot head; /* the last that ring_copy_head() has copied */
+	uint32_t head_seen;    /* the last id that it has looked at */
 	size_t next;	       /* in list */
 	size_t end;	       /* one behind the last that is wanted */
 	size_t overtaken;      /* of list, from the oldest: known to be overwritten */
@@ -22,28 +23,35 @@ struct ring_copy {
 };
 
 /**
- * ring_copy_open() - map the first page; ring_copy_list() is next
+ * ring_copy_open() - map the first page; ring_copy_map() is next
  * Return: as ring_map_open().
  */
 int ring_copy_open(int trace_fd, unsigned subbuf_size, struct ring_copy *ret);
 
 /**
+ * ring_copy_map() - map sub-buffers, instead of those that were before
+ * @trace_fd: of the same CPU
+ * @n: the first ones, which are the oldest, and the reader's; SIZE_MAX: all
+ * Return: 0 or negative errno.
+ */
+int ring_copy_map(struct ring_copy *copy, int trace_fd, size_t n);
+
+/**
  * ring_copy_head() - copy what will be overwritten first, before all is mapped and looked through,
  * which takes milliseconds
  * @to: room for @max sub-buffers
- * @ret_n: how many there are; ring_copy_join() tells whether they are what the copy begins with
- * The kernel numbers sub-buffers from the oldest on when a ring buffer is mapped.
- * Return: 0 or negative errno.
+ * @n: how many there are, from an earlier call too; ring_copy_join() tells whether they are what
+ * the copy begins with Of those that are mapped. The kernel numbers them from the oldest on when a
+ * ring buffer is mapped.
  */
-int ring_copy_head(struct ring_copy *copy, int trace_fd, char *to, size_t max, size_t *ret_n);
+void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n);
 
 /**
- * ring_copy_list() - map all, and list what is there
- * @trace_fd: of the same CPU
+ * ring_copy_list() - list what is there, when all is mapped
  * @overrun: see ring_map_list()
- * Return: 0 or negative errno.
+ * Return: 0 or -ENOMEM.
  */
-int ring_copy_list(struct ring_copy *copy, int trace_fd, bool overrun);
+int ring_copy_list(struct ring_copy *copy, bool overrun);
 
 /**
  * ring_copy_range() - only what may hold events of @from_nsec to @to_nsec of the instance's clock

@@ -16,10 +16,12 @@
 
 #define REGION_MIN (4 * MIB)
 
+#define STREAM_BUFFER (64 * KIB) /* a system call costs more than it to fill */
+
 /* Not by putc(): a start would spend a tenth of its time here */
 static void put_newlines(FILE *out, uint64_t size)
 {
-	char block[4096];
+	char block[8192];
 
 	memset(block, '\n', sizeof(block));
 	for (; size > 0; size -= MIN(size, sizeof(block)))
@@ -134,7 +136,8 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		.uname = params->uname,
 	};
 	_cleanup_(options_done) struct options options = {0};
-	_cleanup_fclose_ FILE *out = NULL;
+	_cleanup_free_ char *buffer = malloc(STREAM_BUFFER);
+	_cleanup_fclose_ FILE *out = NULL; /* before its buffer */
 	int fd, r;
 
 	r = probes_read(params->source.tracing_fd, params->source.systems, &probes);
@@ -151,6 +154,8 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		close_p(&fd);
 		return r;
 	}
+	if (buffer)
+		(void)setvbuf(out, buffer, _IOFBF, STREAM_BUFFER);
 	r = metadata_write(out, &params->source, params->subbuf_size, params->symbols, why);
 	if (r >= 0)
 		r = put_names_and_options(out, file, params, &options);

@@ -107,7 +107,8 @@ static void assert_times(const struct ring_list *list, uint64_t first, size_t n)
 static void open_copy(const struct ring *r, bool overrun, struct ring_copy *ret)
 {
 	assert_int_equal(ring_copy_open(r->fd, r->subbuf, ret), 0);
-	assert_int_equal(ring_copy_list(ret, r->fd, overrun), 0);
+	assert_int_equal(ring_copy_map(ret, r->fd, SIZE_MAX), 0);
+	assert_int_equal(ring_copy_list(ret, overrun), 0);
 }
 
 static void test_probe_and_refusals(void **state)
@@ -472,10 +473,13 @@ static void head_joins(unsigned newest, unsigned overwritten, uint64_t from, siz
 	ring_make(&r, PAGE, 8);
 	wrap_at(&r, newest, 1000);
 	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
-	assert_int_equal(ring_copy_head(&copy, r.fd, to, 3, &got), 0);
+	assert_int_equal(ring_copy_map(&copy, r.fd, 3), 0);
+	ring_copy_head(&copy, to, 4, &got); /* of what is mapped, without the reader's */
+	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
+	ring_copy_head(&copy, to, 3, &got);
 	for (unsigned i = 1; i <= overwritten; i++)
 		write_subbuf(&r, (newest + i - 1) % 7 + 1, 1000 + i * 10, full(&r));
-	assert_int_equal(ring_copy_list(&copy, r.fd, true), 0);
+	assert_int_equal(ring_copy_list(&copy, true), 0);
 	ring_copy_range(&copy, from, UINT64_MAX);
 	ring_copy_join(&copy, &got);
 	assert_int_equal(got, n);
