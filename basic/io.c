@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "basic/io.h"
@@ -83,6 +85,14 @@ static int copy_by_hand(int from, uint64_t from_at, int to, uint64_t to_at, uint
 		size -= n;
 	}
 	return r;
+}
+
+int io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
+{
+	struct file_clone_range range = {
+		.src_fd = from, .src_offset = from_at, .src_length = size, .dest_offset = to_at};
+
+	return size > 0 && ioctl(to, FICLONERANGE, &range) < 0 ? -errno : 0;
 }
 
 int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)

@@ -26,6 +26,13 @@ int io_pread_all(int fd, void *data, size_t size, uint64_t offset);
 int io_write_all(int fd, const void *data, size_t size);
 
 /**
+ * io_clone_range() - from one file into another, by reference: nothing is read or written
+ * Offsets and size: multiples of the file system's blocks.
+ * Return: 0, -EOPNOTSUPP, -EXDEV, -EINVAL and others where that cannot be had.
+ */
+int io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size);
+
+/**
  * io_copy_range() - from one file into another: by reference where the file system shares extents,
  * else inside the kernel, else by hand
  * Return: 0 or negative errno (-ENODATA: @from ends before).

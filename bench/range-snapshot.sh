@@ -7,7 +7,7 @@
 # Records half of MIB (10240) of system calls at full speed, eleven seconds of a quiet machine, and the
 # other half; all in segments of 1 GiB. Then takes N (5) snapshots of ten of the quiet seconds, and of
 # half a second of the loud ones. Prints the medians of milliseconds from the call of flyrecctl to its
-# end, of a plain O_DIRECT write with fsync of as many bytes to the same file system, and of
+# end, of a plain O_DIRECT copy with fsync of as many bytes out of the archive, and of
 # `flyrecctl status`, which is a call that does nothing; and what `trace-cmd split` needs for the
 # quiet seconds out of the one segment. Wants root, tracefs and a quarter more than the size
 # free below DIR (/var/tmp). Uses build/ or FLYREC_BUILD.
@@ -34,7 +34,7 @@ image_dir() { # memory is too small for it
 }
 
 recorded() { # MiB on the disk
-	[ "$(du -sm "$STATE/load/record" | cut -f1)" -ge "$1" ]
+	[ "$(du -sm "$STATE/load/record" 2>/dev/null | cut -f1)" -ge "$1" ] # files come and go
 }
 
 loud_until() { # MIB
@@ -52,12 +52,17 @@ stamp() {
 timed() {
 	local begin=${EPOCHREALTIME/./} name=$1
 	shift
-	"$@" >"$T/out" || fail "$*"
+	"$@" >"$T/out" 2>"$T/errors" || fail "$*: $(tail -n 2 "$T/errors")"
 	msec "$begin" >>"$T/$name"
 }
 
-plain_write() { # BYTES
-	dd if=/dev/zero of="$T/$fs/plain" bs=1M count="$((($1 >> 20) + 1))" oflag=direct conv=fsync status=none
+plain_copy() { # BYTES: out of a segment
+	local file
+	for file in "$STATE"/load/record/2*.dat; do
+		break
+	done
+	dd if="$file" of="$T/$fs/plain" bs=4M count="$((($1 >> 22) + 1))" skip=4 iflag=direct oflag=direct \
+		conv=fsync status=none
 }
 
 # cut_out NAME SINCE UNTIL
@@ -69,11 +74,11 @@ cut_out() {
 		timed "$1" "$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot load "--since=$2" "--until=$3"
 		path=$(cat "$T/out")
 		bytes=$(stat -c %s "$path")
-		timed "$1.plain" plain_write "$bytes"
+		timed "$1.plain" plain_copy "$bytes"
 		rm "$path" "$T/$fs/plain"
 	done
 	echo "$fs: $1 out of $(du -sm "$STATE/load/record" | cut -f1) MiB: $((bytes >> 20)) MiB in" \
-		"$(median "$T/$1") ms; plain write of as much $(median "$T/$1.plain") ms, a call of flyrecctl $(median "$T/call") ms"
+		"$(median "$T/$1") ms; a plain copy of as much $(median "$T/$1.plain") ms, a call of flyrecctl $(median "$T/call") ms"
 }
 
 for fs in $filesystems; do
@@ -103,7 +108,7 @@ for fs in $filesystems; do
 		break
 	done
 	range=$(trace-cmd report --nodate "$file" 2>/dev/null | awk '$3 ~ /^[0-9.]+:$/ { print $3 + 0; exit }')
-	timed split trace-cmd split -o "$T/$fs/split.dat" "$file" "$range" "$(awk -v t="$range" 'BEGIN { print t + 0.1 }')"
+	timed split trace-cmd split -i "$file" -o "$T/$fs/split.dat" "$range" "$(awk -v t="$range" 'BEGIN { print t + 0.1 }')"
 	echo "$fs: trace-cmd split of 0.1 s out of one segment of $(($(stat -c %s "$file") >> 20)) MiB: $(median "$T/split") ms"
 	rm -f "$T/$fs"/split.dat* "$T/split"
 	umount "$T/$fs"

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "basic/fault-point.h"
@@ -159,14 +157,6 @@ static int back_to_sparse(struct trace_file *file, struct fault *why)
 	return note_phase(file, LIVE_SPARSE, 0);
 }
 
-static int clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
-{
-	struct file_clone_range range = {
-		.src_fd = from, .src_offset = from_at, .src_length = size, .dest_offset = to_at};
-
-	return size > 0 && ioctl(to, FICLONERANGE, &range) < 0 ? -errno : 0;
-}
-
 /* Reflink into another file: for file systems with shared extents and no collapse (btrfs) */
 static int clone_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why)
 {
@@ -182,9 +172,10 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 		return fault_errno(why, -errno, "cannot create %s", tmp);
 	r = plan_make(file, REGION_ALIGN, &plan);
 	if (r >= 0)
-		r = clone_range(old_fd, 0, fd, 0, file->region_at[0]);
+		r = io_clone_range(old_fd, 0, fd, 0, file->region_at[0]);
 	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++)
-		r = clone_range(old_fd, file->region_at[cpu], fd, plan.offset[cpu], plan.size[cpu]);
+		r = io_clone_range(old_fd, file->region_at[cpu], fd, plan.offset[cpu],
+				   plan.size[cpu]);
 	if (r >= 0 && ftruncate(fd, (off_t)plan.end) < 0)
 		r = -errno;
 	if (r >= 0) {

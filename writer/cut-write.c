@@ -30,36 +30,54 @@ struct count {
 	uint64_t first_nsec, last_nsec;
 };
 
-static int count_slice(const struct cut_source *s, const struct cut_slice *slice, char *buffer,
-		       struct count *count, struct fault *why)
+/* @n bytes of whole sub-buffers at @at of the source */
+static int count_subbufs(const struct cut_source *s, uint64_t at, uint64_t n, char *buffer,
+			 struct count *count, struct fault *why)
 {
-	uint64_t size = s->dat->page_size, chunk = COPY_SIZE - COPY_SIZE % size;
+	int r = io_pread_all(s->fd, buffer, n, at);
+
+	if (r < 0)
+		return fault_errno(why, r, "cannot read %s", s->name);
+	for (uint64_t i = 0; i < n; i += s->dat->page_size) {
+		struct subbuf_fault fault;
+		struct subbuf_info info;
+
+		if (subbuf_check(&s->dat->layout, buffer + i, NULL, &info, &fault) != 0)
+			return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": no sub-buffer",
+					 s->name, at + i);
+		if (count->subbufs > 0) { /* what came before the first is not missing */
+			count->lost += info.header.missed_events;
+			count->unknown_losses += info.header.missed && !info.header.missed_stored;
+		} else {
+			count->first_nsec = info.header.timestamp;
+		}
+		count->last_nsec = info.last_ts;
+		count->subbufs++;
+		count->events += info.events;
+	}
+	return 0;
+}
+
+/* By reference at once; else piece by piece, each on its way to the disk while the next is read */
+static int copy_slice(const struct cut_source *s, const struct cut_slice *slice,
+		      const struct output *o, char *buffer, struct count *count, struct fault *why)
+{
+	bool cloned = io_clone_range(s->fd, slice->offset, o->fd, o->at, slice->size) >= 0;
+	uint64_t chunk = COPY_SIZE - COPY_SIZE % s->dat->page_size;
 
 	for (uint64_t done = 0; done < slice->size;) {
 		uint64_t n = MIN(chunk, slice->size - done);
-		int r = io_pread_all(s->fd, buffer, n, slice->offset + done);
+		int r = count_subbufs(s, slice->offset + done, n, buffer, count, why);
 
 		if (r < 0)
-			return fault_errno(why, r, "cannot read %s", s->name);
-		for (uint64_t i = 0; i < n; i += size) {
-			struct subbuf_fault fault;
-			struct subbuf_info info;
-
-			if (subbuf_check(&s->dat->layout, buffer + i, NULL, &info, &fault) != 0)
-				return fault_set(why, -EBADMSG,
-						 "%s: offset 0x%" PRIx64 ": no sub-buffer", s->name,
-						 slice->offset + done + i);
-			if (count->subbufs > 0) { /* what came before the first is not missing */
-				count->lost += info.header.missed_events;
-				count->unknown_losses +=
-					info.header.missed && !info.header.missed_stored;
-			} else {
-				count->first_nsec = info.header.timestamp;
-			}
-			count->last_nsec = info.last_ts;
-			count->subbufs++;
-			count->events += info.events;
-		}
+			return r;
+		if (!cloned)
+			r = io_copy_range(s->fd, slice->offset + done, o->fd, o->at + done, n);
+		if (r < 0)
+			return fault_errno(why, r, "cannot copy from %s", s->name);
+		if (!cloned)
+			(void)sync_file_range(o->fd, (off_t)(o->at + done), (off_t)n,
+					      SYNC_FILE_RANGE_WRITE);
 		done += n;
 	}
 	return 0;
@@ -93,12 +111,9 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 
 		if (slice->size == 0)
 			continue;
-		r = count_slice(s, slice, buffer, count, why);
+		r = copy_slice(s, slice, o, buffer, count, why);
 		if (r < 0)
 			return r;
-		r = io_copy_range(s->fd, slice->offset, o->fd, o->at, slice->size);
-		if (r < 0)
-			return fault_errno(why, r, "cannot copy from %s", s->name);
 		entry[1] += slice->size;
 		o->at += slice->size;
 	}
