@@ -38,6 +38,18 @@ static int64_t now_nsec(clockid_t id)
 	return (int64_t)t.tv_sec * (int64_t)NSEC_PER_SEC + t.tv_nsec;
 }
 
+bool clock_goes_on_asleep(const char *clock)
+{
+	return strcmp(clock, "boot") == 0 || strcmp(clock, "tai") == 0;
+}
+
+int64_t clock_slept_usec(void)
+{
+	int64_t awake = now_nsec(CLOCK_MONOTONIC);
+
+	return (now_nsec(CLOCK_BOOTTIME) - awake) / (int64_t)NSEC_PER_USEC;
+}
+
 int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret)
 {
 	struct cpu_stats stats;

@@ -15,6 +15,16 @@
 bool clock_counts_time(const char *clock);
 
 /**
+ * clock_goes_on_asleep() - does this trace_clock count the time in which the machine is suspended?
+ */
+bool clock_goes_on_asleep(const char *clock);
+
+/**
+ * clock_slept_usec() - how long this machine has been suspended since it was started
+ */
+int64_t clock_slept_usec(void);
+
+/**
  * clock_date_usec() - realtime minus the instance's clock, microseconds
  * Exact where user space can read the same clock, else from "now ts" of CPU 0's stats (some µs
  * off).

@@ -13,6 +13,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "daemon/clock.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
 #include "recorder/saved-cmdlines.h"
@@ -200,7 +201,7 @@ int daemon_watch_mounts(struct daemon *d)
 	return r < 0 ? r : sd_event_source_set_enabled(d->mounts_source, SD_EVENT_OFF);
 }
 
-/* Ends when the clock is set, and never else */
+/* Ends when the clock is set or the machine was suspended, and never else */
 static int arm_clock(const struct daemon *d)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX / (int64_t)NSEC_PER_SEC};
@@ -211,23 +212,46 @@ static int arm_clock(const struct daemon *d)
 		       : 0;
 }
 
+static bool clock_was_set(struct daemon *d)
+{
+	int64_t now = file_age_offset_usec(), by = now - d->clock_usec;
+
+	if (llabs(by) < (int64_t)CLOCK_STEP_USEC)
+		return false;
+	d->clock_usec = now;
+	log_notice("the clock was set %s by %lld s: beginning new segments",
+		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC);
+	return true;
+}
+
+static bool has_slept(struct daemon *d)
+{
+	int64_t now = clock_slept_usec(), slept = now - d->slept_usec;
+
+	if (slept < (int64_t)CLOCK_STEP_USEC)
+		return false;
+	d->slept_usec = now;
+	log_notice("the machine was suspended for %lld s: beginning new segments, but for clocks "
+		   "that went on",
+		   (long long)slept / (long long)USEC_PER_SEC);
+	return true;
+}
+
 static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct daemon *d = userdata;
-	int64_t now, by;
+	bool set, slept;
 	uint64_t n;
 
 	(void)!read(fd, &n, sizeof(n));
 	(void)arm_clock(d);
-	now = file_age_offset_usec();
-	by = now - d->clock_usec;
-	if (llabs(by) < (int64_t)CLOCK_STEP_USEC)
-		return 0;
-	d->clock_usec = now;
-	log_notice("the clock was set %s by %lld s: beginning new segments",
-		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC);
+	set = clock_was_set(d);
+	slept = has_slept(d);
 	for (size_t i = 0; i < d->n_sessions; i++)
-		session_rotate(d->sessions[i]);
+		if (set)
+			session_rotate(d->sessions[i]);
+		else if (slept)
+			session_slept(d->sessions[i]);
 	return 0;
 }
 
@@ -237,6 +261,7 @@ int daemon_watch_clock(struct daemon *d)
 	int r;
 
 	d->clock_usec = file_age_offset_usec();
+	d->slept_usec = clock_slept_usec();
 	d->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC);
 	r = d->clock_fd < 0 ? -errno : arm_clock(d);
 	if (r >= 0)

@@ -54,6 +54,7 @@ struct daemon {
 	sd_event_source *mounts_source; /* off unless a session minds */
 	int clock_fd;			/* timerfd that tells when the wall clock is set */
 	int64_t clock_usec;		/* what it is ahead of the time since boot */
+	int64_t slept_usec;		/* clock_slept_usec(), last time it was looked at */
 	int tracing_fd;			/* the root of tracefs */
 	uint8_t boot_id[16];
 	char boot_id_text[33];

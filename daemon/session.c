@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "basic/log.h"
+#include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 #include "daemon/session-tail.h"
@@ -334,6 +335,12 @@ void session_rotate(struct session *s)
 		return;
 	s->rotate_wanted = true;
 	session_advance(s);
+}
+
+void session_slept(struct session *s)
+{
+	if (s->config && !clock_goes_on_asleep(s->config->trace.clock))
+		session_rotate(s);
 }
 
 void session_stop(struct session *s, bool hand_over)

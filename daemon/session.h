@@ -142,4 +142,7 @@ void session_mounts_changed(struct session *session);
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);
 
+/* The machine was suspended: the same, where the clock of the events stood still */
+void session_slept(struct session *session);
+
 DEFINE_CLEANUP(struct session *, session_free)

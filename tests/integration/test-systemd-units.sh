@@ -158,6 +158,18 @@ capabilities() {
 [ "$(capabilities)" = 0000000400020000 ] || fail "coresight.conf: capabilities $(capabilities)"
 rm "$T/root/etc/systemd/system/flyrecd.service.d/coresight.conf"
 
+# --- real-time priority for the copy of flight sessions
+probe "chrt --fifo 1 true"
+[ "$(cat "$T/probe")" = "no " ] || fail "real-time priority without a drop-in"
+drop_in flyrecd.service realtime <"$SRC/systemd/realtime.conf"
+probe "chrt --fifo 1 true" "chrt --fifo 2 true"
+if has_capability "/proc/$GUEST_PID/status" 24; then
+	[ "$(cat "$T/probe")" = "yes no " ] || fail "realtime.conf: priority 1 and 2: $(cat "$T/probe")"
+else
+	echo "no CAP_SYS_RESOURCE, by which limits are raised: realtime.conf not tried"
+fi
+rm "$T/root/etc/systemd/system/flyrecd.service.d/realtime.conf"
+
 # --- short windows of pressure
 if [ -e /proc/pressure/memory ] && has_capability "/proc/$GUEST_PID/status" 24; then
 	session units <<-EOF

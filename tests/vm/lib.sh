@@ -240,6 +240,8 @@ vm_wait() {
 	while kill -0 "$VM_PID" 2>/dev/null; do
 		[ $SECONDS -lt $end ] || { kill -KILL "$VM_PID" && break; }
 		sleep 0.1
+		# QEMU does not see it after a sleep
+		! grep -aq 'reboot: Power down' "$VM/console" || [ $end -le $((SECONDS + 3)) ] || end=$((SECONDS + 3))
 	done
 	wait "$VM_PID" 2>/dev/null
 	VM_PID=

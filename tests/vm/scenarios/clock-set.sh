@@ -8,21 +8,18 @@
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"
+. "$(dirname "$0")/clock-lib.sh"
 uptime_sec() { cut -d. -f1 /proc/uptime; }
 booted=$(($(date +%s) - $(uptime_sec)))
 set_right() {
 	date --utc --set="@$((booted + $(uptime_sec)))" >/dev/null
 }
 at_end set_right
-is_another_file() { # INODE
-	[ "$(stat -c %i "$STATE/a/record/current.dat")" != "$1" ]
-}
-
 set_clock() { # HOW: until the session has begun its next segment over it
 	local inode
 	inode=$(stat -c %i "$STATE/a/record/current.dat")
 	date --utc --set="$1" >/dev/null
-	wait_for 30 is_another_file "$inode" || fail "no new segment although the clock was set"
+	wait_for 30 is_another_file a "$inode" || fail "no new segment although the clock was set"
 }
 
 recorder a MaxRetentionSec=1h
