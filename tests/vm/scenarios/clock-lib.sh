@@ -15,14 +15,16 @@ exec_now() {
 	BEFORE_USEC=${EPOCHREALTIME/./}
 }
 
-# has_exec PROGRAM FILE: it was executed then, to a tenth of a second, by what trace-cmd report shows
+# has_exec PROGRAM FILE [USEC]: it was executed then, to a tenth of a second or USEC, by what trace-cmd
+# report shows
 has_exec() {
 	trace-cmd report "$2" >"$T/report" 2>"$T/errors" || fail "trace-cmd report $2"
 	[ ! -s "$T/errors" ] || fail "trace-cmd report $2: $(cat "$T/errors")"
 	# "[000] 1795336334.134253: ", of clock boot "[000]1795336334134253268: ", flags before it
 	sed -nE "s/.*[^0-9]([0-9]+\.[0-9]{6}|[0-9]{12,}): +sched_process_exec: .*filename=${1//\//\\/} .*/\1/p" "$T/report" |
-		awk -v from="$AFTER_USEC" -v to="$BEFORE_USEC" '{ t = /\./ ? $1 * 1000000 : $1 / 1000
-			if (t > from - 100000 && t < to + 100000) found = 1
+		awk -v from="$AFTER_USEC" -v to="$BEFORE_USEC" -v by="${3:-100000}" '{
+			t = /\./ ? $1 * 1000000 : $1 / 1000
+			if (t > from - by && t < to + by) found = 1
 		} END { exit !found }' ||
 		fail "$2: $1 is not at $AFTER_USEC to $BEFORE_USEC: $(grep -F "filename=$1 " "$T/report")"
 }
