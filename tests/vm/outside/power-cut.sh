@@ -8,8 +8,8 @@
 # time-limit: 900
 # shellcheck source=tests/vm/outside.sh
 . "$SRC/tests/vm/outside.sh"
+CUTS=${CUTS:-${LONG:+50}}
 CUTS=${CUTS:-3}
-[ -z "$LONG" ] || CUTS=50
 DATA=$T/data.img
 truncate -s 1G "$DATA"
 written=''

@@ -4,7 +4,8 @@
 # A CPU goes and comes twenty times, and a module with its events, while sessions record and are in
 # flight: no gap on the other CPU, what the CPU that went had traced is kept; events and symbols of the
 # module are in the segments, and decode.
-# machines: debian12 debian13
+# machines: debian13
+# also: debian12
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 times=20

@@ -4,7 +4,8 @@
 # Lack of memory: the cgroup's limits, which hold; killed for want of memory by its own limit and by
 # the global OOM killer, flyrecd comes back, and nothing is lost; with a ring buffer that is too small
 # for that, what is lost is what was overwritten, to the event, by each of those that count it.
-# machines: debian12 debian13
+# machines: debian13
+# also: debian12
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 CGROUP=/sys/fs/cgroup/system.slice/flyrecd.service

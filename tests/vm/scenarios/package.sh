@@ -5,7 +5,8 @@
 # whose tunables it could otherwise reach, its socket starts it and lets nobody wait in vain;
 # markers come out once over reload, restart and an upgrade; removed and purged, it leaves what was
 # recorded, finished.
-# machines: debian12 debian13
+# machines: debian13
+# also: debian12
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 
