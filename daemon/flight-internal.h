@@ -37,7 +37,7 @@ struct flight {
 	struct flight_cpu *cpus; /* [n_cpus] */
 	struct carry *carry;	 /* NULL: nothing taken yet */
 	uint64_t from_nsec, to_nsec;
-	size_t share; /* of Memory=, a CPU's, in sub-buffers */
+	size_t share;	   /* of Memory=, a CPU's, in sub-buffers */
 	struct fault *why; /* of the step under way, behind lock */
 	pthread_mutex_t lock;
 };
