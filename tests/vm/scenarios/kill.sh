@@ -9,6 +9,16 @@
 KILLS=${LONG:+1000}
 KILLS=${KILLS:-100}
 
+# Room for all of it: what retention evicts would be missing
+mkfs.ext4 -q -F "$DATA_DISK" || skip "no data disk"
+mkdir -p "$STATE/kill"
+mount "$DATA_DISK" "$STATE/kill"
+leave_disk() {
+	systemctl stop flyrecd
+	umount "$STATE/kill"
+}
+at_end leave_disk
+
 # A low watermark and a short flush, so that pipes and memfds have something to lose
 session kill <<-EOT
 	[Trace]
@@ -17,7 +27,7 @@ session kill <<-EOT
 	BufferPercent=1
 	[Storage]
 	FlushSec=100ms
-	MaxUse=1G
+	MaxUse=100G
 	KeepFree=0
 	MaxFiles=0
 EOT
