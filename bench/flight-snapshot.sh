@@ -33,8 +33,8 @@ need_tracefs
 need_command trace-cmd jq setpriv
 
 # note_history: of each CPU, how far back the ring buffer goes, by the kernel's own counters: OLDEST and
-# NOW, seconds of the trace clock
-note_history() { # no process is started meanwhile
+# NOW, seconds of the trace clock. No process is started for it: it is just before the signal.
+note_history() {
 	local cpu text=()
 	for ((cpu = 0; cpu < CPUS; cpu++)); do
 		mapfile text <"$INSTANCE/per_cpu/cpu$cpu/stats"

@@ -41,8 +41,10 @@ int ring_copy_map(struct ring_copy *copy, int trace_fd, size_t n);
  * which takes milliseconds
  * @to: room for @max sub-buffers
  * @n: how many there are, from an earlier call too; ring_copy_join() tells whether they are what
- * the copy begins with Of those that are mapped. The kernel numbers them from the oldest on when a
- * ring buffer is mapped.
+ *     the copy begins with
+ *
+ * Of those that are mapped. The kernel numbers them from the oldest on when a ring buffer is
+ * mapped.
  */
 void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n);
 
