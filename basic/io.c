@@ -5,10 +5,25 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "basic/io.h"
 
 #define COPY_SIZE MIB
+
+int io_open_at(int dir_fd, const char *path, int flags)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	int fd;
+
+	for (unsigned tries = 0; tries < 10000; tries++) {
+		fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+		if (fd >= 0 || errno != EWOULDBLOCK)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return fd < 0 ? -errno : fd;
+}
 
 int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
 {

@@ -9,6 +9,16 @@
 #include "basic/macro.h"
 
 /**
+ * io_open_at() - for reading, without hanging where @path is a FIFO or a terminal
+ * @dir_fd: or AT_FDCWD
+ * @flags: more of them, e.g. O_NOFOLLOW
+ * Waits where somebody has a lease on it, which the kernel limits to /proc/sys/fs/lease-break-time
+ * (45 s); flyrecd gives its own back within milliseconds.
+ * Return: an fd or negative errno.
+ */
+int io_open_at(int dir_fd, const char *path, int flags);
+
+/**
  * io_pwrite_all() - write all of @data at @offset, over short writes and EINTR
  * Return: 0 or negative errno; on error part of it may be written.
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/new-dir.h"
 #include "basic/strv.h"
@@ -39,9 +40,9 @@ static enum ctl_status open_memory(const char *text, struct coresight_memory *re
 		return CTL_USAGE;
 	}
 	ret->name = end + 1;
-	ret->fd = open(ret->name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ret->fd = io_open_at(AT_FDCWD, ret->name, 0);
 	if (ret->fd < 0) {
-		(void)log_error_errno(-errno, "%s: cannot open: %m", ret->name);
+		(void)log_error_errno(ret->fd, "%s: cannot open: %m", ret->name);
 		return CTL_FAILED;
 	}
 	if (fstat(ret->fd, &st) < 0 || !S_ISREG(st.st_mode)) {

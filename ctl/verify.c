@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/io.h"
 #include "basic/log.h"
 #include "ctl/verify-arm.h"
 #include "ctl/verify-file.h"
@@ -57,12 +58,11 @@ static int verify_path(struct tally *tally, const char *path, bool found)
 	struct fault why;
 	int r;
 
-	/* not blocking: a FIFO must not hang us */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 && errno == ENOENT && found)
+	fd = io_open_at(AT_FDCWD, path, 0);
+	if (fd == -ENOENT && found)
 		return 0;
 	if (fd < 0)
-		(void)fault_errno(&why, -errno, "%s: cannot open", path);
+		(void)fault_errno(&why, fd, "%s: cannot open", path);
 	r = verify_report_init(&report, path);
 	if (r < 0)
 		return r;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/io.h"
 #include "daemon/control-internal.h"
 #include "writer/file-info.h"
 #include "writer/retention.h"
@@ -96,8 +97,7 @@ static int open_kind(int state_fd, const char *session, bool snapshot)
 static int add_file(struct files_work *w, int dir_fd, const char *session, bool snapshot,
 		    const char *name)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	struct listed file = {.snapshot = snapshot}, *more;
 
 	/* Retention may have been quicker; what is no trace.dat is none of ours */
@@ -244,11 +244,7 @@ static int open_named(struct files_work *w)
 		_cleanup_close_ int dir_fd =
 			open_kind(w->state_fd, w->session, kind_given ? snapshot : i == 1);
 
-		fd = dir_fd < 0
-			     ? dir_fd
-			     : openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		if (dir_fd >= 0 && fd < 0)
-			fd = -errno;
+		fd = dir_fd < 0 ? dir_fd : io_open_at(dir_fd, name, O_NOFOLLOW);
 	}
 	if (fd < 0)
 		return fault_errno(&w->why, fd, "session %s: cannot open %s", w->session, w->file);

@@ -293,10 +293,9 @@ int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why)
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	/* not blocking: a FIFO must not hang us */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = io_open_at(AT_FDCWD, path, 0);
 	if (fd < 0)
-		return fault_errno(why, -errno, "%s: cannot open", path);
+		return fault_errno(why, fd, "%s: cannot open", path);
 	r = trace_dat_open_fd(fd, path, ret, why);
 	if (r < 0)
 		return r;

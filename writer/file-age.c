@@ -48,14 +48,9 @@ static uint64_t modified_usec(const struct stat *st)
 	       (uint64_t)st->st_mtim.tv_nsec / NSEC_PER_USEC;
 }
 
-static int open_file(int dir_fd, const char *name)
-{
-	return openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-}
-
 void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t end_usec)
 {
-	_cleanup_close_ int fd = open_file(dir_fd, name);
+	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	char boot_id[BOOT_ID_SIZE], text[128];
 	struct stat st;
 	int n;
@@ -69,7 +64,7 @@ void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t en
 
 bool file_age_read(int dir_fd, const char *name, uint64_t *begin_usec, uint64_t *end_usec)
 {
-	_cleanup_close_ int fd = open_file(dir_fd, name);
+	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	char boot_id[BOOT_ID_SIZE], now[BOOT_ID_SIZE], text[128];
 	int64_t begin, offset = file_age_offset_usec();
 	uint64_t end, modified;

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "basic/io.h"
 #include "basic/new-dir.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-age.h"
@@ -178,7 +179,7 @@ static void count_subbufs(int dir_fd, const char *name, struct retention_report 
 
 	if (!report->cpu_subbufs)
 		return;
-	fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	if (fd < 0 || trace_dat_open_fd(fd, name, &dat, NULL) < 0 || dat->n_buffers == 0 ||
 	    dat->page_size == 0)
 		return;

@@ -292,8 +292,7 @@ int store_pin(int fd, bool pin)
 
 bool store_is_pinned(int dir_fd, const char *name)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 
 	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

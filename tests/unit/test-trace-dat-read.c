@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -16,6 +20,7 @@
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
 #include "tests/unit/craft.h"
+#include "tests/unit/tmp.h"
 
 static int file_of(const struct craft *c, size_t size)
 {
@@ -254,6 +259,43 @@ static void test_version_alone(void **state)
 	craft_done(&c);
 }
 
+static void *give_back(void *userdata)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+
+	(void)nanosleep(&pause, NULL);
+	assert_int_equal(fcntl(*(int *)userdata, F_SETLEASE, F_UNLCK), 0);
+	return NULL;
+}
+
+/* While a live file is finished flyrecd has a lease on it for some milliseconds */
+static void test_leased(void **state)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	struct craft c = craft_kinds[0];
+	struct craft_dat at;
+	struct fault why = {};
+	pthread_t thread;
+	struct tmp tmp;
+	char path[100];
+	int fd;
+
+	craft_dat(&c, NULL, NULL, &at);
+	tmp_init(&tmp);
+	tmp_write_bytes(&tmp, "f.dat", c.bytes, c.size);
+	(void)snprintf(path, sizeof(path), "%s/f.dat", tmp.path);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	(void)signal(SIGIO, SIG_IGN);
+	assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+	assert_int_equal(open(path, O_RDONLY | O_NONBLOCK), -1);
+	assert_int_equal(pthread_create(&thread, NULL, give_back, &fd), 0);
+	assert_int_equal(trace_dat_open(path, &dat, &why), 0);
+	pthread_join(thread, NULL);
+	close(fd);
+	tmp_done(&tmp);
+	craft_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_cpu_count_option),
 		cmocka_unit_test(test_version_alone),
+		cmocka_unit_test(test_leased),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

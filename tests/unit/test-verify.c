@@ -233,6 +233,32 @@ static void test_cpustat(void **state)
 	assert_cpustat("CPU: 7\nflyrec final: yes\n", "cpu 7, which the file lacks");
 }
 
+/* The file is finished after it was opened: what the texts say by then is of more than was read */
+static void test_finished_meanwhile(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+		_cleanup_close_ int fd = memfd_create("test-verify", MFD_CLOEXEC);
+		struct verify_report report;
+		struct fault why = {};
+		struct craft_dat at;
+
+		craft_dat(&c, "CPU: 0\nflyrec subbufs: 2\nflyrec final: yes\n", NULL, &at);
+		craft_set(&c, at.table + 8, 8, 4096);
+		assert_true(fd >= 0);
+		assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
+		assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &why), 0);
+		craft_set(&c, at.table + 8, 8, 8192);
+		assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
+		assert_int_equal(verify_report_init(&report, "f"), 0);
+		assert_int_equal(verify_dat(dat, &report), 0);
+		assert_true(verify_report_ok(&report));
+		assert_int_equal(report.cpus[0].subbufs, 1);
+		verify_report_done(&report);
+	}
+}
+
 /* A region of terabytes that is a hole: seen, counted, not read */
 static void test_huge_hole(void **state)
 {
@@ -307,6 +333,7 @@ int main(void)
 		cmocka_unit_test(test_unwritten),
 		cmocka_unit_test(test_lost_without_number),
 		cmocka_unit_test(test_cpustat),
+		cmocka_unit_test(test_finished_meanwhile),
 		cmocka_unit_test(test_huge_hole),
 		cmocka_unit_test(test_cut_while_reading),
 		cmocka_unit_test(test_many_faults_are_counted),
