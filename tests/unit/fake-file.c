@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -176,6 +177,14 @@ uint64_t fake_size(struct trace_file *file, unsigned cpu)
 
 	assert_int_equal(trace_file_read_size(file, cpu, &size), 0);
 	return size;
+}
+
+off_t fake_length(struct fake *f, const char *name)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(f->dir_fd, name, &st, 0), 0);
+	return st.st_size;
 }
 
 void fake_verify(struct fake *f, const char *name, unsigned subbufs)

@@ -15,6 +15,8 @@
 #define FAKE_TRACE_ID	0x1234567890abcdefULL
 #define FAKE_DATE	1700000000000000LL
 
+#define _cleanup_file_ _cleanup_(trace_file_freep)
+
 /* What io_read_file_at() gives for these; NULL: -ENOENT. Reset by fake_init(). */
 extern const char *fake_kallsyms, *fake_modules;
 
@@ -41,6 +43,9 @@ void fake_put(struct trace_file *file, unsigned cpu, unsigned n, uint64_t timest
 /* Tell readers */
 void fake_set_size(struct trace_file *file, unsigned cpu, uint64_t size);
 uint64_t fake_size(struct trace_file *file, unsigned cpu);
+
+/* Of a whole file in "dir", which must be there; bytes */
+off_t fake_length(struct fake *fake, const char *name);
 
 /* The whole file is right: its frame and each sub-buffer, @subbufs of them in all */
 void fake_verify(struct fake *fake, const char *name, unsigned subbufs);
