@@ -130,6 +130,12 @@ void lib_assert_file(const char *file, const char *text)
 		fail_msg("%s says %s, not %s", file, now, text);
 }
 
+void lib_assert_has(char **list, size_t i, const char *text)
+{
+	assert_true((int)i < tracefs_list_size(list));
+	assert_string_equal(list[i], text);
+}
+
 struct instance *lib_create(const struct trace_config *config)
 {
 	struct instance *instance = NULL;

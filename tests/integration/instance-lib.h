@@ -35,6 +35,9 @@ void lib_write(const char *file, const char *text, bool truncate);
 void lib_read(const char *file, char **ret);
 void lib_assert_file(const char *file, const char *text);
 
+/* item @i of a list of libtracefs, e.g. of the systems that instance_systems() gives */
+void lib_assert_has(char **list, size_t i, const char *text);
+
 /* instance_create() that must work; or must fail with -@error and all of the texts, and undo itself
  */
 struct instance *lib_create(const struct trace_config *config);
