@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
+#include "ctl/gdb-input.h"
 #include "ctl/gdb-record.h"
 #include "ctl/import-gdb.h"
 
-#define WINDOW	   (4 * MIB)
 #define MAX_SHAPES 8192U
-#define GUESS	   64U	       /* frames that tell the byte order */
 #define NOTE_MAX   (900 * KIB) /* readers take a MiB */
 
 struct shape {
@@ -25,15 +21,9 @@ struct shape {
 struct import_gdb {
 	struct import *import;
 	struct fault *why;
-	int fd; /* can seek; the import's or our copy */
-	uint64_t size;
-	struct gdb_tfile *tfile;
+	struct gdb_input *input;
+	const struct gdb_tfile *tfile; /* its description */
 	struct gdb_record *record;
-	bool big_endian;
-
-	uint8_t *window;
-	size_t room, in_window;
-	uint64_t window_at;
 
 	struct shape *shapes;
 	size_t n_shapes;
@@ -46,164 +36,18 @@ struct import_gdb {
 	uint64_t ts;
 };
 
-/* What a frame has, collected from its blocks */
-struct frame {
-	struct gdb_shape shape;
-	int64_t values[GDB_RECORD_VARIABLES];
-	const uint8_t *registers;
-	uint32_t n_more; /* variables that the shape has no room for */
-	uint32_t n_memory;
-};
+/* --- what frames there are */
 
-/* --- input */
-
-/* A pipe cannot be read twice: copy it to a file without a name */
-static int open_input(struct import_gdb *g)
+static void find_variables(struct import_gdb *g)
 {
-	struct import *import = g->import;
-	_cleanup_free_ char *buffer = NULL;
-	const char *dir = getenv("TMPDIR");
-	struct stat st;
+	for (size_t i = 0; i < g->tfile->n_variables; i++) {
+		const struct gdb_tfile_variable *v = &g->tfile->variables[i];
 
-	g->fd = import->fd;
-	if (fstat(import->fd, &st) < 0)
-		return fault_errno(g->why, -errno, "%s: cannot read", import->name);
-	if (S_ISREG(st.st_mode)) {
-		g->size = (uint64_t)st.st_size;
-		return 0;
+		if (strcmp(v->name, "trace_timestamp") == 0)
+			g->time_variable = v->number;
+		else if (strcmp(v->name, "pid") == 0)
+			g->pid_variable = v->number;
 	}
-	buffer = malloc(MIB);
-	g->fd = open(dir && *dir ? dir : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (g->fd < 0 || !buffer)
-		return fault_errno(g->why, -errno, "%s: cannot keep a copy", import->name);
-	for (;;) {
-		ssize_t n = import_read(import, buffer, MIB, g->why);
-		int r;
-
-		if (n <= 0)
-			return (int)n;
-		r = io_pwrite_all(g->fd, buffer, (size_t)n, g->size);
-		if (r < 0)
-			return fault_errno(g->why, r, "%s: cannot keep a copy", import->name);
-		g->size += (uint64_t)n;
-	}
-}
-
-/* @n bytes at @offset, fewer only at the end of the file; good until the next call */
-static int look(struct import_gdb *g, uint64_t offset, size_t n, const uint8_t **ret)
-{
-	n = MIN(n, g->size - offset);
-	if (offset < g->window_at || offset + n > g->window_at + g->in_window) {
-		int r;
-
-		if (n > g->room) {
-			uint8_t *more = realloc(g->window, n);
-
-			if (!more)
-				return fault_errno(g->why, -ENOMEM, "%s", g->import->name);
-			g->window = more;
-			g->room = n;
-		}
-		g->window_at = offset;
-		g->in_window = MIN(g->room, g->size - offset);
-		r = import_stopped(g->import, g->why);
-		if (r < 0)
-			return r;
-		r = io_pread_all(g->fd, g->window, g->in_window, offset);
-		if (r < 0) {
-			g->in_window = 0;
-			return fault_errno(g->why, r, "%s: offset 0x%" PRIx64 ": cannot read",
-					   g->import->name, offset);
-		}
-	}
-	*ret = g->window + (offset - g->window_at);
-	return 0;
-}
-
-/* --- frames */
-
-static int collect_variable(struct frame *f, const struct gdb_tfile_block *block)
-{
-	for (uint32_t i = 0; i < f->shape.n; i++)
-		if (f->shape.variables[i] == block->number) {
-			f->values[i] = block->value; /* the last one counts, as for gdb */
-			return 0;
-		}
-	if (f->shape.n == GDB_RECORD_VARIABLES) {
-		f->n_more++;
-		return 0;
-	}
-	f->values[f->shape.n] = block->value;
-	f->shape.variables[f->shape.n++] = block->number;
-	return 0;
-}
-
-static int collect(struct import_gdb *g, const struct gdb_tfile_frame *head, const uint8_t *bytes,
-		   struct frame *f)
-{
-	struct gdb_tfile_block block = {};
-	uint32_t pos = 0;
-	int r;
-
-	f->shape.tracepoint = head->tracepoint;
-	f->shape.has_registers = false;
-	f->shape.n = 0;
-	f->n_more = f->n_memory = 0;
-	for (;;) {
-		r = gdb_tfile_block(bytes, head, g->tfile->register_size, g->big_endian,
-				    g->import->name, &pos, &block, g->why);
-		if (r <= 0)
-			return r;
-		if (block.type == 'V') {
-			(void)collect_variable(f, &block);
-		} else if (block.type == 'M') {
-			f->n_memory++;
-		} else if (!f->shape.has_registers) { /* the first one counts */
-			f->shape.has_registers = true;
-			f->registers = block.data;
-		}
-	}
-}
-
-typedef int take_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
-		       const uint8_t *bytes, const struct frame *f);
-
-static int each_frame(struct import_gdb *g, uint32_t most, take_frame *take)
-{
-	struct frame f;
-	uint64_t at = g->tfile->frames_at;
-
-	for (g->frame = 0; g->frame < most; g->frame++) {
-		struct gdb_tfile_frame head;
-		const uint8_t *bytes;
-		int r;
-
-		r = look(g, at, GDB_TFILE_HEAD_SIZE, &bytes);
-		if (r < 0)
-			return r;
-		r = gdb_tfile_frame(bytes, g->size - at, g->big_endian, at, g->import->name, &head,
-				    g->why);
-		if (r <= 0)
-			return r;
-		at += GDB_TFILE_HEAD_SIZE;
-		r = look(g, at, head.size, &bytes);
-		if (r >= 0)
-			r = collect(g, &head, bytes, &f);
-		if (r >= 0 && take)
-			r = take(g, &head, bytes, &f);
-		if (r < 0)
-			return r;
-		at += head.size;
-	}
-	return 0;
-}
-
-static const int64_t *find_value(const struct frame *f, uint32_t number)
-{
-	for (uint32_t i = 0; number && i < f->shape.n; i++)
-		if (f->shape.variables[i] == number)
-			return &f->values[i];
-	return NULL;
 }
 
 static bool same_shape(const struct gdb_shape *a, const struct gdb_shape *b)
@@ -221,21 +65,20 @@ static int32_t find_shape(const struct import_gdb *g, const struct gdb_shape *sh
 	return i;
 }
 
-static int learn_shape(struct import_gdb *g, const struct gdb_tfile_frame *head,
-		       const uint8_t *bytes, const struct frame *f)
+static int learn_shape(void *userdata, const struct gdb_input_frame *f)
 {
+	struct import_gdb *g = userdata;
 	struct shape *more, *fresh;
 	int32_t *last = &g->first[f->shape.tracepoint];
 	unsigned ordinal = 1;
 
-	(void)bytes;
-	g->has_time |= find_value(f, g->time_variable) != NULL;
+	g->has_time |= gdb_input_value(f, g->time_variable) != NULL;
 	if (find_shape(g, &f->shape) >= 0)
 		return 0;
 	if (g->n_shapes == MAX_SHAPES)
 		return fault_set(g->why, -E2BIG,
 				 "%s: offset 0x%" PRIx64 ": frames of more than %u kinds",
-				 g->import->name, head->offset, MAX_SHAPES);
+				 g->import->name, f->head.offset, MAX_SHAPES);
 	more = reallocarray(g->shapes, g->n_shapes + 1, sizeof(*more));
 	if (!more)
 		return fault_errno(g->why, -ENOMEM, "%s", g->import->name);
@@ -247,59 +90,6 @@ static int learn_shape(struct import_gdb *g, const struct gdb_tfile_frame *head,
 	fresh->shape = f->shape;
 	fresh->next = -1;
 	fresh->ordinal = ordinal;
-	return 0;
-}
-
-/* --- the description */
-
-static void on_unknown(const char *text)
-{
-	log_warning("%s", text);
-}
-
-static int read_description(struct import_gdb *g)
-{
-	const uint8_t *bytes;
-	int r;
-
-	r = look(g, 0, GDB_TFILE_DESCRIPTION_MAX, &bytes);
-	if (r < 0)
-		return r;
-	r = gdb_tfile_parse(bytes, MIN(g->size, GDB_TFILE_DESCRIPTION_MAX), g->import->name,
-			    on_unknown, &g->tfile, g->why);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < g->tfile->n_variables; i++) {
-		const struct gdb_tfile_variable *v = &g->tfile->variables[i];
-
-		if (strcmp(v->name, "trace_timestamp") == 0)
-			g->time_variable = v->number;
-		else if (strcmp(v->name, "pid") == 0)
-			g->pid_variable = v->number;
-	}
-	r = gdb_record_new(g->tfile, &g->record);
-	return r < 0 ? fault_errno(g->why, r, "%s", g->import->name) : 0;
-}
-
-/* By --endian=, or that in which the first frames make sense: little if both */
-static int find_endian(struct import_gdb *g)
-{
-	const char *given = g->import->ctl->endian;
-	struct fault *why = g->why, ignored = {};
-	int little, big;
-
-	if (given) {
-		g->big_endian = strcmp(given, "big") == 0;
-		if (!g->big_endian && strcmp(given, "little") != 0)
-			return fault_set(why, -EINVAL, "--endian=%s: must be little or big", given);
-		return 0;
-	}
-	g->why = &ignored;
-	little = each_frame(g, GUESS, NULL);
-	g->big_endian = true;
-	big = little < 0 ? each_frame(g, GUESS, NULL) : -EBADMSG;
-	g->big_endian = big >= 0;
-	g->why = why;
 	return 0;
 }
 
@@ -379,7 +169,7 @@ static int put_more_registers(struct import_gdb *g, const uint8_t *registers)
 	return 0;
 }
 
-static int put_variable(struct import_gdb *g, const struct frame *f,
+static int put_variable(struct import_gdb *g, const struct gdb_input_frame *f,
 			const struct gdb_tfile_block *block)
 {
 	uint8_t *event;
@@ -397,9 +187,9 @@ static int put_variable(struct import_gdb *g, const struct frame *f,
 }
 
 /* The time in nanoseconds; never 0 nor back: readers would stop or complain */
-static uint64_t frame_time(const struct import_gdb *g, const struct frame *f)
+static uint64_t frame_time(const struct import_gdb *g, const struct gdb_input_frame *f)
 {
-	const int64_t *usec = find_value(f, g->time_variable);
+	const int64_t *usec = gdb_input_value(f, g->time_variable);
 	uint64_t ts = g->ts;
 
 	if (usec && *usec >= 0 && (uint64_t)*usec <= INT64_MAX / NSEC_PER_USEC)
@@ -409,11 +199,11 @@ static uint64_t frame_time(const struct import_gdb *g, const struct frame *f)
 	return MAX(MAX(ts, g->ts), UINT64_C(1));
 }
 
-static int write_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
-		       const uint8_t *bytes, const struct frame *f)
+static int write_frame(void *userdata, const struct gdb_input_frame *f)
 {
+	struct import_gdb *g = userdata;
 	const int32_t shape = find_shape(g, &f->shape);
-	const int64_t *pid = find_value(f, g->pid_variable);
+	const int64_t *pid = gdb_input_value(f, g->pid_variable);
 	struct gdb_tfile_block block = {};
 	uint32_t pos = 0;
 	uint8_t *event;
@@ -422,16 +212,17 @@ static int write_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
 	if (shape < 0)
 		return fault_set(g->why, -EBADMSG, "%s: changed while it was read",
 				 g->import->name);
+	g->frame = f->number;
 	g->ts = frame_time(g, f);
 	r = begin_event(g, (uint16_t)(GDB_RECORD_FIRST_ID + shape), pid ? (int32_t)*pid : 0,
 			gdb_record_size(g->record, &f->shape), &event);
 	if (r < 0)
 		return r;
-	memcpy(event + GDB_RECORD_TRACEPOINT_AT, &head->tracepoint, sizeof(head->tracepoint));
+	memcpy(event + GDB_RECORD_TRACEPOINT_AT, &f->head.tracepoint, sizeof(f->head.tracepoint));
 	event += GDB_RECORD_BLOCK_AT;
 	if (f->shape.has_registers) {
 		memcpy(event, f->registers, g->record->kept);
-		if (g->big_endian != (__BYTE_ORDER == __BIG_ENDIAN))
+		if (gdb_input_big_endian(g->input) != (__BYTE_ORDER == __BIG_ENDIAN))
 			gdb_record_swap(g->record, event);
 		event += g->record->kept;
 	}
@@ -441,8 +232,7 @@ static int write_frame(struct import_gdb *g, const struct gdb_tfile_frame *head,
 	if (f->n_memory == 0 && f->n_more == 0)
 		return r;
 	while (r >= 0) {
-		r = gdb_tfile_block(bytes, head, g->tfile->register_size, g->big_endian,
-				    g->import->name, &pos, &block, g->why);
+		r = gdb_input_block(g->input, f, &pos, &block, g->why);
 		if (r <= 0)
 			break;
 		if (block.type == 'M')
@@ -461,7 +251,8 @@ static int put_note(struct import_gdb *g)
 
 	if (!out)
 		return put(g, -ENOMEM);
-	(void)fprintf(out, GDB_RECORD_NOTE "%s\n", g->big_endian ? "big" : "little");
+	(void)fprintf(out, GDB_RECORD_NOTE "%s\n",
+		      gdb_input_big_endian(g->input) ? "big" : "little");
 	for (size_t i = 0; i < g->tfile->n_lines; i++)
 		(void)fprintf(out, "%s\n", g->tfile->lines[i]);
 	if (fclose(out) != 0)
@@ -514,7 +305,7 @@ static int write_events(struct import_gdb *g, struct event_file_format *formats)
 	if (r >= 0)
 		r = put_note(g);
 	if (r >= 0)
-		r = each_frame(g, UINT32_MAX, write_frame);
+		r = gdb_input_each(g->input, write_frame, g, g->why);
 	if (r >= 0)
 		r = import_finish(g->import, NULL, g->why);
 	return r;
@@ -525,13 +316,15 @@ static int import(struct import_gdb *g)
 	_cleanup_free_ struct event_file_format *formats = NULL;
 	int r;
 
-	r = open_input(g);
-	if (r >= 0)
-		r = read_description(g);
-	if (r >= 0)
-		r = find_endian(g);
-	if (r >= 0)
-		r = each_frame(g, UINT32_MAX, learn_shape);
+	r = gdb_input_open(g->import, &g->input, g->why);
+	if (r < 0)
+		return r;
+	g->tfile = gdb_input_tfile(g->input);
+	find_variables(g);
+	r = gdb_record_new(g->tfile, &g->record);
+	if (r < 0)
+		return fault_errno(g->why, r, "%s", g->import->name);
+	r = gdb_input_each(g->input, learn_shape, g, g->why);
 	if (r < 0)
 		return r;
 	formats = calloc(ARRAY_SIZE(gdb_record_formats) + g->n_shapes, sizeof(*formats));
@@ -552,16 +345,10 @@ int import_gdb_tfile(struct import *given, struct fault *why)
 		return fault_errno(why, -ENOMEM, "%s", given->name);
 	g->import = given;
 	g->why = why;
-	g->fd = -EBADF;
-	g->room = WINDOW;
-	g->window = malloc(g->room);
 	memset(g->first, 0xff, sizeof(g->first)); /* all -1 */
-	r = g->window ? import(g) : fault_errno(why, -ENOMEM, "%s", given->name);
-	if (g->fd != given->fd)
-		close_p(&g->fd);
-	gdb_tfile_free(g->tfile);
+	r = import(g);
 	gdb_record_free(g->record);
-	free(g->window);
+	gdb_input_free(g->input);
 	free(g->shapes);
 	free(g);
 	return r;
