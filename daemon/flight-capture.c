@@ -236,7 +236,7 @@ static int open_mapped(void *userdata, unsigned cpu)
 	if (r >= 0)
 		r = provide_memory(c, f->share * f->subbuf_size);
 	if (r >= 0)
-		r = ring_copy_map(&c->copy, fd, HEAD_SIZE / f->subbuf_size + 1);
+		r = ring_copy_map(&c->copy, fd, HEAD_SIZE / f->subbuf_size + 2);
 	if (r >= 0)
 		copy_head(f, c, HEAD_SIZE);
 	return r < 0 ? flight_fault(f, r, "cannot map CPU %u's ring buffer", cpu) : 0;

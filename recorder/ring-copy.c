@@ -24,16 +24,21 @@ void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n)
 {
 	size_t mapped = copy->map.data_size / copy->map.subbuf_size;
 
-	while (*n < max && copy->head_seen + 1 < mapped) {
-		struct ring_slot slot = {0};
+	while (*n < max && copy->head_seen + 2 < mapped) {
+		struct ring_slot slot = {0}, next = {0};
 		bool whole = ring_map_look(&copy->map, ++copy->head_seen, &slot);
 
-		/* Time goes back behind one that is not the oldest any more */
-		if (slot.timestamp < copy->head.timestamp)
+		/* The writer may have come by; and time goes back behind one that is not the
+		 * oldest any more */
+		if (slot.timestamp != copy->head_next || slot.timestamp < copy->head.timestamp)
 			*n = 0;
 		whole = whole && ring_map_copy(&copy->map, &slot, to + *n * copy->map.subbuf_size);
+		/* As long as this one is there, that is the one that follows it */
+		(void)ring_map_look(&copy->map, copy->head_seen + 1, &next);
+		whole = whole && ring_map_holds(&copy->map, &slot);
 		*n = whole ? *n + 1 : 0;
 		copy->head = slot;
+		copy->head_next = next.timestamp;
 	}
 }
 
@@ -59,7 +64,9 @@ void ring_copy_join(struct ring_copy *copy, size_t *n)
 	/* Some or all of them may have been overwritten since, but nothing behind them */
 	if (joins) {
 		next = head->id + 1 - slots[0].id;
-		joins = next < copy->end && slots[next].id == head->id + 1 &&
+		joins = next < copy->end && next <= copy->list.hole &&
+			slots[next].id == head->id + 1 &&
+			slots[next].timestamp == copy->head_next &&
 			slots[next].timestamp >= head->timestamp &&
 			(next == 0 || (slots[next - 1].id == head->id &&
 				       slots[next - 1].timestamp == head->timestamp));
@@ -140,12 +147,31 @@ static void mark_gap(char *subbuf)
 	memcpy(subbuf + COMMIT_AT, &commit, sizeof(commit));
 }
 
+/* What is behind it is only wanted if nothing older is left: as far as one follows the other */
+static void end_at_hole(struct ring_copy *copy, bool has_older)
+{
+	const struct ring_slot *slots = copy->list.slots;
+	size_t end = copy->next;
+
+	if (!has_older)
+		do
+			end++;
+		while (end < copy->end && slots[end].id == slots[end - 1].id + 1);
+	copy->end = end;
+}
+
 void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
 {
 	size_t size = copy->map.subbuf_size;
 
 	while (*n < until && copy->next < copy->end) {
 		char *at = to + *n * size;
+
+		if (copy->next == copy->list.hole) {
+			end_at_hole(copy, *n > 0 || copy->handed_out);
+			if (copy->next == copy->end)
+				break;
+		}
 
 		if (ring_map_copy(&copy->map, &copy->list.slots[copy->next++], at)) {
 			if (copy->gap)

@@ -2,7 +2,9 @@
 /*
  * Copying a mapped ring buffer piece by piece, oldest first, ahead of the writer that overwrites it
  * in the same order. What it has overtaken is left out: if nothing older has been handed out yet
- * the copy just begins later, else the next sub-buffer says that events are missing before it.
+ * the copy just begins later, else the next sub-buffer says that events are missing before it. What
+ * it has written since we looked through the ring is not wanted, so that the copy ends at a hole of
+ * the list.
  * An object belongs to one thread at a time.
  */
 #pragma once
@@ -14,6 +16,7 @@ struct ring_copy {
 	struct ring_list list;
 	struct ring_slot head; /* the last that ring_copy_head() has copied */
 	uint32_t head_seen;    /* the last id that it has looked at */
+	uint64_t head_next;    /* the time of the one behind that, when it was copied */
 	size_t next;	       /* in list */
 	size_t end;	       /* one behind the last that is wanted */
 	size_t overtaken;      /* of list, from the oldest: known to be overwritten */
@@ -43,8 +46,8 @@ int ring_copy_map(struct ring_copy *copy, int trace_fd, size_t n);
  * @n: how many there are, from an earlier call too; ring_copy_join() tells whether they are what
  *     the copy begins with
  *
- * Of those that are mapped. The kernel numbers them from the oldest on when a ring buffer is
- * mapped.
+ * Of those that are mapped but the last, which tells what follows. The kernel numbers them from
+ * the oldest on when a ring buffer is mapped.
  */
 void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n);
 

@@ -131,9 +131,10 @@ static int compare(const void *a, const void *b)
 
 /*
  * Ids follow each other round the ring, so that time jumps back in one place: begin there. Sorting
- * is for kernels that number otherwise; with equal timestamps (a coarse clock) it would guess.
+ * is for kernels that number otherwise, and for when the writer has overtaken us; with equal
+ * timestamps (a coarse clock) it would guess. Return: was it sorted?
  */
-static void oldest_first(struct ring_list *list)
+static bool oldest_first(struct ring_list *list)
 {
 	size_t begin = 0, jumps = 0;
 
@@ -143,14 +144,40 @@ static void oldest_first(struct ring_list *list)
 			jumps++;
 		}
 	if (jumps == 0)
-		return;
+		return false;
 	if (jumps > 1 || list->slots[list->n - 1].timestamp > list->slots[0].timestamp) {
 		qsort(list->slots, list->n, sizeof(*list->slots), compare);
-		return;
+		return true;
 	}
 	reverse(list->slots, 0, begin);
 	reverse(list->slots, begin, list->n);
 	reverse(list->slots, 0, list->n);
+	return false;
+}
+
+/*
+ * @empty: those that were, up to @end; @sorted: the writer may have been elsewhere too. The
+ * earliest of what has been written in such places since is what the list lacks.
+ */
+static size_t find_hole(const struct ring_map *map, const struct ring_list *list,
+			const struct ring_slot *empty, const struct ring_slot *end, bool sorted)
+{
+	uint64_t missing = UINT64_MAX;
+	struct ring_slot slot;
+
+	for (; empty < end; empty++)
+		if (ring_map_look(map, empty->id, &slot))
+			missing = MIN(missing, slot.timestamp);
+	for (size_t i = 0; sorted && i < list->n; i++) {
+		uint64_t now = read_timestamp(subbuf(map, list->slots[i].id));
+
+		if (now != list->slots[i].timestamp)
+			missing = MIN(missing, now);
+	}
+	for (size_t i = 0; i < list->n; i++)
+		if (list->slots[i].timestamp >= missing)
+			return i;
+	return SIZE_MAX;
 }
 
 /* There is room for it */
@@ -167,20 +194,28 @@ static void add_reader(const struct ring_map *map, bool overrun, struct ring_lis
 		memmove(list->slots + 1, list->slots, list->n * sizeof(slot));
 		list->slots[0] = slot;
 		list->n++;
+		list->hole += list->hole != SIZE_MAX;
 	}
 }
 
 int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *ret)
 {
 	struct ring_list list = {.slots = calloc(map->n_subbufs, sizeof(*list.slots))};
+	struct ring_slot *end = list.slots + map->n_subbufs, *empty = end; /* from behind */
+	bool sorted;
 
 	if (!list.slots)
 		return -ENOMEM;
 	for (uint32_t id = 0; id < map->n_subbufs; id++) {
-		if (id != map->meta->reader.id && ring_map_look(map, id, &list.slots[list.n]))
+		if (id == map->meta->reader.id)
+			continue;
+		if (ring_map_look(map, id, &list.slots[list.n]))
 			list.n++;
+		else
+			(--empty)->id = id;
 	}
-	oldest_first(&list);
+	sorted = oldest_first(&list);
+	list.hole = find_hole(map, &list, empty, end, sorted);
 	add_reader(map, overrun, &list);
 	*ret = list;
 	return 0;

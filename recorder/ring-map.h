@@ -31,6 +31,8 @@ struct ring_slot {
 struct ring_list {
 	struct ring_slot *slots;
 	size_t n;
+	size_t hole; /* slots[hole] may not be what follows the one before; SIZE_MAX: there is none
+		      */
 };
 
 /**
@@ -62,6 +64,8 @@ void ring_map_close(struct ring_map *map);
  * ring_map_list() - what is in it now, oldest first
  * Empty sub-buffers are left out. So is the reader's, which may be left from a read long ago,
  * unless it is the newest, or the oldest and nothing has been overwritten since.
+ * Where the writer came from behind and overtook us, what it has written in the places that we had
+ * looked at is missing, and what it wrote then is listed: between them is the hole.
  * @overrun: events have been overwritten in this ring buffer (per_cpu/cpuN/stats)
  * @ret: slots malloc'ed
  * Return: 0 or -ENOMEM.

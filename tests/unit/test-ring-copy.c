@@ -5,11 +5,13 @@
  */
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -24,13 +26,18 @@ static uint64_t time_in(const char *to, size_t i)
 	return t;
 }
 
-static bool missed_in(const char *to, size_t i)
+static bool is_after_loss(const char *subbuf, unsigned size)
 {
-	const struct subbuf_layout layout = {PAGE, DATA, sizeof(long), false};
+	const struct subbuf_layout layout = {size, DATA, sizeof(long), false};
 	struct subbuf_header header;
 
-	assert_int_equal(subbuf_header(&layout, to + i * PAGE, &header, NULL), 0);
+	assert_int_equal(subbuf_header(&layout, subbuf, &header, NULL), 0);
 	return header.missed;
+}
+
+static bool missed_in(const char *to, size_t i)
+{
+	return is_after_loss(to + i * PAGE, PAGE);
 }
 
 /* Overtaken at once: the copy begins later, and has no hole */
@@ -163,6 +170,129 @@ static void test_head(void **state)
 	head_joins(7, 0, 970, 0, 4); /* older than wanted */
 }
 
+/* --- a writer that goes on at the very moment when a certain sub-buffer is looked at */
+
+static struct {
+	const struct ring *ring;
+	void *place;
+	unsigned id;	/* the newest there is */
+	uint64_t time;	/* its timestamp */
+	unsigned count; /* how many it writes then */
+} overtaking;
+
+static void overtake(int signal)
+{
+	if (mprotect(overtaking.place, PAGE, PROT_READ) < 0)
+		abort();
+	for (unsigned i = 0; i < overtaking.count; i++) {
+		overtaking.id = overtaking.id % (overtaking.ring->n - 1) + 1;
+		overtaking.time += 10;
+		ring_write(overtaking.ring, overtaking.id, overtaking.time,
+			   ring_full(overtaking.ring));
+	}
+}
+
+/* The ring ends with @newest, of time 1000; @count more when the copy comes to @at */
+static void overtaken(const struct ring *r, unsigned newest, const struct ring_copy *copy,
+		      unsigned at, unsigned count)
+{
+	const struct sigaction action = {.sa_handler = overtake};
+
+	overtaking.ring = r;
+	overtaking.place = (void *)(copy->map.data + (size_t)at * PAGE);
+	overtaking.id = newest;
+	overtaking.time = 1000;
+	overtaking.count = count;
+	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+	assert_int_equal(mprotect(overtaking.place, PAGE, PROT_NONE), 0);
+}
+
+/* In one piece, from @first on */
+static void assert_gapless(const char *to, size_t n, uint64_t first)
+{
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(time_in(to, i), first + i * 10);
+		assert_false(missed_in(to, i));
+	}
+}
+
+/*
+ * After 1 … 29 the writer overtakes us up to 60, so that 21 … 29 of then are seen, and 30 … 60 of
+ * now. @more are overwritten before they are copied: @n come out, beginning with @first.
+ */
+static void overtaken_in_list(unsigned more, size_t n, uint64_t first)
+{
+	char *to = malloc(64UL * PAGE);
+	struct ring_copy copy;
+	struct ring r;
+
+	ring_make(&r, PAGE, 64);
+	ring_wrap(&r, 20, 1000);
+	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
+	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
+	overtaken(&r, 20, &copy, 30, 40);
+	assert_int_equal(ring_copy_list(&copy, true), 0);
+	for (unsigned i = 0; i < more; i++)
+		ring_write(&r, (60 + i) % 63 + 1, 1410 + i * 10UL, ring_full(&r));
+	assert_int_equal(ring_copy_fill(&copy, to, 64), n);
+	assert_gapless(to, n, first);
+	ring_copy_close(&copy);
+	ring_done(&r);
+	free(to);
+}
+
+static void test_overtaken_in_list(void **state)
+{
+	overtaken_in_list(0, 23, 780);	 /* 61 … 63, 1 … 20: up to the trigger */
+	overtaken_in_list(20, 3, 980);	 /* 18 … 20 */
+	overtaken_in_list(23, 31, 1100); /* nothing of then is left: 30 … 60 */
+}
+
+/* A place that is just begun when we look at it, and then others behind it are written */
+static void test_overtaken_at_an_empty_one(void **state)
+{
+	char *to = malloc(64UL * PAGE);
+	struct ring_copy copy;
+	struct ring r;
+
+	ring_make(&r, PAGE, 64);
+	ring_wrap(&r, 20, 1000);
+	*ring_commit(&r, 21) = 0;
+	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
+	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
+	overtaken(&r, 20, &copy, 22, 5);
+	assert_int_equal(ring_copy_list(&copy, true), 0);
+	assert_int_equal(ring_copy_fill(&copy, to, 64), 58); /* 26 … 63, 1 … 20 */
+	assert_gapless(to, 58, 430);
+	ring_copy_close(&copy);
+	ring_done(&r);
+	free(to);
+}
+
+/* Once round the ring while its beginning is copied */
+static void test_overtaken_in_head(void **state)
+{
+	char *to = malloc(128UL * PAGE);
+	struct ring_copy copy;
+	struct ring r;
+	size_t n = 0;
+
+	ring_make(&r, PAGE, 64);
+	ring_wrap(&r, 63, 1000);
+	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
+	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
+	overtaken(&r, 63, &copy, 6, 63);
+	ring_copy_head(&copy, to, 10, &n);
+	assert_int_equal(ring_copy_list(&copy, true), 0);
+	ring_copy_join(&copy, &n);
+	ring_copy_begin(&copy, to, &n, 128);
+	assert_true(n >= 50);
+	assert_gapless(to, n, time_in(to, 0));
+	ring_copy_close(&copy);
+	ring_done(&r);
+	free(to);
+}
+
 /* Sub-buffers come nearer as they are overwritten */
 static void test_lead(void **state)
 {
@@ -222,7 +352,7 @@ static void test_race(void **state)
 {
 	const unsigned n = 64;
 	char *to = malloc((size_t)n * LARGE);
-	struct race race = {0};
+	static struct race race; /* the writer goes on if the test fails */
 	pthread_t thread;
 	uint64_t copied = 0;
 
@@ -240,6 +370,9 @@ static void test_race(void **state)
 				uint64_t t;
 
 				memcpy(&t, to + i * LARGE, sizeof(t));
+				/* A copy has no holes but those that it tells of */
+				if (before && t != before + 10)
+					assert_true(is_after_loss(to + i * LARGE, LARGE));
 				assert_true(t > before);
 				before = t;
 				assert_untorn(to + i * LARGE, LARGE);
@@ -258,9 +391,15 @@ static void test_race(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_torn_at_first), cmocka_unit_test(test_torn_later),
-		cmocka_unit_test(test_range),	      cmocka_unit_test(test_head),
-		cmocka_unit_test(test_lead),	      cmocka_unit_test(test_race),
+		cmocka_unit_test(test_torn_at_first),
+		cmocka_unit_test(test_torn_later),
+		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_head),
+		cmocka_unit_test(test_lead),
+		cmocka_unit_test(test_race),
+		cmocka_unit_test(test_overtaken_in_list),
+		cmocka_unit_test(test_overtaken_at_an_empty_one),
+		cmocka_unit_test(test_overtaken_in_head),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
