@@ -279,6 +279,6 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 		return r;
 	count(f, request);
 	if (!request->is_part)
-		s->kept_bytes = segment_retain_snapshots(s, request);
+		segment_retain_snapshots(request);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The step that makes a snapshot. Runs as a job.
+ * What makes a snapshot. Runs as jobs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,16 +60,15 @@ static char *explain(const struct segment_cut *cut)
 	return text;
 }
 
-uint64_t segment_retain_snapshots(struct segment *s, const struct segment_cut *request)
+void segment_retain_snapshots(struct segment_cut *request)
 {
 	struct retention_report report = {0};
-	struct fault why;
 
 	file_age_note(request->dir_fd, request->name, (int64_t)file_age_now_usec(),
 		      file_age_now_usec());
-	if (retention_apply(request->dir_fd, &request->limits, &report, &why) < 0)
-		segment_note(s, LOG_WARNING, why.error, "%s", why.text);
-	return report.kept_bytes;
+	request->complaint = (struct fault){0};
+	(void)retention_apply(request->dir_fd, &request->limits, &report, &request->complaint);
+	request->kept_bytes = report.kept_bytes;
 }
 
 int segment_name_snapshot(struct segment *s, struct segment_cut *request, char **ret_text)
@@ -87,42 +86,43 @@ int segment_name_snapshot(struct segment *s, struct segment_cut *request, char *
 	return 0;
 }
 
-int segment_cut(struct segment *s, struct segment_cut *request)
+int segment_cut_begin(struct segment *s, struct segment_cut *request)
 {
-	_cleanup_(cut_freep) struct cut *cut = NULL;
-	_cleanup_free_ char *text = NULL;
-	int r = segment_name_snapshot(s, request, &text);
+	int r = segment_name_snapshot(s, request, &request->text);
 
-	if (r < 0)
+	if (r < 0 || request->parts)
 		return r;
 	/* Names of tasks that came since the last sync */
 	r = segment_write_names(s, s->file);
 	if (r < 0)
 		segment_note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
-	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &cut, &s->failure);
-	if (r >= 0 && request->is_part)
-		return cut_write_unnamed(cut, request->dir_fd, request->name, &request->part_fd,
-					 &request->report, &s->failure);
-	if (r >= 0)
-		r = cut_write(cut, request->dir_fd, request->name, text, &request->report,
-			      &s->failure);
+	return cut_open(s->dir_fd, request->from_usec, request->to_usec, &request->found,
+			&s->failure);
+}
+
+int segment_cut_copy(struct segment_cut *request, struct fault *why)
+{
+	int r;
+
+	if (request->is_part)
+		return cut_write_unnamed(request->found, request->dir_fd, request->name,
+					 &request->part_fd, &request->report, why);
+	if (request->parts)
+		r = together_write(request->parts, request->n_parts, request->dir_fd, request->name,
+				   request->text, &request->report, why);
+	else
+		r = cut_write(request->found, request->dir_fd, request->name, request->text,
+			      &request->report, why);
 	if (r < 0)
 		return r;
-	(void)segment_retain_snapshots(s, request);
+	segment_retain_snapshots(request);
 	return 0;
 }
 
-int segment_join(struct segment *s, struct segment_cut *request)
+void segment_cut_done(struct segment_cut *request)
 {
-	_cleanup_free_ char *text = NULL;
-	int r = segment_name_snapshot(s, request, &text);
-
-	if (r < 0)
-		return r;
-	r = together_write(request->parts, request->n_parts, request->dir_fd, request->name, text,
-			   &request->report, &s->failure);
-	if (r < 0)
-		return r;
-	s->kept_bytes = segment_retain_snapshots(s, request);
-	return 0;
+	free(request->text);
+	request->text = NULL;
+	cut_free(request->found);
+	request->found = NULL;
 }

@@ -14,8 +14,8 @@ void segment_note(struct segment *segment, int level, int error, const char *for
  * trace-cmd report --stat; malloc'ed */
 int segment_name_snapshot(struct segment *segment, struct segment_cut *request, char **ret_text);
 
-/* The snapshots' own retention. Return: bytes of those that are left. */
-uint64_t segment_retain_snapshots(struct segment *segment, const struct segment_cut *request);
+/* The snapshots' own retention, after a new one: kept_bytes, complaint */
+void segment_retain_snapshots(struct segment_cut *request);
 
 /* The task names that are known now into the file */
 int segment_write_names(struct segment *segment, struct trace_file *file);

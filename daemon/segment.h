@@ -94,23 +94,34 @@ struct segment_cut {
 	struct retention_limits limits;
 	char name[64]; /* of the file, once it is there */
 	struct cut_report report;
+	uint64_t kept_bytes;	/* of all finished snapshots, afterwards */
+	struct fault complaint; /* of their retention */
+
+	/* between segment_cut_begin() and segment_cut_copy(); freed by segment_cut_done() */
+	char *text;
+	struct cut *found; /* NULL: there are parts */
 };
 
 /**
- * segment_cut() - step: a snapshot of a time range, then the snapshots' own retention
+ * segment_cut_begin() - step: find what belongs to a snapshot of a time range, or of several
+ * sessions
+ * The files that it is in stay open, so that they are not made dense meanwhile.
  */
-int segment_cut(struct segment *segment, struct segment_cut *cut);
+int segment_cut_begin(struct segment *segment, struct segment_cut *cut);
+
+/**
+ * segment_cut_copy() - make the file, then the snapshots' own retention
+ * Uses nothing of the segment: it may run beside the steps, for as long as it takes.
+ * Return: 0 or negative errno with @why.
+ */
+int segment_cut_copy(struct segment_cut *cut, struct fault *why);
+void segment_cut_done(struct segment_cut *cut);
 
 /**
  * segment_label() - extended attributes for those who list files without opening them
  * Not every file system takes them.
  */
 void segment_label(const struct segment_cut *cut);
-
-/**
- * segment_join() - step: a snapshot of several sessions out of their parts, then retention
- */
-int segment_join(struct segment *segment, struct segment_cut *cut);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;

@@ -28,9 +28,7 @@ static int take_rest(struct session *s, const struct session_config *config)
 	SWAP(s->config->snapshot, copy->snapshot);
 	SWAP(s->config->description, copy->description);
 	SWAP(s->config->text, copy->text);
-	if (s->flight)
-		session_change_flight(s);
-	s->triggers_wanted = true;
+	s->triggers_wanted = s->flight_wanted = true;
 	session_advance(s);
 	return 0;
 }

@@ -149,11 +149,10 @@ void session_begin_capture(struct session *s, uint64_t from_usec, uint64_t to_us
 {
 	int r = find_range(s, from_usec, to_usec, &s->segment.failure);
 
-	if (r < 0) {
-		session_captured(s, r);
-		return;
-	}
-	start_capture(s);
+	if (r < 0)
+		session_defer(s, STEP_CAPTURING, r);
+	else
+		start_capture(s);
 }
 
 int session_run_capture(void *userdata)

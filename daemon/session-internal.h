@@ -36,7 +36,7 @@ enum session_step {
 	STEP_SYNCING,	  /* job: segment_sync */
 	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
 	STEP_CAPTURING,	  /* job: flight_capture */
-	STEP_CUTTING,	  /* job: segment_cut, or flight_export */
+	STEP_CUTTING,	  /* job: segment_cut_begin, or flight_export */
 	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
@@ -52,10 +52,13 @@ struct session {
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
+	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
+	int deferred;			   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
 	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
@@ -126,6 +129,9 @@ void session_fail(struct session *session, const struct fault *why);
 void session_settle(struct session *session, enum session_state state);
 /* begin a step that is a job */
 void session_start_job(struct session *session, enum session_step step);
+/* end a step that could not be begun, from the event loop: whoever begins it need not expect that
+ */
+void session_defer(struct session *session, enum session_step step, int result);
 /* the next segment */
 void session_begin_next(struct session *session);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);

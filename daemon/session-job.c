@@ -198,7 +198,7 @@ static int run_sync(void *userdata)
 	return segment_sync(&((struct session *)userdata)->segment);
 }
 
-/* Without a thread for it the step fails at once */
+/* Without a thread for it the step fails */
 void session_start_job(struct session *s, enum session_step step)
 {
 	static int (*const work[])(void *) = {
@@ -218,8 +218,24 @@ void session_start_job(struct session *s, enum session_step step)
 	r = job_start(s->daemon->event, work[step], on_job, s);
 	if (r < 0) {
 		(void)fault_errno(&s->segment.failure, r, "cannot start a thread");
-		on_job(s, r);
+		session_defer(s, step, r);
 	}
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+	struct session *s = userdata;
+
+	on_job(s, s->deferred);
+	return 0;
+}
+
+void session_defer(struct session *s, enum session_step step, int result)
+{
+	s->step = step;
+	s->deferred = result;
+	if (sd_event_add_defer(s->daemon->event, NULL, on_deferred, s) < 0)
+		on_job(s, result);
 }
 
 void session_begin_next(struct session *s)

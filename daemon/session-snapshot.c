@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Snapshots of a session: requests wait in a queue, each is a flush by the workers and then a job.
- * Main thread; session_run_cut() runs as the job.
+ * Snapshots of a session: requests wait in a queue, each is a flush by the workers, a job that
+ * finds what belongs to it, and one that copies that, while the session goes on. Those of flight
+ * sessions are two jobs: capture and export. Main thread, but for what runs as a job.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -20,6 +22,7 @@ struct snapshot_request {
 	struct coresight_job coresight;
 	char *session, *reason;
 	char *detail;	       /* or NULL */
+	struct fault why;      /* of the copying that has failed */
 	sd_event_source *post; /* PostSec= runs: not yet */
 	session_snapshot_done_t done;
 	void *userdata;
@@ -31,6 +34,7 @@ static void request_free(struct snapshot_request *request)
 	coresight_job_done(&request->coresight);
 	close_p(&request->cut.dir_fd);
 	close_p(&request->cut.part_fd);
+	segment_cut_done(&request->cut);
 	free(request->session);
 	free(request->reason);
 	free(request->detail);
@@ -275,7 +279,7 @@ bool session_begin_snapshot(struct session *s)
 {
 	const struct snapshot_config *config = &s->config->snapshot;
 
-	if (!find_ready(s))
+	if (s->copying || !find_ready(s))
 		return false;
 	s->requests->coresight.wanted =
 		!s->requests->cut.is_part && (s->requests->cut.coresight || config->coresight);
@@ -293,12 +297,18 @@ bool session_begin_snapshot(struct session *s)
 	return true;
 }
 
-static int make_file(struct session *s, struct segment_cut *cut)
+/* What can only be done before the session goes on; the rest is label_file()'s */
+static bool is_whole(const struct session *s, const struct segment_cut *cut)
 {
-	if (cut->parts)
-		return segment_join(&s->segment, cut);
-	return s->flight ? flight_export(s->flight, &s->segment, cut)
-			 : segment_cut(&s->segment, cut);
+	return s->flight && !cut->parts;
+}
+
+static void label_file(struct snapshot_request *request)
+{
+	if (request->cut.is_part)
+		return;
+	segment_label(&request->cut);
+	coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
 }
 
 int session_run_cut(void *userdata)
@@ -311,14 +321,13 @@ int session_run_cut(void *userdata)
 	if (r >= 0 && request->coresight.wanted)
 		coresight_job_collect(&request->coresight, request->cut.dir_fd,
 				      request->cut.trigger_usec, request->reason);
+	if (r >= 0 && !is_whole(s, &request->cut))
+		return segment_cut_begin(&s->segment, &request->cut);
 	if (r >= 0)
-		r = make_file(s, &request->cut);
-	if (s->flight)
-		flight_drop(s->flight);
-	if (r >= 0 && !request->cut.is_part) {
-		segment_label(&request->cut);
-		coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
-	}
+		r = flight_export(s->flight, &s->segment, &request->cut);
+	flight_drop(s->flight);
+	if (r >= 0)
+		label_file(request);
 	return r;
 }
 
@@ -339,18 +348,58 @@ static void report_coresight(struct session *s)
 		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
 
-void session_cut_done(struct session *s, int result)
+static void finish(struct session *s, int result, struct fault *why)
 {
+	const struct segment_cut *cut = &s->requests->cut;
 	_cleanup_free_ char *path = NULL;
 
-	if (result >= 0 && !s->requests->cut.is_part &&
-	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name,
-		     s->requests->cut.name) < 0)
-		result = fault_errno(&s->segment.failure, -ENOMEM, "cannot name the snapshot");
+	if (cut->complaint.error < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, cut->complaint.error, "%s",
+			       cut->complaint.text);
+	if (s->flight && result >= 0 && !cut->is_part)
+		s->kept_bytes = s->segment.kept_bytes = cut->kept_bytes;
+	if (result >= 0 && !cut->is_part &&
+	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, cut->name) <
+		    0)
+		result = fault_errno(why, -ENOMEM, "cannot name the snapshot");
 	if (result >= 0)
 		report_coresight(s);
-	answer(s, result, path, &s->segment.failure);
+	answer(s, result, path, why);
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
 		(void)session_check_instance(s);
+}
+
+/* Thread: job. The session goes on meanwhile: its next segment, its syncs. */
+static int run_copy(void *userdata)
+{
+	struct session *s = userdata;
+	struct snapshot_request *request = s->requests;
+	int r = segment_cut_copy(&request->cut, &request->why);
+
+	if (r >= 0)
+		label_file(request);
+	return r;
+}
+
+static void on_copied(void *userdata, int result)
+{
+	struct session *s = userdata;
+	struct fault why = s->requests->why;
+
+	s->copying = false;
+	finish(s, result, &why);
+	session_advance(s);
+}
+
+void session_cut_done(struct session *s, int result)
+{
+	if (result >= 0 && !is_whole(s, &s->requests->cut)) {
+		result = job_start(s->daemon->event, run_copy, on_copied, s);
+		s->copying = result >= 0;
+		if (s->copying)
+			return;
+		(void)fault_errno(&s->segment.failure, result, "cannot start a thread");
+	}
+	finish(s, result, &s->segment.failure);
 }

@@ -296,11 +296,14 @@ void session_advance(struct session *s)
 
 	if (s->step != STEP_NONE || !running)
 		return;
+	if (s->flight_wanted && s->flight)
+		session_change_flight(s);
+	s->flight_wanted = false;
 	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
 		session_renew_triggers(s);
 	if (s->step != STEP_NONE)
 		return;
-	if (s->leave_wanted && !s->stop_wanted && s->state == SESSION_RECORDING) {
+	if (s->leave_wanted && !s->stop_wanted && !s->copying && s->state == SESSION_RECORDING) {
 		begin_stop(s);
 		return;
 	}
@@ -318,7 +321,7 @@ void session_advance(struct session *s)
 		return;
 	} else if (may_rotate) {
 		session_begin_next(s);
-	} else if (s->stop_wanted && !(s->hand_over && s->sync_wanted)) {
+	} else if (s->stop_wanted && !s->copying && !(s->hand_over && s->sync_wanted)) {
 		begin_stop(s);
 	} else if (s->sync_wanted) {
 		s->sync_wanted = false;
