@@ -200,7 +200,7 @@ static int fill_group(struct group *g, unsigned first)
 		if (f->method == FLIGHT_MAPPED && flight_left(f, &f->cpus[cpu]) == 0)
 			ring_copy_close(&f->cpus[cpu].copy);
 		else
-			f->cpus[cpu].copy.handed_out = f->cpus[cpu].n > 0;
+			f->cpus[cpu].copy.handed_out = f->cpus[cpu].n;
 	return 0;
 }
 

@@ -147,17 +147,20 @@ static void mark_gap(char *subbuf)
 	memcpy(subbuf + COMMIT_AT, &commit, sizeof(commit));
 }
 
-/* What is behind it is only wanted if nothing older is left: as far as one follows the other */
-static void end_at_hole(struct ring_copy *copy, bool has_older)
+/*
+ * What is behind it is later than the trigger: wanted if that is most of what is left, and as far
+ * as one follows the other. @older: so many have been copied.
+ */
+static void end_at_hole(struct ring_copy *copy, size_t older)
 {
 	const struct ring_slot *slots = copy->list.slots;
 	size_t end = copy->next;
 
-	if (!has_older)
-		do
-			end++;
-		while (end < copy->end && slots[end].id == slots[end - 1].id + 1);
-	copy->end = end;
+	do
+		end++;
+	while (end < copy->end && slots[end].id == slots[end - 1].id + 1);
+	copy->end = older < end - copy->next ? end : copy->next;
+	copy->gap |= older > 0;
 }
 
 void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
@@ -168,11 +171,10 @@ void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
 		char *at = to + *n * size;
 
 		if (copy->next == copy->list.hole) {
-			end_at_hole(copy, *n > 0 || copy->handed_out);
+			end_at_hole(copy, copy->handed_out + *n);
 			if (copy->next == copy->end)
 				break;
 		}
-
 		if (ring_map_copy(&copy->map, &copy->list.slots[copy->next++], at)) {
 			if (copy->gap)
 				mark_gap(at);
@@ -181,7 +183,7 @@ void ring_copy_begin(struct ring_copy *copy, char *to, size_t *n, size_t until)
 			continue;
 		}
 		copy->torn++;
-		copy->gap = copy->handed_out;
+		copy->gap = copy->handed_out > 0;
 		/* Begin later rather than with a hole */
 		if (!copy->handed_out) {
 			copy->torn += *n;
@@ -195,7 +197,7 @@ size_t ring_copy_fill(struct ring_copy *copy, char *to, size_t max)
 	size_t n = 0;
 
 	ring_copy_begin(copy, to, &n, max);
-	copy->handed_out |= n > 0;
+	copy->handed_out += n;
 	if (copy->next == copy->end)
 		ring_copy_close(copy);
 	return n;

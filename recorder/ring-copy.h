@@ -4,8 +4,7 @@
  * in the same order. What it has overtaken is left out: if nothing older has been handed out yet
  * the copy just begins later, else the next sub-buffer says that events are missing before it. What
  * it has written since we looked through the ring is not wanted, so that the copy ends at a hole of
- * the list.
- * An object belongs to one thread at a time.
+ * the list, unless more is behind it than before it. An object belongs to one thread at a time.
  */
 #pragma once
 
@@ -20,7 +19,7 @@ struct ring_copy {
 	size_t next;	       /* in list */
 	size_t end;	       /* one behind the last that is wanted */
 	size_t overtaken;      /* of list, from the oldest: known to be overwritten */
-	bool handed_out;       /* something older is with the caller for good */
+	size_t handed_out;     /* so many older ones are with the caller for good */
 	bool gap;	       /* the next one comes after a loss */
 	uint64_t torn;	       /* sub-buffers that were listed and wanted, and could not be kept */
 };

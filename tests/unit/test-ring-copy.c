@@ -218,9 +218,9 @@ static void assert_gapless(const char *to, size_t n, uint64_t first)
 
 /*
  * After 1 … 29 the writer overtakes us up to 60, so that 21 … 29 of then are seen, and 30 … 60 of
- * now. @more are overwritten before they are copied: @n come out, beginning with @first.
+ * now. @more are overwritten before they are copied: @n come out, up to the trigger, and @behind.
  */
-static void overtaken_in_list(unsigned more, size_t n, uint64_t first)
+static void overtaken_in_list(unsigned more, size_t n, size_t behind)
 {
 	char *to = malloc(64UL * PAGE);
 	struct ring_copy copy;
@@ -234,8 +234,11 @@ static void overtaken_in_list(unsigned more, size_t n, uint64_t first)
 	assert_int_equal(ring_copy_list(&copy, true), 0);
 	for (unsigned i = 0; i < more; i++)
 		ring_write(&r, (60 + i) % 63 + 1, 1410 + i * 10UL, ring_full(&r));
-	assert_int_equal(ring_copy_fill(&copy, to, 64), n);
-	assert_gapless(to, n, first);
+	assert_int_equal(ring_copy_fill(&copy, to, 64), n + behind);
+	assert_gapless(to, n, 1010 - n * 10);
+	assert_int_equal(time_in(to, n), 1100);
+	assert_true(missed_in(to, n) == (n > 0));
+	assert_gapless(to + (n + 1) * PAGE, behind - 1, 1110);
 	ring_copy_close(&copy);
 	ring_done(&r);
 	free(to);
@@ -243,9 +246,29 @@ static void overtaken_in_list(unsigned more, size_t n, uint64_t first)
 
 static void test_overtaken_in_list(void **state)
 {
-	overtaken_in_list(0, 23, 780);	 /* 61 … 63, 1 … 20: up to the trigger */
-	overtaken_in_list(20, 3, 980);	 /* 18 … 20 */
-	overtaken_in_list(23, 31, 1100); /* nothing of then is left: 30 … 60 */
+	overtaken_in_list(1, 22, 31); /* 62, 63, 1 … 20, and 30 … 60 */
+	overtaken_in_list(20, 3, 31); /* 18 … 20 */
+	overtaken_in_list(23, 0, 31); /* nothing of then is left */
+}
+
+/* After 1 … 29 the writer comes to 34 */
+static void test_overtaken_by_little(void **state)
+{
+	char *to = malloc(64UL * PAGE);
+	struct ring_copy copy;
+	struct ring r;
+
+	ring_make(&r, PAGE, 64);
+	ring_wrap(&r, 20, 1000);
+	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
+	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
+	overtaken(&r, 20, &copy, 30, 14);
+	assert_int_equal(ring_copy_list(&copy, true), 0);
+	assert_int_equal(ring_copy_fill(&copy, to, 64), 49); /* 35 … 63, 1 … 20 */
+	assert_gapless(to, 49, 520);
+	ring_copy_close(&copy);
+	ring_done(&r);
+	free(to);
 }
 
 /* A place that is just begun when we look at it, and then others behind it are written */
@@ -398,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_lead),
 		cmocka_unit_test(test_race),
 		cmocka_unit_test(test_overtaken_in_list),
+		cmocka_unit_test(test_overtaken_by_little),
 		cmocka_unit_test(test_overtaken_at_an_empty_one),
 		cmocka_unit_test(test_overtaken_in_head),
 	};
