@@ -13,12 +13,11 @@
 #include <sys/utsname.h>
 
 #include <cmocka.h>
-#include <tracefs.h>
 
 #include "basic/io.h"
 #include "daemon/boot-parameters.h"
 #include "daemon/boot-trace.h"
-#include "tests/unit/tmp.h"
+#include "tests/unit/fake-instance.h"
 
 /* As Linux 6.12 and 7.3 print them */
 static const char delta_form[] = "text delta:\t-20971520\ndata delta:\t-18874368\n";
@@ -138,41 +137,9 @@ static void test_symbols_cut(void **state)
 
 /* --- an instance in such memory, of plain files */
 
-#define I	  "instances/flyrec.oom/"
+#define I	  FAKE_INSTANCE
 #define BOOT_NOW  "11111111111111111111111111111111"
 #define BOOT_THEN "00000000000000000000000000000002"
-
-static void put_instance(struct tmp *tmp, const char *info)
-{
-	tmp_write(tmp, "instances/flyrec.oom.trigger/tracing_on", "1");
-	tmp_write(tmp, I "tracing_on", "1\n");
-	tmp_write(tmp, I "trace", "# tracer: nop\n");
-	tmp_write(tmp, I "trace_clock", "[local] global mono\n");
-	tmp_write(tmp, I "current_tracer", "nop\n");
-	tmp_write(tmp, I "buffer_size_kb", "10180\n");
-	tmp_write(tmp, I "buffer_subbuf_size_kb", "4\n");
-	tmp_write(tmp, I "buffer_percent", "50\n");
-	tmp_write(tmp, I "error_log", "");
-	tmp_write(tmp, I "set_event", "sched:sched_switch\n");
-	tmp_write(tmp, I "events/enable", "X\n");
-	tmp_write(tmp, I "events/header_page",
-		  "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
-		  "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
-		  "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
-		  "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n");
-	tmp_write(tmp, I "events/sched/sched_switch/enable", "1\n");
-	tmp_write(tmp, I "events/sched/sched_switch/filter", "none\n");
-	tmp_write(tmp, I "per_cpu/cpu0/stats", "entries: 0\noverrun: 0\n");
-	if (info)
-		tmp_write(tmp, I "last_boot_info", info);
-	assert_int_equal(tracefs_set_tracing_dir(tmp->path), 0);
-}
-
-static void drop_instance(struct tmp *tmp)
-{
-	(void)tracefs_set_tracing_dir(NULL);
-	tmp_done(tmp);
-}
 
 static void assert_file(struct tmp *tmp, const char *path, const char *text)
 {
@@ -199,7 +166,7 @@ static void test_instance(void **state)
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	put_instance(&tmp, address_form);
+	fake_instance_put(&tmp, address_form);
 	assert_int_equal(instance_create("flyrec.oom", "flyrec_oom", &config, &instance, &why), 0);
 	assert_true(instance_is_kept(instance));
 	assert_file(&tmp, I "tracing_on", "0\n");
@@ -221,28 +188,10 @@ static void test_instance(void **state)
 	assert_int_equal(unlinkat(tmp.fd, I "last_boot_info", 0), 0);
 	assert_int_equal(instance_create("flyrec.oom", "flyrec_oom", &config, &instance, &why),
 			 -EEXIST);
-	drop_instance(&tmp);
+	fake_instance_drop(&tmp);
 }
 
 /* --- the note */
-
-static struct trace_file_params fill_params(struct tmp *tmp)
-{
-	static char *systems[] = {(char *)"sched", NULL};
-
-	tmp_write(tmp, "events/header_page", "page");
-	tmp_write(tmp, "events/header_event", "event");
-	tmp_write(tmp, "events/ftrace/print/format", "name: print\nID: 5\n");
-	tmp_write(tmp, "events/sched/sched_switch/format", "name: sched_switch\nID: 314\n");
-	tmp_write(tmp, "printk_formats", "0xffffffff82000000 : \"x\"\n");
-	return (struct trace_file_params){
-		.source = {.tracing_fd = tmp->fd, .instance_fd = tmp->fd, .systems = systems},
-		.subbuf_size = 4096,
-		.clock = "[local] mono\n",
-		.has_date = true,
-		.date_usec = -5,
-	};
-}
 
 static void test_note(void **state)
 {
@@ -252,7 +201,7 @@ static void test_note(void **state)
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	params = fill_params(&tmp);
+	params = fake_instance_params(&tmp);
 	assert_int_equal(boot_note_read(tmp.fd, &note), -ENOENT);
 	assert_int_equal(boot_note_write(tmp.fd, &params, BOOT_THEN, &why), 0);
 	assert_int_equal(boot_note_read(tmp.fd, &note), 0);
@@ -284,7 +233,7 @@ static void test_note_cut(void **state)
 	size_t size, head;
 
 	tmp_init(&tmp);
-	params = fill_params(&tmp);
+	params = fake_instance_params(&tmp);
 	assert_int_equal(boot_note_write(tmp.fd, &params, BOOT_THEN, &why), 0);
 	assert_int_equal(io_read_file_at(tmp.fd, "boot", &text, &size), 0);
 	head = size - strlen("0xffffffff82000000 : \"x\"\n");
@@ -337,8 +286,8 @@ static void test_find(void **state)
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	put_instance(&tmp, NULL);
-	params = fill_params(&tmp);
+	fake_instance_put(&tmp, NULL);
+	params = fake_instance_params(&tmp);
 	/* Made by mkdir; made at boot and empty; with data of nobody knows whom */
 	assert_int_equal(find(&tmp, &boot_id, &missing), BOOT_TRACE_NONE);
 	tmp_write(&tmp, I "last_boot_info", delta_form);
@@ -362,7 +311,7 @@ static void test_find(void **state)
 	assert_int_equal(*missing, '0');
 	tmp_write(&tmp, I "last_boot_info", "gibberish\n");
 	assert_int_equal(find(&tmp, &boot_id, &missing), -EBADMSG);
-	drop_instance(&tmp);
+	fake_instance_drop(&tmp);
 }
 
 /* --- the command line */
