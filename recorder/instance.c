@@ -15,6 +15,7 @@
 #include "recorder/kernel-text.h"
 #include "recorder/last-boot.h"
 #include "recorder/pids.h"
+#include "recorder/ring-memory.h"
 #include "recorder/settings.h"
 #include "recorder/tracedir.h"
 #include "recorder/tracefs.h"
@@ -457,6 +458,17 @@ int instance_buffer_size(const struct instance *instance, uint64_t *ret)
 		return -EBADMSG; /* "X": CPUs differ */
 	*ret = kib * KIB;
 	return 0;
+}
+
+int instance_make_spare(struct instance *instance, struct fault *why)
+{
+	uint64_t size;
+	int r = instance_buffer_size(instance, &size);
+
+	if (r < 0)
+		return tracedir_fault(&instance->dir, "buffer_size_kb", r, why,
+				      "cannot tell the buffer size");
+	return ring_memory_make_spare(&instance->dir, size, instance->n_cpus, why);
 }
 
 int instance_open_stats(struct instance *instance, unsigned cpu)

@@ -135,6 +135,13 @@ int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stat
  */
 int instance_buffer_size(const struct instance *instance, uint64_t *ret);
 
+/**
+ * instance_make_spare() - the second ring buffer, for swaps (recorder/ring-memory.h)
+ * What was in the ring buffer may be in the second one afterwards.
+ * Return: 0; -ENOMEM or another negative errno with @why.
+ */
+int instance_make_spare(struct instance *instance, struct fault *why);
+
 /* Made by the kernel at boot, in memory that outlives it (recorder/last-boot.h) */
 bool instance_is_kept(const struct instance *instance);
 

@@ -8,9 +8,8 @@
 #include "recorder/kernel-text.h"
 #include "recorder/last-boot.h"
 #include "recorder/pids.h"
+#include "recorder/ring-memory.h"
 #include "recorder/settings.h"
-
-#define MEMINFO "/proc/meminfo"
 
 struct target {
 	const struct tracedir *dir;
@@ -53,18 +52,6 @@ static int check_subbuf_size(const struct target *t, struct changes *changes)
 	return r;
 }
 
-/* MemAvailable in bytes; 0 when /proc does not tell */
-static uint64_t available_memory(void)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *line;
-
-	if (io_read_file_at(AT_FDCWD, MEMINFO, &text, NULL) < 0)
-		return 0;
-	line = strstr(text, "MemAvailable:");
-	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * KIB : 0;
-}
-
 static int apply_buffer_size(const struct target *t)
 {
 	uint64_t size = t->config->buffer_size;
@@ -73,20 +60,6 @@ static int apply_buffer_size(const struct target *t)
 	(void)snprintf(text, sizeof(text), "%" PRIu64, (uint64_t)MAX((size + KIB - 1) / KIB, 1U));
 	return tracedir_write(t->dir, "buffer_size_kb", text, 0, t->why,
 			      "cannot set the buffer size to %s KiB per CPU", text);
-}
-
-/* A ring buffer that takes most of the memory makes the machine kill processes: refuse it before.
- */
-static int check_memory(const struct target *t)
-{
-	uint64_t size = t->config->buffer_size, available = available_memory();
-
-	if (available == 0 || size <= available / 2 / t->n_cpus)
-		return 0;
-	return fault_set(t->why, -ENOMEM,
-			 "BufferSize=%" PRIu64 "K on %u CPUs is more than half of the %" PRIu64
-			 "K of memory that are available",
-			 (uint64_t)(size / KIB), t->n_cpus, (uint64_t)(available / KIB));
 }
 
 /*
@@ -116,7 +89,7 @@ static int apply_sizes(const struct target *t)
 	uint64_t subbuf_size = t->config->subbuf_size;
 	int r;
 
-	r = check_memory(t);
+	r = ring_memory_check(t->config->buffer_size, t->n_cpus, t->why);
 	/* Before the buffer size, while there are few sub-buffers to make anew. */
 	if (r >= 0 && subbuf_size)
 		r = apply_subbuf_size(t, subbuf_size);
