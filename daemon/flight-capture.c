@@ -377,6 +377,7 @@ static int write_snapshot(struct flight *f, const char *text)
 {
 	int r = io_write_string_at(instance_dir_fd(f->params.instance), "snapshot", text, 0);
 
+	f->swap_failed = r < 0;
 	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
 }
 
@@ -496,6 +497,7 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->why = why;
 	f->from_nsec = from_nsec;
 	f->to_nsec = to_nsec;
+	f->swap_failed = false;
 	f->share = find_share(f);
 	flight_hurry(true);
 	r = f->method == FLIGHT_MAPPED ? capture_by_mapping(&g) : capture_by_taking(&g);

@@ -32,7 +32,8 @@ struct flight_cpu {
 struct flight {
 	struct flight_params params;
 	enum flight_method method;
-	bool automatic; /* Method=auto: another one if that cannot be had */
+	bool automatic;	  /* Method=auto: another one if that cannot be had */
+	bool swap_failed; /* the last capture, over that */
 	unsigned n_cpus, subbuf_size;
 	struct flight_cpu *cpus; /* [n_cpus] */
 	struct carry *carry;	 /* NULL: nothing taken yet */

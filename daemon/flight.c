@@ -24,7 +24,7 @@ static int can_map(struct instance *instance, struct fault *why)
 	return r < 0 ? fault_errno(why, r, "cannot map trace_pipe_raw") : 0;
 }
 
-static int can_swap(struct instance *instance, struct fault *why)
+static int find_snapshot(struct instance *instance, struct fault *why)
 {
 	int fd = instance_dir_fd(instance);
 
@@ -34,25 +34,35 @@ static int can_swap(struct instance *instance, struct fault *why)
 	return 0;
 }
 
-/* -EOPNOTSUPP with @why, or the method */
-static int choose(const struct flight_params *p, struct fault *why)
+/* Return: as flight_new() */
+static int choose(const struct flight_params *p, enum flight_method *ret, struct fault *why)
 {
 	bool any = strcmp(p->method, "auto") == 0;
 	struct fault inner = {0};
+	int r = 0;
 
 	if (any || strcmp(p->method, "mapped") == 0) {
+		*ret = FLIGHT_MAPPED;
 		if (can_map(p->instance, &inner) >= 0)
-			return FLIGHT_MAPPED;
+			return 0;
 		if (!any)
 			return fault_set(why, -EOPNOTSUPP, "Method=mapped: %s", inner.text);
 	}
 	if (any || strcmp(p->method, "swap") == 0) {
-		if (can_swap(p->instance, &inner) >= 0)
-			return FLIGHT_SWAP;
+		bool there = find_snapshot(p->instance, &inner) >= 0;
+
+		*ret = FLIGHT_SWAP;
+		r = there ? instance_make_spare(p->instance, &inner) : -EOPNOTSUPP;
+		if (r >= 0)
+			return 0;
 		if (!any)
-			return fault_set(why, -EOPNOTSUPP, "Method=swap: %s", inner.text);
+			return fault_set(why, r, "Method=swap: %s", inner.text);
+		r = there ? FLIGHT_SECOND_BEST : 0;
 	}
-	return FLIGHT_DRAIN;
+	*ret = FLIGHT_DRAIN;
+	if (r == FLIGHT_SECOND_BEST)
+		*why = inner;
+	return r;
 }
 
 static void set_method(struct flight *f, const struct flight_params *params,
@@ -66,6 +76,7 @@ static void set_method(struct flight *f, const struct flight_params *params,
 int flight_new(const struct flight_params *params, struct flight **ret, struct fault *why)
 {
 	_cleanup_(flight_freep) struct flight *f = calloc(1, sizeof(*f));
+	enum flight_method method;
 	int r;
 
 	if (!f)
@@ -77,36 +88,39 @@ int flight_new(const struct flight_params *params, struct flight **ret, struct f
 	f->cpus = calloc(f->n_cpus, sizeof(*f->cpus));
 	if (!f->cpus)
 		return fault_errno(why, -ENOMEM, "cannot start");
-	r = choose(params, why);
+	r = choose(params, &method, why);
 	if (r < 0)
 		return r;
-	set_method(f, params, (enum flight_method)r);
+	set_method(f, params, method);
 	*ret = TAKE_PTR(f);
-	return 0;
+	return r;
 }
 
 int flight_change(struct flight *f, const struct flight_params *params, struct fault *why)
 {
-	int r = choose(params, why);
+	enum flight_method method;
+	int r = choose(params, &method, why);
 
 	if (r < 0)
 		return r;
 	/* What was taken out of the kernel already is in the carry alone */
-	if (f->carry && r == FLIGHT_MAPPED && strcmp(params->method, "auto") == 0)
-		r = f->method;
+	if (f->carry && method == FLIGHT_MAPPED && strcmp(params->method, "auto") == 0)
+		method = f->method;
 	f->params = *params;
-	set_method(f, params, (enum flight_method)r);
-	return 0;
+	set_method(f, params, method);
+	return r;
 }
 
-bool flight_fall_back(struct flight *f)
+bool flight_fall_back(struct flight *f, int error)
 {
-	struct fault ignored;
+	bool no_map = f->method == FLIGHT_MAPPED && error == -EBUSY;
+	bool no_swap = f->method == FLIGHT_SWAP && f->swap_failed;
 
-	if (!f->automatic || f->method != FLIGHT_MAPPED)
+	if (!f->automatic || (!no_map && !no_swap))
 		return false;
 	flight_drop(f);
-	f->method = can_swap(f->params.instance, &ignored) >= 0 ? FLIGHT_SWAP : FLIGHT_DRAIN;
+	f->method =
+		no_map && find_snapshot(f->params.instance, NULL) >= 0 ? FLIGHT_SWAP : FLIGHT_DRAIN;
 	return true;
 }
 

@@ -42,22 +42,30 @@ struct flight_counts {
 	uint64_t torn; /* sub-buffers overwritten while they were copied */
 };
 
+/* Method=auto would have taken swap, but there is no second ring buffer to be had; see @why */
+#define FLIGHT_SECOND_BEST 1
+
 /**
- * flight_new() - choose a method
- * Return: 0; -EOPNOTSUPP: the one that is forced does not work here; or negative errno with @why.
+ * flight_new() - choose a method; of swap, the second ring buffer is made, see
+ * instance_make_spare()
+ * Return: 0 or FLIGHT_SECOND_BEST; -EOPNOTSUPP: the one that is forced does not work here; or
+ * negative errno with @why.
  */
 int flight_new(const struct flight_params *params, struct flight **ret, struct fault *why);
 
 /**
  * flight_change() - other Method= or Memory=; as before on error
+ * Return: as flight_new().
  */
 int flight_change(struct flight *flight, const struct flight_params *params, struct fault *why);
 
 /**
- * flight_fall_back() - after flight_capture() has said -EBUSY: a method that needs no map, from now
- * on Return: false: there is none, or it is not for us to choose.
+ * flight_fall_back() - after flight_capture() has failed: from now on a method without what it
+ * failed over, a map that cannot be had (-EBUSY) or a swap
+ * @error: what it returned
+ * Return: false: it was over something else, or it is not for us to choose.
  */
-bool flight_fall_back(struct flight *flight);
+bool flight_fall_back(struct flight *flight, int error);
 
 /* NULL is fine. */
 void flight_free(struct flight *flight);

@@ -35,6 +35,14 @@ static void make_params(const struct session *s, const struct session_config *co
 	};
 }
 
+/* Once, as it stays so until the next reload */
+static void tell_second_best(const struct session *s, int result, const struct fault *why)
+{
+	if (result == FLIGHT_SECOND_BEST)
+		(void)log_full(LOG_WARNING, s->name, NULL, 0, "%s: going on with method %s",
+			       why->text, flight_method_name(s->flight));
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
@@ -70,6 +78,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 
 	make_params(s, s->config, &params);
 	r = flight_new(&params, &s->flight, why);
+	tell_second_best(s, r, why);
 	if (r >= 0)
 		r = note_start(s, why);
 	if (r < 0)
@@ -96,9 +105,12 @@ void session_change_flight(struct session *s)
 {
 	struct flight_params params;
 	struct fault why;
+	int r;
 
 	make_params(s, s->config, &params);
-	if (flight_change(s->flight, &params, &why) < 0)
+	r = flight_change(s->flight, &params, &why);
+	tell_second_best(s, r, &why);
+	if (r < 0)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s; going on with method %s",
 			       why.text, flight_method_name(s->flight));
 }
@@ -166,10 +178,12 @@ void session_captured(struct session *s, int result)
 {
 	struct fault why;
 
-	if (result == -EBUSY && flight_fall_back(s->flight)) {
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
-			       "%s (a snapshot trigger?): going on with method %s",
-			       s->segment.failure.text, session_method(s));
+	bool busy = result == -EBUSY;
+
+	if (result < 0 && flight_fall_back(s->flight, result)) {
+		(void)log_full(LOG_WARNING, s->name, busy ? MESSAGE_MEDDLING : NULL, 0,
+			       "%s%s: going on with method %s", s->segment.failure.text,
+			       busy ? " (a snapshot trigger?)" : "", session_method(s));
 		start_capture(s);
 		return;
 	}

@@ -22,6 +22,12 @@ change_to() {
 	[ "$(method)" = "$1" ] || fail "method $(method), not $1"
 }
 
+# The second ring buffer, which takes its memory, as long as nothing was swapped into it
+spare_is() { # allocated|freed
+	grep -qF "Snapshot is $1" "$(instance f)/snapshot" ||
+		fail "method $(method): not $1: $(head -n 5 "$(instance f)/snapshot")"
+}
+
 # gap_free FILE [OPTION]
 gap_free() {
 	"$TOOLS/check-markers" --expect="$T/burst" --expect="$T/expect" --allow-lost-at-start \
@@ -36,6 +42,18 @@ case $(uname -r) in
 *) auto=mapped ;;
 esac
 [ "$(method)" = "$auto" ] || fail "method $(method), not $auto"
+# Made at the start, or by a reload, not when a snapshot is wanted
+case $auto in
+swap) spare_is allocated ;;
+mapped)
+	spare_is freed
+	change_to swap
+	spare_is allocated
+	flight Method=auto
+	systemctl reload flyrecd
+	[ "$(method)" = mapped ] || fail "method $(method), not mapped"
+	;;
+esac
 "$TOOLS/markers" "--instance=${PREFIX}f" --count=8000 >"$T/burst"
 wrapped || fail "the ring buffer is not full: $(cat "$(instance f)/per_cpu/cpu0/stats")"
 markers_start f 500 "--continue=$T/burst"
