@@ -14,7 +14,8 @@
 #include "daemon/flight.h"
 #include "writer/store.h"
 
-#define UNKNOWN "unknown"
+#define UNKNOWN	      "unknown"
+#define HEAD_REST_MAX (4 * MIB) /* texts, tables, and formats that are the kernel's of now */
 
 struct boot_trace {
 	struct boot_trace_params params;
@@ -24,6 +25,7 @@ struct boot_trace {
 	struct segment segment;
 	struct segment_cut cut;
 	struct symbols *symbols; /* of that boot */
+	size_t symbols_size;	 /* of their text */
 	char *kept, *missing;	 /* CPUs: "0 1" */
 	char *detail;
 	bool taken;
@@ -166,6 +168,7 @@ static int make_symbols(struct boot_trace *t, char **ret_text)
 	r = last_boot_symbols(&t->info, now, modules ? modules : "", &then, &n_modules);
 	if (r < 0)
 		return r;
+	t->symbols_size = strlen(then);
 	t->symbols = symbols_new_of(TAKE_PTR(then));
 	if (!t->symbols)
 		return -ENOMEM;
@@ -287,6 +290,12 @@ static int make_params(struct boot_trace *t)
 
 /* --- saving */
 
+/* Bytes of the file before the data, rather more than less */
+static uint64_t head_size(const struct boot_trace *t)
+{
+	return t->symbols_size + (t->note ? t->note->kept.formats_size : 0) + HEAD_REST_MAX;
+}
+
 static int write_file(struct boot_trace *t, struct flight *flight, struct fault *why)
 {
 	const char *method = flight_method_name(flight);
@@ -303,8 +312,11 @@ static int write_file(struct boot_trace *t, struct flight *flight, struct fault 
 	t->cut.boot_id = boot_trace_boot_id(t);
 	t->cut.trigger_usec = store_now_usec();
 	t->cut.limits = t->params.limits;
-	r = flight_capture(flight, 0, UINT64_MAX, why);
-	t->taken = r >= 0 && strcmp(method, "mapped") != 0;
+	r = flight_check_room(flight, head_size(t), why);
+	if (r >= 0) {
+		r = flight_capture(flight, 0, UINT64_MAX, why);
+		t->taken = flight_has_taken(flight);
+	}
 	if (r >= 0) {
 		r = flight_export(flight, &t->segment, &t->cut);
 		if (r < 0)

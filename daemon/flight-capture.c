@@ -400,11 +400,9 @@ static int capture_by_swap(struct flight *f)
 	return r < 0 ? r : write_snapshot(f, clear);
 }
 
-/* Before anything is taken: is there room for all of it? */
-static int prepare_carry(struct flight *f)
+uint64_t flight_count_subbufs(struct flight *f)
 {
 	uint64_t n = 0;
-	int r = 0;
 
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		struct flight_cpu *c = &f->cpus[cpu];
@@ -412,6 +410,15 @@ static int prepare_carry(struct flight *f)
 		c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
 		n += c->has_stats && c->stats.entries > 0 ? ring_subbufs(f) : 1;
 	}
+	return n;
+}
+
+/* Before anything is taken: is there room for all of it? */
+static int prepare_carry(struct flight *f)
+{
+	uint64_t n = flight_count_subbufs(f);
+	int r = 0;
+
 	if (!f->carry)
 		r = carry_new(f->params.dir_fd, f->n_cpus, f->subbuf_size, &f->carry);
 	if (r >= 0)
@@ -433,6 +440,7 @@ static int capture_by_taking(struct group *g)
 	struct flight *f = g->flight;
 	int r = prepare_carry(f);
 
+	f->taken = r >= 0;
 	if (r >= 0 && f->method == FLIGHT_SWAP)
 		r = capture_by_swap(f);
 	else if (r >= 0)
@@ -497,7 +505,7 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->why = why;
 	f->from_nsec = from_nsec;
 	f->to_nsec = to_nsec;
-	f->swap_failed = false;
+	f->swap_failed = f->taken = false;
 	f->share = find_share(f);
 	flight_hurry(true);
 	r = f->method == FLIGHT_MAPPED ? capture_by_mapping(&g) : capture_by_taking(&g);

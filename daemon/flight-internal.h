@@ -34,6 +34,7 @@ struct flight {
 	enum flight_method method;
 	bool automatic;	  /* Method=auto: another one if that cannot be had */
 	bool swap_failed; /* the last capture, over that */
+	bool taken;	  /* something out of the kernel, by the last capture */
 	unsigned n_cpus, subbuf_size;
 	struct flight_cpu *cpus; /* [n_cpus] */
 	struct carry *carry;	 /* NULL: nothing taken yet */
@@ -45,6 +46,9 @@ struct flight {
 
 /* The memory of the buffers too: nothing more will be captured */
 void flight_drop_memory(struct flight *flight);
+
+/* As many sub-buffers as may be taken out of the kernel, by its counters of now */
+uint64_t flight_count_subbufs(struct flight *flight);
 
 /* A fault of an item of parallel work; the first one stays. Return: @error. */
 int flight_fault(struct flight *flight, int error, const char *format, ...) _printf_(3, 4);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/statvfs.h>
 
 #include "daemon/flight-internal.h"
 
@@ -124,6 +126,27 @@ bool flight_fall_back(struct flight *f, int error)
 	return true;
 }
 
+/* Not by allocating it twice: one had to be given back, and that is no promise either */
+int flight_check_room(struct flight *f, uint64_t head, struct fault *why)
+{
+	uint64_t wanted, there;
+	struct statvfs vfs;
+
+	if (f->method == FLIGHT_MAPPED)
+		return 0;
+	if (fstatvfs(f->params.dir_fd, &vfs) < 0)
+		return fault_errno(why, -errno, "cannot tell how much room there is");
+	wanted = 2 * flight_count_subbufs(f) * f->subbuf_size + head;
+	there = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	if (there >= wanted)
+		return 0;
+	return fault_errno(why, -ENOSPC,
+			   "method %s takes %" PRIu64 "M of disk space, and there are %" PRIu64
+			   "M, so nothing is read out of the ring buffer",
+			   flight_method_name(f), (uint64_t)((wanted + MIB - 1) / MIB),
+			   (uint64_t)(there / MIB));
+}
+
 void flight_free(struct flight *f)
 {
 	if (!f)
@@ -141,6 +164,11 @@ void flight_free(struct flight *f)
 const char *flight_method_name(const struct flight *f)
 {
 	return names[f->method];
+}
+
+bool flight_has_taken(const struct flight *f)
+{
+	return f->taken;
 }
 
 void flight_counts(const struct flight *f, unsigned cpu, struct flight_counts *ret)

@@ -89,6 +89,18 @@ void flight_hurry(bool on);
 int flight_capture(struct flight *flight, uint64_t from_nsec, uint64_t to_nsec, struct fault *why);
 
 /**
+ * flight_check_room() - job: does the disk have room for what flight_capture() would take out of
+ * the kernel, and for the file that it becomes, too?
+ * @head: bytes of that file before the data
+ * For a flight whose carry nobody keeps until there is room for the file.
+ * Return: 0, also with a method that takes nothing; or -ENOSPC or another negative errno with @why.
+ */
+int flight_check_room(struct flight *flight, uint64_t head, struct fault *why);
+
+/* The last flight_capture() may have taken something out of the kernel, even if it failed */
+bool flight_has_taken(const struct flight *flight);
+
+/**
  * flight_export() - job: what was captured into a file, then the snapshots' own retention
  * @segment: its params, names and notes
  * Nothing is left behind on error (segment->failure).

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Snapshots by the methods that need no map, where memory is short. Pipes stand in for the ring
- * buffers: what is read out of them is gone. With a kernel: tests/integration/test-flight-drain.sh,
- * tests/vm/scenarios/flight-methods.sh.
+ * Snapshots by the methods that need no map, and the last boot's trace by them, where memory or
+ * disk space is short. Pipes stand in for the ring buffers: what is read out of them is gone. With
+ * a kernel: tests/integration/test-flight-drain.sh, tests/vm/scenarios/flight-methods.sh.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,31 +11,63 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "daemon/boot-trace.h"
 #include "daemon/flight-internal.h"
 #include "tests/unit/fake-instance.h"
 
 #define SUBBUF	  4096U
 #define N_SUBBUFS 8U
+#define BOOT_NOW  "11111111111111111111111111111111"
+#define BOOT_THEN "00000000000000000000000000000002"
 
 static const char freed[] = "# tracer: nop\n#\n#\n# * Snapshot is freed *\n#\n";
 static const char allocated[] = "# tracer: nop\n#\n#\n# * Snapshot is allocated *\n#\n";
 
-/* What the machine has left; NULL: as it is */
+/* What the machine has left; NULL, UINT64_MAX: as it is */
 static const char *meminfo;
+static uint64_t disk = UINT64_MAX;
 
 int __real_io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
 int __wrap_io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
+int __real_fallocate(int fd, int mode, off_t offset, off_t size);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+int __real_fstatvfs(int fd, struct statvfs *ret);
+int __wrap_fstatvfs(int fd, struct statvfs *ret);
+
 int __wrap_io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
 {
 	if (!meminfo || strcmp(path, "/proc/meminfo") != 0)
 		return __real_io_read_file_at(dir_fd, path, ret_data, ret_size);
 	*ret_data = strdup(meminfo);
 	return *ret_data ? 0 : -ENOMEM;
+}
+
+/* Nothing is given back: good enough for one snapshot */
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+	if (disk == UINT64_MAX)
+		return __real_fallocate(fd, mode, offset, size);
+	if ((uint64_t)size > disk) {
+		errno = ENOSPC;
+		return -1;
+	}
+	disk -= (uint64_t)size;
+	return 0;
+}
+
+int __wrap_fstatvfs(int fd, struct statvfs *ret)
+{
+	if (disk == UINT64_MAX)
+		return __real_fstatvfs(fd, ret);
+	*ret = (struct statvfs){.f_frsize = 1, .f_bavail = disk, .f_blocks = 2 * disk};
+	return 0;
 }
 
 struct rings {
@@ -65,16 +97,25 @@ static int put_ring(struct rings *r, const char *name, uint64_t first)
 	return fd;
 }
 
-static void begin(struct rings *r)
+static unsigned left_in(int ring)
 {
-	*r = (struct rings){.config = {.clock = (char *)"local"}};
+	int n = 0;
+
+	assert_int_equal(ioctl(ring, FIONREAD, &n), 0);
+	return (unsigned)n / SUBBUF;
+}
+
+static void begin(struct rings *r, const char *info)
+{
+	*r = (struct rings){.config = {.clock = (char *)"local", .persistent = !!info}};
 	tmp_init(&r->tmp);
-	fake_instance_put(&r->tmp, NULL);
+	fake_instance_put(&r->tmp, info);
 	tmp_write(&r->tmp, FAKE_INSTANCE "buffer_size_kb", "64\n");
 	tmp_write(&r->tmp, FAKE_INSTANCE "per_cpu/cpu0/stats", "entries: 7\n");
 	r->live = put_ring(r, "trace_pipe_raw", 200);
 	r->spare = -EBADF;
 	meminfo = NULL;
+	disk = UINT64_MAX;
 }
 
 static void end(struct rings *r)
@@ -88,7 +129,7 @@ static void end(struct rings *r)
 /* A kernel that can swap; @snapshot: what its file says, NULL: every write to it fails */
 static void begin_swap(struct rings *r, const char *snapshot)
 {
-	begin(r);
+	begin(r, NULL);
 	r->spare = put_ring(r, "snapshot_raw", 100);
 	if (snapshot)
 		tmp_write(&r->tmp, FAKE_INSTANCE "snapshot", snapshot);
@@ -215,12 +256,64 @@ static void test_swap_fails(void **state)
 	end(&r);
 }
 
+/* --- the trace of the last boot */
+
+static int save(struct rings *r, bool *ret_taken, struct fault *why)
+{
+	struct symbols *symbols = symbols_new_of(strdup("ffffffff81000000 T _text\n"));
+	const struct boot_trace_params params = {
+		.session = "oom",
+		.instance = FAKE_INSTANCE_NAME,
+		.group = "flyrec_oom",
+		.trace = &r->config,
+		.boot_id = BOOT_NOW,
+		.dir_fd = r->tmp.fd,
+		.tracing_fd = r->tmp.fd,
+		.symbols = symbols,
+		.memory = MIB,
+	};
+	struct boot_trace *trace = NULL;
+	int result;
+
+	assert_int_equal(boot_trace_find(&params, &trace, why), BOOT_TRACE_HERE);
+	result = boot_trace_save(trace, why);
+	*ret_taken = boot_trace_is_taken(trace);
+	boot_trace_free(trace);
+	symbols_free(symbols);
+	return result;
+}
+
+static void test_boot_trace_room(void **state)
+{
+	struct trace_file_params file_params;
+	struct fault why = {0};
+	struct rings r;
+	bool taken;
+
+	begin(&r, "text delta:\t0\ndata delta:\t0\n");
+	file_params = fake_instance_params(&r.tmp);
+	assert_int_equal(boot_note_write(r.tmp.fd, &file_params, BOOT_THEN, &why), 0);
+	/* For what is taken, or for the file: the ring buffer is left alone */
+	disk = 40 * SUBBUF;
+	assert_int_equal(save(&r, &taken, &why), -ENOSPC);
+	assert_false(taken);
+	assert_int_equal(left_in(r.live), N_SUBBUFS);
+	assert_non_null(strstr(why.text, "method drain takes"));
+	/* For both */
+	disk = 16 * MIB;
+	assert_int_equal(save(&r, &taken, &why), 0);
+	assert_true(taken);
+	assert_int_equal(left_in(r.live), 0);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spare_at_start),
 		cmocka_unit_test(test_spare_without_memory),
 		cmocka_unit_test(test_swap_fails),
+		cmocka_unit_test(test_boot_trace_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
