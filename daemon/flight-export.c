@@ -175,6 +175,7 @@ static int fill(struct export *e, const struct segment_cut *request)
 	if (!request->is_part)
 		(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset,
 				      SYNC_FILE_RANGE_WRITE);
+	fault_point("flight-captured");
 	r = parallel_run(f->n_cpus + 1, f->params.threads + 1, write_item, e);
 	fault_point("flight-data");
 	if (r >= 0 && e->names_error < 0)
