@@ -167,6 +167,23 @@ vm_package() {
 	PACKAGE=$(echo "$dir"/flyrec_*.deb)
 }
 
+# vm_image MACHINE SYSTEM: its path is in IMAGE; made if the package is newer, or if there is none under
+# a name made of what it is made of. Two boots of a machine may begin at once.
+vm_image() {
+	local key
+	key=$({ basename -a "$2" "$KERNEL" && declare -f vm_make_image vm_add_job_unit; } | sha256sum |
+		cut -c 1-12)
+	IMAGE=$BUILD/vm-$1-$key.img
+	exec 9>"$BUILD/vm-image.lock"
+	flock 9
+	if [ ! -e "$IMAGE" ] || [ "$PACKAGE" -nt "$IMAGE" ]; then
+		rm -f "$BUILD/vm-$1"*.img{,.new}
+		vm_make_image "$2" "$KERNEL" "$PACKAGE" "$IMAGE.new"
+		mv "$IMAGE.new" "$IMAGE"
+	fi
+	exec 9>&-
+}
+
 # vm_prepare MACHINE: QEMU, KERNEL, IMAGE; needs PACKAGE
 vm_prepare() {
 	local suite=trixie system tree
@@ -186,11 +203,7 @@ vm_prepare() {
 	tree=$CACHED
 	QEMU=("$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/usr/lib/x86_64-linux-gnu"
 		"$tree/usr/bin/qemu-system-x86_64" -L "$tree/usr/share/qemu" -L "$tree/usr/share/seabios")
-	IMAGE=$BUILD/vm-$1.img
-	if [ ! -e "$IMAGE" ] || [ "$PACKAGE" -nt "$IMAGE" ]; then
-		rm -f "$IMAGE"
-		vm_make_image "$system" "$KERNEL" "$PACKAGE" "$IMAGE"
-	fi
+	vm_image "$1" "$system"
 }
 
 # vm_start MACHINE DIRECTORY RUN [APPEND...]: boots in the background, to run RUN, a script whose lines
