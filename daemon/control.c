@@ -237,21 +237,28 @@ static int passed_socket(void)
 
 /*
  * Group flyrec may connect. With an AdminGroup= of its own everybody may: one socket has one
- * group, and each call is checked all the same.
+ * group, and each call is checked all the same. So too for a socket that was passed to us.
  */
 static void set_rights(struct control *c)
 {
 	bool everybody = c->groups.admin != (gid_t)-1 && c->groups.admin != c->groups.flyrec;
+	struct sockaddr_un address = {};
+	socklen_t size = sizeof(address);
+	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
-	if (!c->path)
+	if (getsockname(c->listen_fd, (struct sockaddr *)&address, &size) < 0 ||
+	    address.sun_path[0] == '\0')
+		return;
+	path = strndup(address.sun_path, sizeof(address.sun_path));
+	if (!path)
 		return;
 	/* As a service it is already made so, and chown(2) is not allowed */
-	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(c->path, &st) >= 0 &&
-	    st.st_gid != c->groups.flyrec && chown(c->path, 0, c->groups.flyrec) < 0)
-		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", c->path);
-	if (chmod(c->path, everybody ? 0666 : 0660) < 0)
-		log_warning_errno(-errno, "cannot set the mode of %s: %m, ignoring", c->path);
+	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
+	    st.st_gid != c->groups.flyrec && chown(path, 0, c->groups.flyrec) < 0)
+		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", path);
+	if (chmod(path, everybody ? 0666 : 0660) < 0)
+		log_warning_errno(-errno, "cannot set the mode of %s: %m, ignoring", path);
 }
 
 static int bind_socket(struct control *c, const char *dir)
@@ -277,7 +284,6 @@ static int bind_socket(struct control *c, const char *dir)
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 	    listen(fd, BACKLOG) < 0)
 		return log_error_errno(-errno, "cannot listen on %s: %m", c->path);
-	set_rights(c);
 	return 0;
 }
 
@@ -331,6 +337,7 @@ int control_new(struct daemon *d, struct control **ret)
 		r = sd_event_source_set_priority(c->listen_source, PRIORITY_CONTROL);
 	if (r < 0)
 		return log_error_errno(r, "cannot watch the control socket: %m");
+	set_rights(c);
 	r = system_bus_new(c, &c->system);
 	if (r < 0)
 		log_debug("not on the system bus: %s", strerror(-r));

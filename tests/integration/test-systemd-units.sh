@@ -3,8 +3,9 @@
 # time-limit: 300
 #
 # The units beside flyrecd.service, under a real systemd in a container: flyrecd.socket starts a daemon
-# that was stopped, and no call is refused over a restart; flyrec-metrics.timer writes whole files for
-# node_exporter and takes them away with the daemon; the drop-ins grant what they say and no more.
+# that was stopped, no call is refused over a restart, and AdminGroup= may connect; flyrec-metrics.timer
+# writes whole files for node_exporter and takes them away with the daemon; the drop-ins grant what
+# they say and no more.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/integration/container.sh"
 need_tracefs
@@ -77,8 +78,39 @@ wait "$caller" || fail "calls"
 ! grep -v ' flyrecd has hung up: ' "$T/refused" || fail "calls during restarts"
 echo "calls over three restarts: $(cat "$T/calls"), cut off: $(wc -l <"$T/refused")"
 [ "$(cat "$T/calls")" -ge 3 ] || fail "hardly a call was made"
+
+# --- with AdminGroup= everybody may connect, as long as it is set
+rights_are() { # MODE WHEN
+	local rights
+	rights=$(guest stat -c '%U:%G %a' /run/flyrec/control)
+	[ "$rights" = "root:flyrec $1" ] || fail "$2: /run/flyrec/control is $rights"
+}
+admin() {
+	guest setpriv --reuid=nobody --regid=adm --clear-groups \
+		env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl "$@"
+}
+refused 'Permission denied' admin status
+echo AdminGroup=adm | daemon_config
+guest systemctl reload flyrecd
+rights_are 666 "a reload with AdminGroup="
+admin pause units || fail "AdminGroup= may not pause"
+admin resume units || fail "AdminGroup= may not resume"
+sed -i '/^AdminGroup=/d' "$CONFIG/flyrecd.conf"
+guest systemctl reload flyrecd
+rights_are 660 "a reload without AdminGroup="
 guest systemctl stop flyrecd.socket flyrecd
 ! guest test -e /run/flyrec/control || fail "the socket has left its file"
+echo AdminGroup=adm | daemon_config
+guest systemctl start flyrecd.socket flyrecd
+rights_are 666 "a start with AdminGroup="
+guest systemctl stop flyrecd 2>"$T/stop"
+rights_are 666 "after a stop"
+sed -i '/^AdminGroup=/d' "$CONFIG/flyrecd.conf"
+guest systemctl start flyrecd
+rights_are 660 "a start without AdminGroup="
+guest journalctl --sync
+! guest journalctl --quiet --unit=flyrecd | grep -E 'cannot (give|set)' || fail "rights of the socket"
+guest systemctl stop flyrecd.socket flyrecd
 guest systemctl start flyrecd
 
 # --- metrics for node_exporter
