@@ -13,6 +13,7 @@
 #include "basic/log.h"
 #include "daemon/control.h"
 #include "daemon/daemon-state.h"
+#include "daemon/memory-check.h"
 #include "daemon/session.h"
 #include "daemon/ship.h"
 #include "daemon/trigger.h"
@@ -124,6 +125,7 @@ static void apply_config(struct daemon *d)
 		if (d->config->sessions[i]->enabled)
 			configure_session(d, d->config->sessions[i]->name, d->config->sessions[i]);
 	take_up_orphans(d);
+	memory_check(d->config);
 }
 
 void daemon_show_status(struct daemon *d)
