@@ -125,7 +125,7 @@ vm_add_job_unit() { # TREE
 
 # vm_make_image SYSTEM KERNEL PACKAGE FILE: with flyrec installed from the package
 vm_make_image() {
-	local system=$1 kernel=$2 package=$3 file=$4 work release
+	local system=$1 kernel=$2 package=$3 file=$4 work release made=
 	work=$file.work
 	release=$(basename "$kernel"/modules/*)
 	mkdir -p "$work"/{upper,work,root}
@@ -136,15 +136,16 @@ vm_make_image() {
 		chroot "$work/root" depmod "$release" &&
 		cp "$package" "$work/root/root/flyrec.deb" &&
 		chroot "$work/root" dpkg --install /root/flyrec.deb >"$file.log" 2>&1 &&
-		chmod 0755 "$work/root"; then # else dbus, which is not root, reads no policy again
+		# else dbus, which is not root, reads no policy again
+		chmod 0755 "$work/root" &&
 		# Without checksums of metadata, which take their time where a CPU is emulated
 		mke2fs -q -t ext4 -O ^metadata_csum -E lazy_itable_init=1,lazy_journal_init=1,nodiscard \
-			-m 0 -L root -d "$work/root" "$file" 1400M >>"$file.log" 2>&1
+			-m 0 -L root -d "$work/root" "$file" 1400M >>"$file.log" 2>&1; then
+		made=1
 	fi
-	local status=$?
 	umount "$work/root"
 	rm -rf --one-file-system "$work"
-	[ "$status" = 0 ] || fail "cannot make $file: $(tail -n 5 "$file.log")"
+	[ -n "$made" ] || fail "cannot make $file: $(tail -n 5 "$file.log")"
 	rm -f "$file.log"
 }
 
