@@ -4,8 +4,9 @@
 #
 # The Debian package, in a container with systemd: built twice it is the same, and lintian has
 # nothing to say; installed it records nothing until a session is switched on; upgrade and downgrade
-# lose no marker of what is being recorded; removed and installed again it goes on as configured;
-# purged it leaves recordings, unless told otherwise, and no dead configuration.
+# lose no marker of what is being recorded, and leave alone which other units are active; removed,
+# nothing of it is active or can be started; installed again it goes on as configured; purged it
+# leaves recordings, unless told otherwise, and no dead configuration.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/integration/container.sh"
 need_tracefs
@@ -49,6 +50,17 @@ is_active() {
 	[ "$(guest systemctl is-active flyrecd)" = active ]
 }
 
+# those beside flyrecd.service that stay as they are
+OTHERS=(flyrecd.socket flyrec-metrics.timer flyrec-shipping.socket)
+
+others_are() { # STATE WHEN
+	local unit
+	for unit in "${OTHERS[@]}"; do
+		[ "$(guest systemctl is-active "$unit")" = "$1" ] ||
+			fail "$2: $unit is $(guest systemctl is-active "$unit"), not $1"
+	done
+}
+
 records() {
 	[ -s "$STATE/sched/record/current.dat" ] && [ -d "$(instance sched)" ]
 }
@@ -66,8 +78,8 @@ done
 guest flyrecd --check-config >"$T/check" 2>&1 || fail "the ready-made sessions: $(cat "$T/check")"
 instances=("$TRACEFS/instances/$PREFIX"*)
 [ ${#instances[@]} = 0 ] || fail "recorded unasked: ${instances[*]}"
-for unit in flyrecd.socket flyrec-metrics.timer flyrec-shipping.socket; do
-	[ "$(guest systemctl is-enabled $unit)" = disabled ] || fail "$unit is enabled"
+for unit in "${OTHERS[@]}"; do
+	[ "$(guest systemctl is-enabled "$unit")" = disabled ] || fail "$unit is enabled"
 done
 
 # --- each of them records; one is kept
@@ -75,6 +87,14 @@ for name in block irq latency oom; do
 	guest flyrecctl start $name || fail "start $name: $(guest journalctl --unit=flyrecd | tail -n 3)"
 	guest flyrecctl stop $name || fail "stop $name"
 done
+guest systemctl stop flyrecd
+guest systemctl --quiet enable --now "${OTHERS[@]}" || fail "cannot enable ${OTHERS[*]}"
+guest systemctl start flyrecd
+others_are active "enabled"
+prom=$T/root/var/lib/prometheus/node-exporter/flyrec.prom
+mkdir -p "${prom%/*}"
+guest systemctl start flyrec-metrics.service
+[ -s "$prom" ] || fail "no metrics: $(guest systemctl status flyrec-metrics.service)"
 guest flyrecctl start --persist sched || fail "start sched"
 wait_for 10 records || fail "sched does not record"
 "$TOOLS/markers" "--instance=${PREFIX}sched" --rate=2000 >"$T/expect" &
@@ -91,6 +111,7 @@ guest journalctl --sync
 guest journalctl --quiet --unit=flyrecd >"$T/journal"
 grep -q 'handed over' "$T/journal" || fail "the upgrade has not handed over: $(cat "$T/journal")"
 records || fail "no longer recorded after the upgrade"
+others_are active "after the upgrade"
 sleep 0.5
 
 # --- so does a downgrade
@@ -99,6 +120,7 @@ install flyrec.deb
 wait_for 20 is_active || fail "not active after the downgrade: $(guest systemctl status flyrecd)"
 [ "$(guest systemctl show --property=MainPID --value flyrecd)" != "$pid" ] || fail "not restarted"
 records || fail "no longer recorded after the downgrade"
+others_are active "after the downgrade"
 sleep 0.5
 
 # --- removed: recording ends, configuration and recordings stay, whoever wrote them; installed
@@ -110,6 +132,9 @@ find "$CONFIG" -type f -exec md5sum {} + | sort >"$T/config"
 guest dpkg --remove flyrec >"$T/dpkg" 2>&1 </dev/null || fail "dpkg --remove: $(cat "$T/dpkg")"
 [ ! -e "$(instance sched)" ] || fail "remove has left the instance"
 [ ! -e "$T/root/usr/sbin/flyrecd" ] || fail "remove has left flyrecd"
+others_are inactive "after the removal"
+[ "$(guest systemctl is-active flyrecd)" = inactive ] || fail "flyrecd is $(guest systemctl is-active flyrecd)"
+[ ! -e "$prom" ] || fail "remove has left figures that will not change any more"
 [ ! -e "$STATE/sched/record/current.dat" ] || fail "remove has not finished the file"
 guest systemctl daemon-reload
 ! guest systemctl cat flyrecd >/dev/null 2>&1 || fail "remove has left the unit"
