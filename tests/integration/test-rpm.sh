@@ -64,6 +64,8 @@ for file in "$T"/files/{usr/,}lib/systemd/system/*; do
 	n=$((n + 1))
 done
 [ $n -ge 4 ] || fail "$n units"
+grep -qE '^echo preun .*\.socket flyrecd\.service$' "$T/scripts" ||
+	fail "a socket or timer would start the service again: $(grep '^echo preun' "$T/scripts")"
 grep -qx 'echo restart flyrecd.service' "$T/scripts" || fail "an upgrade does not restart"
 
 # --- what it says of itself
