@@ -30,6 +30,12 @@ struct count {
 	uint64_t first_nsec, last_nsec;
 };
 
+/* Of the copies that are made piece by piece: whole sub-buffers, at least one */
+static uint64_t chunk_size(uint32_t subbuf)
+{
+	return MAX(COPY_SIZE - COPY_SIZE % subbuf, (uint64_t)subbuf);
+}
+
 /* @n bytes of whole sub-buffers at @at of the source */
 static int count_subbufs(const struct cut_source *s, uint64_t at, uint64_t n, char *buffer,
 			 struct count *count, struct fault *why)
@@ -63,7 +69,7 @@ static int copy_slice(const struct cut_source *s, const struct cut_slice *slice,
 		      const struct output *o, char *buffer, struct count *count, struct fault *why)
 {
 	bool cloned = io_clone_range(s->fd, slice->offset, o->fd, o->at, slice->size) >= 0;
-	uint64_t chunk = COPY_SIZE - COPY_SIZE % s->dat->page_size;
+	uint64_t chunk = chunk_size(s->dat->page_size);
 
 	for (uint64_t done = 0; done < slice->size;) {
 		uint64_t n = MIN(chunk, slice->size - done);
@@ -204,7 +210,7 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 		struct fault *why)
 {
 	_cleanup_free_ uint64_t *cpustat_at = calloc(cut->n_cpus, sizeof(*cpustat_at));
-	_cleanup_free_ char *buffer = malloc(COPY_SIZE);
+	_cleanup_free_ char *buffer = malloc(chunk_size(cut_newest(cut)->dat->page_size));
 	struct output o = {.fd = fd, .cpustat_at = cpustat_at};
 	int r;
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A snapshot cut out of segments, of all sizes of sub-buffers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "basic/io.h"
+#include "formats/trace-dat-read.h"
+#include "tests/unit/craft.h"
+#include "tests/unit/fake-file.h"
+#include "writer/cut.h"
+#include "writer/store.h"
+
+#define OLDER  "20231114T221320.001000Z.dat" /* FAKE_DATE + 1000 */
+#define RESULT "result.dat"		     /* not taken for a segment */
+#define N_CPUS 2U
+#define EACH   3U /* sub-buffers of a CPU */
+
+int __wrap_io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size);
+
+/* As on file systems that have to copy */
+int __wrap_io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
+{
+	return -EOPNOTSUPP;
+}
+
+static void use_subbufs(struct fake *f, uint32_t size)
+{
+	char text[512];
+
+	(void)snprintf(text, sizeof(text),
+		       "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+		       "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+		       "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+		       "\tfield: char data;\toffset:16;\tsize:%u;\tsigned:0;\n",
+		       size - 16);
+	tmp_write(&f->tmp, "tracing/instances/t/events/header_page", text);
+	f->params.subbuf_size = size;
+	f->params.max_file_size = 8 * (uint64_t)EACH * size;
+}
+
+/* Of two events */
+static void put(struct trace_file *file, unsigned cpu, unsigned n, uint32_t size,
+		uint64_t timestamp)
+{
+	struct craft c = {.big_endian = __BYTE_ORDER == __BIG_ENDIAN, .commit_size = sizeof(long)};
+	struct trace_file_region region;
+
+	trace_file_region(file, cpu, &region);
+	(void)craft_page_begin(&c, timestamp);
+	craft_event(&c, 4, 0, FAKE_EVENT_ID);
+	craft_event(&c, 4, 1, FAKE_EVENT_ID);
+	craft_page_end(&c, 0, size, 0);
+	assert_int_equal(io_pwrite_all(region.buffered_fd, c.bytes, size,
+				       region.offset + (uint64_t)n * size),
+			 0);
+	craft_done(&c);
+}
+
+/* The sub-buffers of a CPU begin 10 apart */
+static void make_segment(struct fake *f, const char *name, uint64_t timestamp)
+{
+	struct trace_file *file = fake_create(f, name);
+	uint32_t size = f->params.subbuf_size;
+
+	for (unsigned cpu = 0; cpu < N_CPUS; cpu++) {
+		for (unsigned i = 0; i < EACH; i++)
+			put(file, cpu, i, size, timestamp + 10 * i);
+		fake_set_size(file, cpu, (uint64_t)EACH * size);
+	}
+	trace_file_free(file);
+}
+
+static int cut_range(struct fake *f, uint64_t from_usec, uint64_t to_usec, struct cut_report *ret,
+		     struct fault *why)
+{
+	_cleanup_(cut_freep) struct cut *cut = NULL;
+	int r;
+
+	*why = (struct fault){0};
+	r = cut_open(f->dir_fd, from_usec, to_usec, &cut, why);
+	return r < 0 ? r : cut_write(cut, f->dir_fd, RESULT, "flyrec snapshot\n", ret, why);
+}
+
+static void cut_all(struct fake *f, struct cut_report *ret)
+{
+	struct fault why;
+
+	if (cut_range(f, 0, UINT64_MAX, ret, &why) < 0)
+		fail_msg("%s", why.text);
+}
+
+/* Kernels with large pages have them up to 8M, which is more than is copied at a time */
+static void test_subbuf_sizes(void **state)
+{
+	static const uint32_t sizes[] = {4 * KIB, 64 * KIB, MIB, 2 * MIB, 8 * MIB};
+
+	(void)alarm(120); /* once this went on for ever */
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct cut_report report;
+		struct fake f;
+
+		fake_init(&f, N_CPUS);
+		use_subbufs(&f, sizes[i]);
+		make_segment(&f, STORE_CURRENT, 1000000);
+		cut_all(&f, &report);
+		assert_int_equal(report.bytes, (uint64_t)N_CPUS * EACH * sizes[i]);
+		assert_int_equal(report.events, N_CPUS * EACH * 2);
+		fake_verify(&f, RESULT, N_CPUS * EACH);
+		fake_done(&f);
+	}
+	(void)alarm(0);
+}
+
+/* Whole sub-buffers, and the one that begins before the time */
+static void test_range(void **state)
+{
+	struct cut_report report;
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	assert_int_equal(cut_range(&f, FAKE_DATE + 1500, FAKE_DATE + 2000, &report, &why), 0);
+	assert_int_equal(report.bytes, N_CPUS * 2 * FAKE_SUBBUF); /* the last one, the first one */
+	assert_int_equal(report.files, 2);
+	assert_int_equal(report.begin_usec, FAKE_DATE + 1000);
+	assert_int_equal(cut_range(&f, FAKE_DATE, FAKE_DATE + 999, &report, &why), -ENODATA);
+	fake_done(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_subbuf_sizes),
+		cmocka_unit_test(test_range),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
