@@ -23,7 +23,8 @@ struct cut_source {
 	char *name;
 	int fd;
 	struct trace_dat *dat;
-	int64_t date_usec;
+	bool has_date;		  /* else its clock counts no time */
+	int64_t date_usec;	  /* then: realtime minus the clock */
 	struct cut_slice *slices; /* [n_cpus] */
 };
 

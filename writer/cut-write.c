@@ -171,7 +171,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	struct options_params params = {
 		.n_cpus = cut->n_cpus,
 		.cpustat_room = CPUSTAT_ROOM,
-		.has_date = true,
+		.has_date = cut_newest(cut)->has_date,
 		.date_usec = cut_newest(cut)->date_usec,
 		.note = note,
 	};

@@ -160,14 +160,16 @@ static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uin
 	return 0;
 }
 
-static int read_date(struct cut_source *s, struct fault *why)
+/* @needed: to find a time; all there is can be had without */
+static int read_date(struct cut_source *s, bool needed, struct fault *why)
 {
 	int r = trace_dat_date(s->dat, &s->date_usec, why);
 
-	return r != 0 ? r
-		      : fault_set(why, -EOPNOTSUPP,
-				  "%s: its clock counts no time that could be found again",
-				  s->name);
+	s->has_date = r > 0;
+	if (r != 0 || !needed)
+		return r;
+	return fault_set(why, -EOPNOTSUPP, "%s: its clock counts no time that could be found again",
+			 s->name);
 }
 
 static bool has_slices(const struct cut_source *s, unsigned n_cpus)
@@ -186,6 +188,10 @@ static int compare_shape(const struct cut *cut, const struct cut_source *s, stru
 	if (cut->n == 0)
 		return 0;
 	b = cut_newest(cut)->dat;
+	if (s->has_date != cut_newest(cut)->has_date)
+		return fault_set(why, -EOPNOTSUPP,
+				 "of %s and %s only one has a clock that counts time",
+				 cut_newest(cut)->name, s->name);
 	if (a->n_cpus == b->n_cpus && a->page_size == b->page_size)
 		return 0;
 	return fault_set(why, -EOPNOTSUPP,
@@ -198,6 +204,7 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 		       struct cut_source *ret, struct fault *why)
 {
 	_cleanup_(source_done) struct cut_source s = {.fd = -EBADF};
+	bool all = from_usec == 0 && to_usec == UINT64_MAX;
 	int r;
 
 	s.name = strdup(name);
@@ -208,7 +215,7 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 		return fault_errno(why, -errno, "cannot open %s", name);
 	r = trace_dat_open_fd(s.fd, name, &s.dat, why);
 	if (r >= 0)
-		r = read_date(&s, why);
+		r = read_date(&s, !all, why);
 	if (r < 0)
 		return r;
 	s.slices = calloc(s.dat->n_cpus, sizeof(*s.slices));

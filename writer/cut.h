@@ -15,7 +15,7 @@ struct cut_report {
 	uint64_t bytes; /* of trace data */
 	uint64_t events;
 	uint64_t lost_events; /* as far as the kernel has said how many */
-	uint64_t begin_usec;  /* realtime of the first and the last sub-buffer */
+	uint64_t begin_usec; /* realtime of the first and the last sub-buffer, if the clock tells */
 	uint64_t end_usec;
 	unsigned files; /* that the data came from */
 };
@@ -24,9 +24,10 @@ struct cut_report {
  * cut_open() - find what holds the time from @from_usec to @to_usec
  * @dir_fd: STATE/NAME/record
  * @from_usec, @to_usec: realtime, both included; whole sub-buffers are taken, so events shortly
- *                       before and after come with them
- * Return: 0; -ENODATA when there is nothing of that time; -EOPNOTSUPP when the session's clock
- * counts no time; or negative errno; @why names file and reason.
+ *                       before and after come with them. 0 and UINT64_MAX: all there is
+ * Return: 0; -ENODATA when there is nothing of that time; -EOPNOTSUPP when it is not all and the
+ * session's clock counts no time, or files cannot be put together; or negative errno; @why names
+ * file and reason.
  */
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A snapshot cut out of segments, of all sizes of sub-buffers.
+ * A snapshot cut out of segments: of all sizes of sub-buffers, and of clocks that count no time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +98,17 @@ static void cut_all(struct fake *f, struct cut_report *ret)
 		fail_msg("%s", why.text);
 }
 
+static bool result_has_date(struct fake *f)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = openat(f->dir_fd, RESULT, O_RDONLY | O_CLOEXEC);
+	int64_t date;
+
+	assert_true(fd >= 0);
+	assert_int_equal(trace_dat_open_fd(fd, RESULT, &dat, NULL), 0);
+	return trace_dat_date(dat, &date, NULL) > 0;
+}
+
 /* Kernels with large pages have them up to 8M, which is more than is copied at a time */
 static void test_subbuf_sizes(void **state)
 {
@@ -134,7 +145,52 @@ static void test_range(void **state)
 	assert_int_equal(report.bytes, N_CPUS * 2 * FAKE_SUBBUF); /* the last one, the first one */
 	assert_int_equal(report.files, 2);
 	assert_int_equal(report.begin_usec, FAKE_DATE + 1000);
+	assert_true(result_has_date(&f));
 	assert_int_equal(cut_range(&f, FAKE_DATE, FAKE_DATE + 999, &report, &why), -ENODATA);
+	fake_done(&f);
+}
+
+static void assert_refused(struct fake *f, uint64_t from_usec, uint64_t to_usec, const char *text)
+{
+	struct cut_report report;
+	struct fault why;
+
+	assert_int_equal(cut_range(f, from_usec, to_usec, &report, &why), -EOPNOTSUPP);
+	if (!strstr(why.text, text))
+		fail_msg("\"%s\", expected \"…%s…\"", why.text, text);
+	assert_int_equal(faccessat(f->dir_fd, RESULT, F_OK, 0), -1);
+}
+
+/* No range can be found in it, but all there is can be had */
+static void test_no_date(void **state)
+{
+	struct cut_report report;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	f.params.has_date = false;
+	f.params.clock = "local mono [counter]\n";
+	make_segment(&f, OLDER, 1);
+	make_segment(&f, STORE_CURRENT, 100);
+	assert_refused(&f, FAKE_DATE, UINT64_MAX, "counts no time");
+	assert_refused(&f, 0, FAKE_DATE, "counts no time");
+	cut_all(&f, &report);
+	assert_int_equal(report.files, 2);
+	fake_verify(&f, RESULT, 2 * N_CPUS * EACH);
+	assert_false(result_has_date(&f));
+	fake_done(&f);
+}
+
+static void test_date_of_one(void **state)
+{
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 1000000);
+	f.params.has_date = false;
+	make_segment(&f, STORE_CURRENT, 100);
+	assert_refused(&f, 0, UINT64_MAX,
+		       "of " OLDER " and " STORE_CURRENT " only one has a clock");
 	fake_done(&f);
 }
 
@@ -143,6 +199,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_subbuf_sizes),
 		cmocka_unit_test(test_range),
+		cmocka_unit_test(test_no_date),
+		cmocka_unit_test(test_date_of_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
