@@ -5,6 +5,7 @@
 
 #include "basic/ini.h"
 #include "basic/strv.h"
+#include "daemon/clock.h"
 #include "daemon/config-session.h"
 
 /* One file being read */
@@ -310,6 +311,12 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"SubBufferSize= cannot be had with Persistent=yes: the kernel lays "
 				"that memory out at boot");
+	if (session->snapshot.last_usec > 0 && !clock_counts_time(trace->clock))
+		config_complain(
+			reader, CONFIG_ERROR, file, 1,
+			"Last=, here or in flyrecd.conf, cannot be had with Clock=%s, which "
+			"counts no time: give Last=0",
+			trace->clock);
 	/* as in journald: one file is never more than all of them */
 	if (storage->max_file_size != STORAGE_DEFAULT)
 		storage->max_file_size = MIN(storage->max_file_size, storage->max_use);

@@ -164,6 +164,15 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nOnEvent=oom", E(4, "OnEvent=oom: must be one event, SYSTEM:NAME") },
 	{ "[Snapshot]\nOnUnitFailed=a/b", E(4, "OnUnitFailed=a/b: not the name of a unit, or a "
 					       "pattern of names as in *.service") },
+	/* a clock that counts no time has no last seconds */
+	{ "Clock=counter\n[Snapshot]\nLast=30s",
+	  E(1, "Last=, here or in flyrecd.conf, cannot be had with Clock=counter, which counts no "
+	       "time: give Last=0") },
+	{ "Clock=uptime\nPersistent=yes\n[Snapshot]\nLast=1us",
+	  E(1, "Last=, here or in flyrecd.conf, cannot be had with Clock=uptime, which counts no "
+	       "time: give Last=0") },
+	{ "Clock=counter\n[Snapshot]\nLast=30s\nLast=0\nPostSec=2s", "" },
+	{ "Clock=perf\n[Snapshot]\nLast=30s", "" },
 	/* not yet */
 	{ "[Trace]\nPersistent=on", "" },
 	{ "[Trace]\nPersistent=no", "" },
@@ -210,6 +219,24 @@ static void test_faults(void **state)
 		else
 			assert_non_null(config_find(dir->config, "x"));
 	}
+}
+
+/* One that flyrecd.conf sets counts as one's own */
+static void test_last_of_all(void **state)
+{
+	struct config_dir *dir = *state;
+
+	config_dir_write(dir, "etc/flyrecd.conf", "[Snapshot]\nLast=30s\n");
+	config_dir_write(dir, "etc/sessions.d/good.conf",
+			 TRACES "Clock=x86-tsc\n[Snapshot]\nLast=0\n");
+	config_dir_write(dir, "etc/sessions.d/x.conf", TRACES "Clock=x86-tsc\n");
+	assert_int_equal(config_dir_load(dir), 0);
+	assert_string_equal(dir->complaints,
+			    E(1,
+			      "Last=, here or in flyrecd.conf, cannot be had with Clock=x86-tsc, "
+			      "which counts no time: give Last=0"));
+	assert_non_null(config_find(dir->config, "good"));
+	assert_null(config_find(dir->config, "x"));
 }
 
 static void test_traces_nothing(void **state)
@@ -260,6 +287,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_faults, config_dir_setup, config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_last_of_all, config_dir_setup,
+						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_traces_nothing, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_long_filter, config_dir_setup,
