@@ -16,15 +16,21 @@
 #include "daemon/session-internal.h"
 #include "formats/trace-dat-read.h"
 
-static uint64_t max_use(const struct session *s)
+/* @configured: of segments or of snapshots */
+static uint64_t use_or_default(const struct session *s, uint64_t configured)
 {
 	struct statvfs vfs;
 
-	if (s->config->storage.max_use != STORAGE_DEFAULT)
-		return s->config->storage.max_use;
+	if (configured != STORAGE_DEFAULT)
+		return configured;
 	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
 		return GIB;
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
+}
+
+static uint64_t max_use(const struct session *s)
+{
+	return use_or_default(s, s->config->storage.max_use);
 }
 
 uint64_t session_max_file_size(const struct session *s)
@@ -70,7 +76,8 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 	const struct snapshot_config *config = &s->config->snapshot;
 
 	*ret = (struct retention_limits){
-		.max_use = config->max_use == STORAGE_DEFAULT ? max_use(s) : config->max_use,
+		.max_use = use_or_default(s, config->max_use),
+		.keep_free = keep_free(s),
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
 		.keep_newest = true,
