@@ -115,9 +115,9 @@ for i in 1 2 3; do
 	ctl snapshot --together "${SESSIONS[@]}" >"$T/path.$i"
 	sleep 0.2
 done
+load_stop # first, or it might overwrite all of stormy's markers
 kill -TERM "${MARKERS[@]}"
 wait "${MARKERS[@]}" || fail "markers"
-load_stop
 for i in 1 2 3; do
 	good "$(cat "$T/path.$i")" --allow-lost-at-end
 done
@@ -145,6 +145,20 @@ ctl --json list quiet >"$T/list"
 jq -e --arg path "$file" '.files[] | select(.path == $path) |
 	.kind == "snapshot" and .end_usec - .start_usec > 1500000' <"$T/list" >/dev/null ||
 	fail "list: $(cat "$T/list")"
+
+# --- what status counts: of one that records its segments, in flight its snapshots
+on_disk() {
+	ctl --json status "$1" | jq '.sessions[0].bytes_on_disk'
+}
+before=$(on_disk rec)
+ctl snapshot --together rec quiet >"$T/out"
+more=$(($(on_disk rec) - before)) # the last, partial sub-buffers
+if [ "${more#-}" -gt 100000 ]; then
+	fail "rec has $more bytes more on the disk than the $before before the snapshot"
+fi
+ctl snapshot --together quiet rec >"$T/out"
+used=$(du -c --block-size=1 "$STATE"/quiet/snapshot/*.dat | tail -n 1 | cut -f1)
+[ "$(on_disk quiet)" = "$used" ] || fail "quiet has $(on_disk quiet) bytes on the disk, not $used"
 
 # --- flyrecctl reads it as others do
 ctl export --format=text "$file" >"$T/text" || fail "export"
