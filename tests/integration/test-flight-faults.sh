@@ -10,7 +10,8 @@ need_tracefs
 need_tool check-markers
 need_command trace-cmd jq
 
-state_on ext4 1G
+mkfs_mount ext4 1G "$T/ext4" -m 0 # no blocks for root alone: room is what df tells
+STATE=$T/ext4/state
 flight
 stopped_itself() { [ "$(process_state "$FLYRECD_PID")" = T ]; }
 
@@ -35,6 +36,9 @@ EXPECT=$T/expect good "$path"
 "$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
 
 # --- no room: said once, nothing left, nothing lost
+data_bytes() {
+	trace-cmd report --stat "$1" 2>/dev/null | awk '/^flyrec bytes:/ { n += $3 } END { print n }'
+}
 fill() {
 	fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
 	dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
@@ -43,14 +47,19 @@ fill
 kill -USR1 "$FLYRECD_PID"
 wait_for 10 logged_once "snapshot failed: .*No space left" || fail "ENOSPC is not said once"
 nothing_half
-# room for the header, not for the data
-rm -f "$T/ext4/filler2"
-dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
-truncate -s -12M "$T/ext4/filler" 2>/dev/null || true
+# room for the header, and for half of the data
+rm -f "$T"/ext4/filler*
+sync -f "$T/ext4"
+room=$(($(stat -c '%b * %B' "$path") - $(data_bytes "$path") / 2))
+fallocate -l $(($(df --output=avail -B1 "$T/ext4" | tail -n 1) - room)) "$T/ext4/filler"
+before=$(ls "$STATE/f/snapshot")
 log_mark
 kill -USR1 "$FLYRECD_PID"
-wait_for 10 logged "snapshot \(failed\|/\)" || fail "nothing is said"
+must_log "snapshot failed: .*No space left"
+[ "$(ctl --json status f | jq -r '.sessions[0].method')" != mapped ] ||
+	logged "snapshot failed: cannot write CPU [0-9]*'s data: " || fail "no room for the header"
 nothing_half
+[ "$(ls "$STATE/f/snapshot")" = "$before" ] || fail "no room, but made: $(ls "$STATE/f/snapshot")"
 rm -f "$T"/ext4/filler*
 path=$(ctl snapshot f)
 "$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"

@@ -52,9 +52,9 @@ reads=$(sed -n 's/^read events: //p' "$(instance f)/per_cpu/cpu0/stats")
 [ "$reads" = 0 ] || fail "$reads events were consumed"
 
 # --- by control call: path, reason, pin, range, output
-path=$(ctl snapshot f --reason=why-not --pin)
-[[ $path == "$STATE"/f/snapshot/*-why-not.dat && -s $path ]] || fail "prints $path"
-ctl --json list f | jq -e --arg p "$path" '.files[] | select(.path == $p) | .pinned' >/dev/null ||
+pinned=$(ctl snapshot f --reason=why-not --pin)
+[[ $pinned == "$STATE"/f/snapshot/*-why-not.dat && -s $pinned ]] || fail "prints $pinned"
+ctl --json list f | jq -e --arg p "$pinned" '.files[] | select(.path == $p) | .pinned' >/dev/null ||
 	fail "not pinned"
 ctl snapshot f --output="$T/out.dat" >/dev/null
 good "$T/out.dat"
@@ -108,8 +108,9 @@ kill -HUP "$FLYRECD_PID"
 must_log "configuration reloaded"
 [ "$(stat -c %i "$(instance f)")" = "$inode" ] || fail "the instance was made anew"
 ctl snapshot f >/dev/null
-left=("$STATE"/f/snapshot/2*.dat) # one is pinned
+left=("$STATE"/f/snapshot/2*.dat)
 [ ${#left[@]} = 3 ] || fail "MaxFiles=3, but ${#left[@]} files"
+[[ " ${left[*]} " == *" $pinned "* ]] || fail "$pinned is pinned, but gone: ${left[*]}"
 
 # --- hand-over, and SIGKILL: the history outlives the daemon
 "$TOOLS/markers" "--instance=${PREFIX}f" --count=1000 "--continue=$T/expect" >"$T/expect.last"
