@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_tool check-markers
+need_command trace-cmd jq python3
 
 state_on ext4 4G
 session load <<-EOF
@@ -71,7 +72,91 @@ trace-cmd report --nodate "${SNAPSHOTS[0]}" 2>/dev/null |
 # a range over several segments has their data once
 segments=("$STATE"/load/record/2*.dat)
 [ ${#segments[@]} -ge 2 ] || fail "only ${#segments[@]} segments"
+
+# --- a second between two points in time, by the wall clock that markers tell
+cp "$T/expect" "$T/expect.before"
+markers_start load 15000 --time "--continue=$T/expect.before"
+sleep 1
+since=${EPOCHREALTIME/./}
+before=${#segments[@]}
+sleep 1
+until=${EPOCHREALTIME/./}
+sleep 1
+markers_stop
+at() { # USEC
+	echo "@${1:0:-6}.${1: -6}"
+}
+asked=${EPOCHREALTIME/./}
+file=$("$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot load "--since=$(at "$since")" \
+	"--until=$(at "$until")" --reason=contents)
+answered=${EPOCHREALTIME/./}
+# of a sub-buffer's bytes a marker with its time takes 64 at least
+subbuf=$(sed -n 's/.*char data;.*size:\([0-9]*\);.*/\1/p' "$(instance load)/events/header_page")
 flyrecd_stop
+segments=("$STATE"/load/record/2*.dat)
+[ ${#segments[@]} -ge $((before + 2)) ] || fail "only ${#segments[@]} segments, $before before"
+verify "$file"
+
+timed_markers() { # FILE...: "CPU SEQ USEC"
+	local f
+	for f in "$@"; do
+		trace-cmd report "$f" 2>/dev/null |
+			sed -n 's/.*flyrec-test cpu=\([0-9]*\) seq=\([0-9]*\) time=\([0-9]*\)$/\1 \2 \3/p'
+	done
+}
+# A marker is written a little after the time it tells: at the edges there may be one of each CPU
+timed_markers "${segments[@]}" >"$T/written"
+timed_markers "$file" | sort -n -k1,1 -k2,2 >"$T/found"
+awk -v since="$since" -v until="$until" -v max=$((subbuf / 64 + 1)) '
+	function bad(what) { print what ": CPU " $1 " marker " $2; wrong = 1; exit }
+	NR == FNR {
+		if ($3 >= since && $3 < until) {
+			if (!($1 in first) || $2 < first[$1]) first[$1] = $2
+			if ($2 > last[$1]) last[$1] = $2
+		}
+		next
+	}
+	$1 in seq && $2 != seq[$1] + 1 { bad("a gap, or twice") }
+	!($1 in seq) { begin[$1] = $2 }
+	{ seq[$1] = $2 }
+	$3 < since && ++early[$1] > max { bad("more than a sub-buffer too early") }
+	$3 >= until && ++late[$1] > max { bad("more than a sub-buffer too late") }
+	END {
+		for (c in first) {
+			if (wrong) break
+			n++
+			print "CPU " c ": " begin[c] " to " seq[c] ", of that time " first[c] " to " last[c]
+			if (!(c in seq) || begin[c] > first[c] || seq[c] < last[c] - 1) wrong = 1
+		}
+		exit wrong || !n
+	}' "$T/written" "$T/found" || fail "not what was written in that time"
+
+# what it says of itself: extended attributes, and statistics that are those of its data
+attribute() {
+	python3 -c 'import os, sys; print(os.getxattr(sys.argv[1], sys.argv[2]).decode())' "$file" \
+		"user.flyrec.$1" || fail "$file has no user.flyrec.$1"
+}
+[ "$(attribute session)" = load ] || fail "of session $(attribute session)"
+[ "$(attribute reason)" = contents ] || fail "for the reason $(attribute reason)"
+time=$(attribute time_usec)
+if [ "$time" -lt "$asked" ] || [ "$time" -gt "$answered" ]; then
+	fail "of $time, but was asked for at $asked and there at $answered"
+fi
+[ "$(attribute boot_id)" = "$(tr -d - </proc/sys/kernel/random/boot_id)" ] ||
+	fail "of boot $(attribute boot_id)"
+trace-cmd report --stat "$file" 2>/dev/null | awk '
+	/^CPU: / { cpu = $2 }
+	/^entries: / { entries = $2 }
+	/^flyrec subbufs: / { subbufs = $3 }
+	/^flyrec bytes: / { bytes = $3 }
+	/^flyrec lost events: / { lost = $4 }
+	/^flyrec final: yes/ { print cpu, subbufs, bytes, entries, lost }' >"$T/stat"
+"$FLYRECCTL" --json verify "$file" |
+	jq -r --argjson size "$(getconf PAGESIZE)" '.files[0].cpus[] |
+		"\(.cpu) \(.subbufs) \(.subbufs * $size) \(.events) \(.lost_events)"' >"$T/counted"
+[ -s "$T/counted" ] || fail "verify counts nothing"
+cmp "$T/stat" "$T/counted" ||
+	fail "statistics: $(cat "$T/stat"), its data: $(cat "$T/counted")"
 
 # killed in the middle: no half file, and the next start is clean
 FLYREC_FAULT_POINT=cut-rename flyrecd_start

@@ -2,7 +2,8 @@
 /*
  * markers - write "flyrec-test cpu=N seq=M" into an instance's trace_marker, one thread pinned to
  * each CPU, and print at the end which numbers were written: "cpu=N first=A last=B" (last is below
- * first if none was). `check-markers --expect=` compares that with what is in the files.
+ * first if none was). `check-markers --expect=` compares that with what is in the files. With
+ * --time " time=USEC" follows, the wall clock just before the marker is written.
  *
  * An open trace_marker keeps the instance from being removed. With --retry the file is opened for
  * each marker anew, and an instance that is missing or switched off is waited for.
@@ -34,6 +35,7 @@ struct job {
 	uint64_t rate;	/* markers a second and CPU, 0: as fast as possible */
 	uint64_t count; /* markers a CPU, UINT64_MAX: until stopped */
 	bool retry;
+	bool time;
 	bool stop;
 	unsigned int running;
 	struct writer *writers;
@@ -42,7 +44,7 @@ struct job {
 
 static const char help[] =
 	"markers --instance=NAME [--tracefs=DIR] [--cpus=LIST] [--rate=N] [--count=N]\n"
-	"        [--duration=SEC] [--start=N | --continue=FILE] [--retry]\n"
+	"        [--duration=SEC] [--start=N | --continue=FILE] [--retry] [--time]\n"
 	"Writes numbered markers on each CPU until SIGTERM, --count a CPU or --duration;\n"
 	"prints \"cpu=N first=A last=B\". --continue goes on after the numbers in FILE.\n";
 
@@ -86,22 +88,36 @@ static void sleep_until(uint64_t nsec)
 		;
 }
 
+static int marker_text(const struct writer *w, char *text, size_t room)
+{
+	struct timespec now;
+
+	if (!w->job->time)
+		return snprintf(text, room, "flyrec-test cpu=%d seq=%" PRIu64 "\n", w->cpu,
+				w->next);
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return snprintf(text, room, "flyrec-test cpu=%d seq=%" PRIu64 " time=%" PRIu64 "\n", w->cpu,
+			w->next,
+			(uint64_t)now.tv_sec * USEC_PER_SEC +
+				(uint64_t)now.tv_nsec / NSEC_PER_USEC);
+}
+
 static int writer_loop(struct writer *w)
 {
 	const struct job *job = w->job;
 	uint64_t begin = now_nsec();
-	char text[64];
+	char text[96];
 	int r;
 
 	r = pin_to_cpu(w->cpu);
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < job->count && !stopped(job); i++) {
-		int size = snprintf(text, sizeof(text), "flyrec-test cpu=%d seq=%" PRIu64 "\n",
-				    w->cpu, w->next);
+		int size;
 
 		if (job->rate)
 			sleep_until(begin + i * (NSEC_PER_SEC / job->rate));
+		size = marker_text(w, text, sizeof(text));
 		r = job->retry ? write_retry(job, text, (size_t)size)
 			       : write_once(w->fd, text, (size_t)size);
 		if (r < 0)
@@ -202,6 +218,7 @@ int main(int argc, char **argv)
 						{"start", required_argument, NULL, 's'},
 						{"continue", required_argument, NULL, 'f'},
 						{"retry", no_argument, NULL, 'R'},
+						{"time", no_argument, NULL, 'T'},
 						{"help", no_argument, NULL, 'h'},
 						{}};
 	const char *tracefs = "/sys/kernel/tracing", *instance = NULL, *cpus = NULL, *from = NULL;
@@ -237,6 +254,9 @@ int main(int argc, char **argv)
 			break;
 		case 'R':
 			job.retry = true;
+			break;
+		case 'T':
+			job.time = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
