@@ -17,9 +17,10 @@
 
 struct stored {
 	char *name;
-	int fd; /* -EBADF once taken */
+	int fd;
 };
 
+/* What nobody has taken, in no order; and what is known of the service manager's store */
 struct fdstore {
 	struct stored *entries;
 	size_t n;
@@ -66,7 +67,7 @@ static bool is_of(const struct stored *s, const char *session)
 {
 	size_t n = strlen(session);
 
-	return !session[0] || (strncmp(s->name, session, n) == 0 && s->name[n] == '.');
+	return strncmp(s->name, session, n) == 0 && s->name[n] == '.';
 }
 
 static bool is_pipe(const struct stored *s)
@@ -76,24 +77,32 @@ static bool is_pipe(const struct stored *s)
 	return n > 5 && strcmp(s->name + n - 5, ".pipe") == 0;
 }
 
-/* @session: of all if "" */
-static void close_rest(struct fdstore *store, const char *session, bool pipes)
+/* The last entry takes its place: whoever goes on from there goes backwards */
+static int take_entry(struct fdstore *store, size_t i)
 {
-	for (size_t i = 0; i < store->n; i++)
-		if (is_of(&store->entries[i], session) && is_pipe(&store->entries[i]) == pipes) {
-			close_p(&store->entries[i].fd);
-			store->entries[i].fd = -EBADF;
-		}
+	int fd = store->entries[i].fd;
+
+	free(store->entries[i].name);
+	store->entries[i] = store->entries[--store->n];
+	return fd;
+}
+
+static void close_entry(struct fdstore *store, size_t i)
+{
+	int fd = take_entry(store, i);
+
+	close_p(&fd);
 }
 
 void fdstore_free(struct fdstore *store)
 {
 	if (!store)
 		return;
-	close_rest(store, "", true);
-	close_rest(store, "", false);
-	for (size_t i = 0; i < store->n; i++)
-		free(store->entries[i].name);
+	for (size_t i = store->n; i-- > 0;)
+		if (is_pipe(&store->entries[i]))
+			close_entry(store, i);
+	while (store->n > 0)
+		close_entry(store, store->n - 1);
 	free(store->entries);
 	free(store);
 }
@@ -104,12 +113,8 @@ int fdstore_take(struct fdstore *store, const char *session, const char *what)
 
 	(void)snprintf(name, sizeof(name), "%s.%s", session, what);
 	for (size_t i = 0; i < store->n; i++)
-		if (store->entries[i].fd >= 0 && strcmp(store->entries[i].name, name) == 0) {
-			int fd = store->entries[i].fd;
-
-			store->entries[i].fd = -EBADF;
-			return fd;
-		}
+		if (strcmp(store->entries[i].name, name) == 0)
+			return take_entry(store, i);
 	return -ENOENT;
 }
 
@@ -144,22 +149,42 @@ void fdstore_keep(struct fdstore *store, const char *session, const char *what, 
 		more[store->n++].fd = fd;
 }
 
+static void drop_name(struct fdstore *store, const char *name)
+{
+	store->names -= MIN(store->names, strlen(name) + 1);
+	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+}
+
 void fdstore_drop(struct fdstore *store, const char *session, const char *what)
 {
-	store->names -= MIN(store->names, strlen(session) + 1 + strlen(what) + 1);
-	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s.%s", session, what);
+	char name[256];
+
+	(void)snprintf(name, sizeof(name), "%s.%s", session, what);
+	drop_name(store, name);
+}
+
+static void drop_entries(struct fdstore *store, const char *session, bool pipes)
+{
+	for (size_t i = store->n; i-- > 0;)
+		if (is_of(&store->entries[i], session) && is_pipe(&store->entries[i]) == pipes) {
+			drop_name(store, store->entries[i].name);
+			close_entry(store, i);
+		}
 }
 
 void fdstore_drop_session(struct fdstore *store, const char *session)
 {
-	for (size_t i = 0; i < store->n; i++)
-		if (store->entries[i].fd >= 0 && is_of(&store->entries[i], session))
-			(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", store->entries[i].name);
-	close_rest(store, session, true);
-	close_rest(store, session, false);
+	drop_entries(store, session, true);
+	drop_entries(store, session, false);
 }
 
 void fdstore_drop_rest(struct fdstore *store)
 {
-	fdstore_drop_session(store, "");
+	while (store->n > 0) {
+		char session[256];
+
+		(void)snprintf(session, sizeof(session), "%s", store->entries[0].name);
+		session[strcspn(session, ".")] = '\0';
+		fdstore_drop_session(store, session);
+	}
 }

@@ -3,6 +3,8 @@
  * daemon/fdstore: what is put into the service manager's store can be passed on to the next
  * process, whose environment holds all names in one string.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,14 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "basic/macro.h"
 #include "daemon/fdstore.h"
 
 #define ONE_STRING_MAX (128 * 1024) /* the kernel's MAX_ARG_STRLEN */
 
-static size_t stored, names;
+static size_t stored, names, removed, entries;
 
 int __wrap_sd_pid_notify_with_fds(pid_t pid, int unset, const char *state, const int *fds,
 				  unsigned n_fds);
@@ -34,6 +38,24 @@ int __wrap_sd_pid_notify_with_fds(pid_t pid, int unset, const char *state, const
 	return 1;
 }
 
+int __wrap_sd_notifyf(int unset, const char *format, ...);
+
+int __wrap_sd_notifyf(int unset, const char *format, ...)
+{
+	assert_non_null(strstr(format, "FDSTOREREMOVE=1"));
+	removed++;
+	return 1;
+}
+
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	entries = n;
+	return __real_reallocarray(p, n, size);
+}
+
 static void put_cpus(struct fdstore *store, const char *session, unsigned n)
 {
 	char what[32];
@@ -48,7 +70,7 @@ static int set_up(void **state)
 {
 	struct fdstore *store;
 
-	stored = names = 0;
+	stored = names = removed = entries = 0;
 	(void)unsetenv("LISTEN_FDS");
 	(void)setenv("NOTIFY_SOCKET", "/nonexistent", 1);
 	if (fdstore_new(&store) < 0)
@@ -105,6 +127,78 @@ static void test_no_manager(void **state)
 	assert_int_equal(stored, 0);
 }
 
+static int some_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void assert_closed(int fd)
+{
+	assert_int_equal(fcntl(fd, F_GETFD), -1);
+	assert_int_equal(errno, EBADF);
+}
+
+/* While its disk is away a session takes all there is, and keeps it again, every few seconds */
+static void test_keep_and_take(void **state)
+{
+	static const char *const whats[] = {"slots", "cpu0.pipe", "cpu0.trace", "cpu1.pipe"};
+	int fds[] = {some_fd(), some_fd(), some_fd(), some_fd()};
+
+	for (int round = 0; round < 1000; round++) {
+		for (size_t i = 0; i < ARRAY_SIZE(whats); i++)
+			fdstore_keep(*state, "away", whats[i], fds[i]);
+		assert_int_equal(entries, ARRAY_SIZE(whats));
+		for (size_t i = 0; i < ARRAY_SIZE(whats); i++) {
+			size_t k = (i + (size_t)round) % ARRAY_SIZE(whats);
+
+			assert_int_equal(fdstore_take(*state, "away", whats[k]), fds[k]);
+			assert_int_equal(fdstore_take(*state, "away", whats[k]), -ENOENT);
+		}
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		assert_int_equal(close(fds[i]), 0);
+}
+
+static void test_drop_session(void **state)
+{
+	int a = some_fd(), b = some_fd(), c = some_fd(), d = some_fd();
+
+	fdstore_keep(*state, "one", "cpu0.trace", a);
+	fdstore_keep(*state, "one", "cpu0.pipe", b);
+	fdstore_keep(*state, "one-more", "slots", c);
+	fdstore_keep(*state, "one", "slots", d);
+	fdstore_drop_session(*state, "one");
+	assert_int_equal(removed, 3);
+	assert_closed(a);
+	assert_closed(b);
+	assert_closed(d);
+	assert_int_equal(fdstore_take(*state, "one", "slots"), -ENOENT);
+	assert_int_equal(fdstore_take(*state, "one-more", "slots"), c);
+	fdstore_keep(*state, "one-more", "slots", c);
+	fdstore_drop_rest(*state);
+	assert_int_equal(removed, 4);
+	assert_closed(c);
+}
+
+/* What a session that is dropped took up in the store is free again */
+static void test_room_after_drop_session(void **state)
+{
+	char what[32];
+
+	for (int round = 0; round < 20; round++) {
+		put_cpus(*state, "again", 1024);
+		for (unsigned cpu = 0; cpu < 1024; cpu++) {
+			(void)snprintf(what, sizeof(what), "cpu%u.pipe", cpu);
+			fdstore_keep(*state, "again", what, -EBADF);
+		}
+		fdstore_drop_session(*state, "again");
+	}
+	assert_int_equal(stored, 20 * 1024);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -112,6 +206,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_room_again, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_manager, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_keep_and_take, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_drop_session, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_room_after_drop_session, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
