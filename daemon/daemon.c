@@ -157,6 +157,12 @@ static void forget_session(struct daemon *d, struct session *session)
 }
 static void reload(struct daemon *d);
 
+/* Nobody wants it, and nothing is to come of it: one that waits for its disk was started by hand */
+static bool is_over(const struct daemon *d, const struct session *s)
+{
+	return session_settled(s) && !session_waits_for_disk(s) && !is_wanted(d, session_name(s));
+}
+
 static bool any_waits(const struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions; i++)
@@ -178,7 +184,7 @@ static void check_settled(struct daemon *d)
 			return;
 	}
 	for (size_t i = 0; i < d->n_sessions; i++) {
-		if (session_settled(d->sessions[i]) && !is_wanted(d, session_name(d->sessions[i])))
+		if (is_over(d, d->sessions[i]))
 			forget_session(d, d->sessions[i]);
 		else
 			d->sessions[n++] = d->sessions[i];

@@ -161,6 +161,7 @@ void session_end_away(struct session *s, bool hand_over)
 		return;
 	s->away = false;
 	s->again_source = sd_event_source_disable_unref(s->again_source);
+	daemon_session_settled(s->daemon, s); /* it may be forgotten now */
 	if (hand_over || !s->left)
 		return;
 	fdstore_drop_session(s->daemon->fdstore, s->name);

@@ -5,7 +5,8 @@
 # A file system that dies under a recording (shut down, as after an error) is let go of, so that it can
 # be unmounted; other sessions go on; when it is mounted again the recording goes on in the same file
 # by itself, and what the disk has not kept is counted. The same for the state directory as a whole,
-# which may also be read-only when flyrecd starts, or be mounted over later.
+# which may also be read-only when flyrecd starts, or be mounted over later; and for a session that is
+# only started by flyrecctl.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/finish-lib.sh"
@@ -15,6 +16,14 @@ need_tool check-markers
 
 failure() {
 	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].failure'
+}
+
+state() {
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].state'
+}
+
+is_stopped() {
+	[ "$(state)" = stopped ]
 }
 
 has_no_failure() {
@@ -151,8 +160,37 @@ wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
-echo "== of a session that is no longer configured"
+echo "== of a session that is not enabled, but was started"
 umount "$STATE"
+unset 'MOUNTS[-1]'
+rm -rf "${STATE:?}"
+mkfs_mount xfs 400M "$STATE/s"
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+mkdir "$CONFIG/sessions.d/s.conf.d"
+printf '[Session]\nEnabled=no\n' >"$CONFIG/sessions.d/s.conf.d/off.conf"
+flyrecd_start
+[ "$(state)" = stopped ] || fail "it is $(state) although it is not enabled"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" start s
+gone "$STATE/s" -f
+[ "$(state)" = recording ] || fail "it is $(state)"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+all_right "started by hand"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" start s
+: >"$FLYRECD_LOG"
+xfs_io -x -c "shutdown -f" "$STATE/s"
+write_markers 10
+wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+[ "$(state)" = failed ] || fail "it is $(state)"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+[ ! -d "$(instance s)" ] || fail "the instance is left"
+wait_for 5 is_stopped || fail "it is $(state)"
+flyrecd_stop
+rm -r "$CONFIG/sessions.d/s.conf.d"
+
+echo "== of a session that is no longer configured"
+umount "$STATE/s"
 unset 'MOUNTS[-1]'
 rm -rf "${STATE:?}"
 mkfs_mount xfs 400M "$STATE/s"
