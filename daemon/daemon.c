@@ -171,6 +171,16 @@ static bool any_waits(const struct daemon *d)
 	return false;
 }
 
+/* What an earlier process had in its hands is of use as long as its instance may be taken up */
+static bool may_take_stored(void *userdata, const char *name)
+{
+	const struct daemon *d = userdata;
+	const struct session *s = daemon_find_session(d, name);
+
+	/* One that we do not see may be on a disk that is not there */
+	return s ? session_state(s) == SESSION_FAILED : any_waits(d);
+}
+
 /* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
@@ -183,6 +193,9 @@ static void check_settled(struct daemon *d)
 		if (!session_settled(s) && (stopping || !session_steady(s)))
 			return;
 	}
+	/* Before any is forgotten: the next reload may take up what that one has left */
+	if (d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING)
+		fdstore_drop_rest(d->fdstore, may_take_stored, d);
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		if (is_over(d, d->sessions[i]))
 			forget_session(d, d->sessions[i]);
@@ -198,8 +211,6 @@ static void check_settled(struct daemon *d)
 		take_up_orphans(d);
 	d->state_new = false;
 	if (d->phase != DAEMON_RUNNING) {
-		if (!any_waits(d))
-			fdstore_drop_rest(d->fdstore);
 		d->phase = DAEMON_RUNNING;
 		if (d->reload_wanted) {
 			reload(d);

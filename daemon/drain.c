@@ -77,8 +77,13 @@ static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, c
 	old_pipe = pipe_fd >= 0;
 	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, stats_fd, pipe_fd, pipe_size,
 		      d->slots + (size_t)cpu * d->subbuf_size);
-	if (r < 0)
+	if (r < 0) {
+		if (old_trace)
+			fdstore_keep(store, session, trace_name, TAKE_FD(trace_fd));
+		if (old_pipe)
+			fdstore_keep(store, session, pipe_name, TAKE_FD(pipe_fd));
 		return fault_errno(why, r, "cannot make a pipe for CPU %u", cpu);
+	}
 	TAKE_FD(trace_fd);
 	TAKE_FD(pipe_fd);
 	TAKE_FD(stats_fd);
@@ -279,7 +284,8 @@ static void drop_stored(struct drain *d, const char *session, struct fdstore *st
 		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
 		fdstore_drop(store, session, name);
 	}
-	fdstore_drop(store, session, "slots");
+	if (d->slots_fd >= 0)
+		fdstore_drop(store, session, "slots");
 }
 
 /* For the next start, in this process or another */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -178,13 +177,16 @@ void fdstore_drop_session(struct fdstore *store, const char *session)
 	drop_entries(store, session, false);
 }
 
-void fdstore_drop_rest(struct fdstore *store)
+void fdstore_drop_rest(struct fdstore *store, bool (*may_take)(void *userdata, const char *session),
+		       void *userdata)
 {
-	while (store->n > 0) {
+	/* More than one entry may go at a time: what has not been looked at yet stays below i */
+	for (size_t i = store->n; i-- > 0; i = MIN(i, store->n)) {
 		char session[256];
 
-		(void)snprintf(session, sizeof(session), "%s", store->entries[0].name);
+		(void)snprintf(session, sizeof(session), "%s", store->entries[i].name);
 		session[strcspn(session, ".")] = '\0';
-		fdstore_drop_session(store, session);
+		if (!may_take(userdata, session))
+			fdstore_drop_session(store, session);
 	}
 }

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "basic/macro.h"
 
 struct fdstore;
@@ -47,5 +49,9 @@ void fdstore_drop(struct fdstore *store, const char *session, const char *what);
 /* Drop and close what fdstore_keep() kept of a session */
 void fdstore_drop_session(struct fdstore *store, const char *session);
 
-/* Drop and close everything that nobody took */
-void fdstore_drop_rest(struct fdstore *store);
+/**
+ * fdstore_drop_rest() - drop and close everything that nobody took, and nobody will
+ * @may_take: may this session take what it has in there?
+ */
+void fdstore_drop_rest(struct fdstore *store, bool (*may_take)(void *userdata, const char *session),
+		       void *userdata);

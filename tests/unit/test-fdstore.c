@@ -177,10 +177,43 @@ static void test_drop_session(void **state)
 	assert_closed(d);
 	assert_int_equal(fdstore_take(*state, "one", "slots"), -ENOENT);
 	assert_int_equal(fdstore_take(*state, "one-more", "slots"), c);
-	fdstore_keep(*state, "one-more", "slots", c);
-	fdstore_drop_rest(*state);
+	assert_int_equal(close(c), 0);
+}
+
+static bool is_in_list(void *userdata, const char *session)
+{
+	for (const char **name = userdata; *name; name++)
+		if (strcmp(*name, session) == 0)
+			return true;
+	return false;
+}
+
+/* Whoever may still take something keeps it, whatever goes before and after it */
+static void test_drop_rest(void **state)
+{
+	static const char *const sessions[] = {"a", "b", "c", "b", "a", "d", "c", "a"};
+	const char *list[] = {"c", "b", NULL};
+	char what[32];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sessions); i++) {
+		(void)snprintf(what, sizeof(what), "cpu%u.%s", i, i % 3 ? "pipe" : "trace");
+		fdstore_keep(*state, sessions[i], what, some_fd());
+	}
+	fdstore_drop_rest(*state, is_in_list, list);
 	assert_int_equal(removed, 4);
-	assert_closed(c);
+	for (unsigned i = 0; i < ARRAY_SIZE(sessions); i++) {
+		int fd;
+
+		(void)snprintf(what, sizeof(what), "cpu%u.%s", i, i % 3 ? "pipe" : "trace");
+		fd = fdstore_take(*state, sessions[i], what);
+		assert_int_equal(fd >= 0, is_in_list(list, sessions[i]));
+		if (fd >= 0)
+			assert_int_equal(close(fd), 0);
+	}
+	list[0] = NULL;
+	fdstore_keep(*state, "c", "slots", some_fd());
+	fdstore_drop_rest(*state, is_in_list, list);
+	assert_int_equal(removed, 5);
 }
 
 /* What a session that is dropped took up in the store is free again */
@@ -208,6 +241,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_no_manager, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_keep_and_take, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_drop_session, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_drop_rest, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_room_after_drop_session, set_up, tear_down),
 	};
 

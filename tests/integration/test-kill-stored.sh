@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 120
+#
+# SIGKILL with data in the pipes, which the service manager keeps. When the next start cannot go on, for
+# a reason that has nothing to do with the disk, they are kept until it can: also over another SIGKILL.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/finish-lib.sh"
+need_tracefs
+need_command prlimit trace-cmd
+need_tool check-markers
+
+state_on ext4 1G
+
+# fill_pipes: what is drained from now on stays in the pipes: flyrecd may not write to the file
+fill_pipes() {
+	write_markers 1000
+	sleep 0.5
+	prlimit --pid "$FLYRECD_PID" --fsize=4096
+	write_markers 10000
+	must_log "s: cannot write to .*File too large"
+}
+
+may_be_lost() {
+	grep 'may be lost' "$FLYRECD_LOG"
+}
+
+event_is_missing() {
+	printf '[Snapshot]\nOnEvent=nosuch:event\n' >>"$CONFIG/sessions.d/s.conf"
+}
+
+event_is_right() {
+	storage FlushSec=200ms
+}
+
+# After the fds have been taken
+file_is_immutable() {
+	chattr +i "$(REC)/current.dat"
+}
+
+file_is_right() {
+	chattr -i "$(REC)/current.dat"
+}
+
+# Before it is known that there is an instance
+directory_is_elsewhere() {
+	mv "$STATE/s" "$T/ext4/elsewhere"
+	ln -s ../elsewhere "$STATE/s"
+}
+
+directory_is_right() {
+	rm "$STATE/s"
+	mv "$T/ext4/elsewhere" "$STATE/s"
+}
+
+for what in event directory file; do
+	case $what in
+	event) wrong=event_is_missing ;;
+	directory) wrong=directory_is_elsewhere ;;
+	file) wrong=file_is_immutable ;;
+	esac
+	echo "== the next start fails: $wrong"
+	forget
+	event_is_right
+	: >"$FLYRECD_LOG"
+	log_mark
+	flyrecd_start_stored
+	fill_pipes
+	$wrong
+	log_mark
+	flyrecd_kill
+	must_log "s: session failed: "
+	flyrecd_kill
+	! grep '^removed' "$T/manager/log" || fail "out of the store although the instance goes on"
+	"${what}_is_right"
+	kill -HUP "$FLYRECD_PID"
+	must_log "s: continuing record/current.dat"
+	must_log "s: recording"
+	flyrecd_stop
+	! may_be_lost || fail "something may be lost"
+	all_right "$wrong"
+done
