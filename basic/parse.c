@@ -241,6 +241,11 @@ int parse_percent(const char *text, unsigned *ret)
 	return 0;
 }
 
+void cpu_list_add(struct cpu_list *list, unsigned cpu)
+{
+	list->bits[cpu / 64] |= 1ULL << (cpu % 64);
+}
+
 /* "N" or "N-M" */
 static int read_cpu_range(const char **text, struct cpu_list *list)
 {
@@ -262,7 +267,7 @@ static int read_cpu_range(const char **text, struct cpu_list *list)
 	if (to >= CPU_LIST_MAX)
 		return -ERANGE;
 	for (uint64_t cpu = from; cpu <= to; cpu++)
-		list->bits[cpu / 64] |= 1ULL << (cpu % 64);
+		cpu_list_add(list, cpu);
 	return 0;
 }
 

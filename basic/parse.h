@@ -57,6 +57,11 @@ int parse_cpu_list(const char *text, struct cpu_list *ret);
 bool cpu_list_has(const struct cpu_list *list, unsigned cpu);
 
 /**
+ * cpu_list_add() - @cpu: below CPU_LIST_MAX
+ */
+void cpu_list_add(struct cpu_list *list, unsigned cpu);
+
+/**
  * cpu_list_format() - the shortest "0-3,8" that means the same
  * @ret: malloc'ed
  * Return: 0 or -ENOMEM.

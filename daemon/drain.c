@@ -89,9 +89,10 @@ static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, c
 	TAKE_FD(stats_fd);
 	if (!old_trace)
 		fdstore_put(store, session, trace_name, d->pumps[cpu].trace_fd);
-	d->new_pipes &= !old_pipe;
-	if (!old_pipe)
-		fdstore_put(store, session, pipe_name, d->pumps[cpu].pipe_read);
+	if (old_pipe)
+		return 0;
+	cpu_list_add(&d->new_pipes, cpu);
+	fdstore_put(store, session, pipe_name, d->pumps[cpu].pipe_read);
 	return 0;
 }
 
@@ -101,7 +102,6 @@ int drain_open(struct drain *d, struct instance *instance, const char *session,
 	unsigned n_cpus = instance_n_cpus(instance);
 	int r;
 
-	d->new_pipes = true;
 	d->subbuf_size = instance_subbuf_size(instance);
 	d->pumps = calloc(n_cpus, sizeof(*d->pumps));
 	d->order = calloc(n_cpus, sizeof(struct pump *));
@@ -277,12 +277,15 @@ bool drain_mapped(const struct drain *d)
 static void drop_stored(struct drain *d, const char *session, struct fdstore *store)
 {
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
+		const struct pump *p = &d->pumps[cpu];
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "cpu%u.pipe", cpu);
-		fdstore_drop(store, session, name);
+		if (p->pipe_read >= 0)
+			fdstore_drop(store, session, name);
 		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
-		fdstore_drop(store, session, name);
+		if (p->trace_fd >= 0)
+			fdstore_drop(store, session, name);
 	}
 	if (d->slots_fd >= 0)
 		fdstore_drop(store, session, "slots");

@@ -7,6 +7,7 @@
 
 #include <sys/uio.h>
 
+#include "basic/parse.h"
 #include "daemon/fdstore.h"
 #include "recorder/instance.h"
 #include "recorder/worker.h"
@@ -23,8 +24,8 @@ struct drain {
 	int slots_fd;
 	char *slots; /* n_cpus sub-buffers */
 	uint64_t chunk_max;
-	bool new_pipes; /* not one came from the FD store */
-	int file_fd;	/* of the file that all workers are in, borrowed; main thread */
+	struct cpu_list new_pipes; /* of CPUs whose pipe is not from the FD store */
+	int file_fd;		   /* of the file that all workers are in, borrowed; main thread */
 	_Atomic int64_t bytes_left;
 };
 

@@ -420,7 +420,6 @@ int session_note_base(struct session *s, bool boundary)
 
 	free(k->base);
 	k->n_cpus = 0;
-	k->in_flight = 0;
 	k->base = calloc(n_cpus, sizeof(*k->base));
 	if (!k->base)
 		return -ENOMEM;
@@ -431,7 +430,7 @@ int session_note_base(struct session *s, bool boundary)
 		if (session_read_stats(s, cpu, boundary, &stats) < 0)
 			continue;
 		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
-						   stats.dropped_events, stats.read_events};
+						   stats.dropped_events, stats.read_events, 0};
 	}
 	return 0;
 }
@@ -443,21 +442,39 @@ static unsigned workers_wanted(const struct session *s)
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
-/*
- * Go on from where an earlier process was. What the pipes of a killed one held is gone with them,
- * unless the FD store kept them.
- */
+/* What the pipes of a killed process held is gone with those that the FD store has not kept */
+static void count_lost_pipes(struct session *s)
+{
+	const struct drain *d = &s->drain;
+	_cleanup_free_ char *cpus = NULL;
+	uint64_t bytes = 0;
+	unsigned n = 0;
+
+	/* Those made later may be smaller (pipe-user-pages-soft), so each counts as the largest */
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		bytes = MAX(bytes, d->pumps[cpu].pipe_capacity);
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
+		if (!cpu_list_has(&d->new_pipes, cpu))
+			continue;
+		n++;
+		if (cpu < s->kernel->n_cpus)
+			s->kernel->base[cpu].in_flight += bytes;
+	}
+	if (n == 0)
+		return;
+	if (n < d->n_cpus)
+		(void)cpu_list_format(&d->new_pipes, &cpus);
+	(void)log_full(
+		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+		"the earlier process was killed, and no service manager kept its pipes%s%s: up to %llu bytes of events a CPU may be lost",
+		cpus ? " of CPU " : "", cpus ? cpus : "", (unsigned long long)bytes);
+}
+
+/* Go on from where an earlier process was */
 static void take_over(struct session *s)
 {
-	uint64_t bytes = s->drain.pumps[0].pipe_capacity;
-
-	if (!s->kernel->handed_over && s->drain.new_pipes) {
-		s->kernel->in_flight += bytes;
-		(void)log_full(
-			LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
-			"the earlier process was killed, and no service manager kept its pipes: up to %llu bytes of events a CPU may be lost",
-			(unsigned long long)bytes);
-	}
+	if (!s->kernel->handed_over)
+		count_lost_pipes(s);
 	s->kernel->handed_over = false;
 	/* What was lost before this segment has been reported */
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)

@@ -62,7 +62,7 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 		     now->now_usec / USEC_PER_SEC, now->now_usec % USEC_PER_SEC,
 		     now->dropped_events - base->dropped_events,
 		     now->read_events - base->read_events, size / s->drain.subbuf_size, size,
-		     atomic_load(&pump->dropped_bytes), s->kernel->in_flight,
+		     atomic_load(&pump->dropped_bytes), base->in_flight,
 		     final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	return text;

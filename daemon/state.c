@@ -27,12 +27,14 @@ void state_free(struct state *state)
 
 static int add_base(struct state *state, const char *value)
 {
-	struct state_base b, *p;
+	struct state_base b = {}, *p;
 	unsigned cpu;
+	int n;
 
-	if (sscanf(value, "%u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &cpu, &b.overrun,
-		   &b.commit_overrun, &b.dropped_events, &b.read_events) != 5 ||
-	    cpu != state->n_cpus)
+	/* in_flight is not in those of earlier versions */
+	n = sscanf(value, "%u %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &cpu,
+		   &b.overrun, &b.commit_overrun, &b.dropped_events, &b.read_events, &b.in_flight);
+	if (n < 5 || cpu != state->n_cpus)
 		return -EBADMSG;
 	p = reallocarray(state->base, cpu + 1, sizeof(*p));
 	if (!p)
@@ -70,8 +72,6 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return parse_bool(value, &state->handed_over) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "mode-flight") == 0)
 		return parse_bool(value, &state->flight) < 0 ? -EBADMSG : 0;
-	if (strcmp(key, "in-flight") == 0)
-		return parse_u64(value, &state->in_flight) < 0 ? -EBADMSG : 0;
 	return 0; /* of a later version */
 }
 
@@ -120,10 +120,9 @@ int state_write(int dir_fd, const struct state *state)
 		return -ENOMEM;
 	(void)fprintf(out,
 		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
-		      "\nhanded-over %s\nmode-flight %s\nin-flight %" PRIu64 "\n",
+		      "\nhanded-over %s\nmode-flight %s\n",
 		      state->instance, state->group, state->boot_id, state->inode,
-		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no",
-		      state->in_flight);
+		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no");
 	STRV_FOREACH (s, state->synthetic)
 		(void)fprintf(out, "synthetic %s\n", *s);
 	STRV_FOREACH (s, state->watched)
@@ -131,8 +130,11 @@ int state_write(int dir_fd, const struct state *state)
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
 		const struct state_base *b = &state->base[cpu];
 
-		(void)fprintf(out, "base %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", cpu,
-			      b->overrun, b->commit_overrun, b->dropped_events, b->read_events);
+		(void)fprintf(out,
+			      "base %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			      "\n",
+			      cpu, b->overrun, b->commit_overrun, b->dropped_events, b->read_events,
+			      b->in_flight);
 	}
 	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
 	if (fclose(out) != 0)

@@ -16,20 +16,19 @@
 /* Counters of a CPU when the current segment began */
 struct state_base {
 	uint64_t overrun, commit_overrun, dropped_events, read_events;
+	uint64_t in_flight; /* bytes in pipes that may have been lost since, by kills */
 };
 
 struct state {
-	char *instance;	    /* name below instances/ */
-	char *group;	    /* of kprobes and uprobes */
-	char **synthetic;   /* definitions, NULL-terminated; may be NULL */
-	char **watched;	    /* OnEvent= of the instance INSTANCE.trigger, NULL-terminated; NULL:
-			       there is none */
-	char *boot_id;	    /* 32 hex digits */
-	uint64_t inode;	    /* of the instance's directory; 0: not made yet */
-	bool flight;	    /* nothing was drained: there is nothing to save */
-	bool handed_over;   /* the process that wrote it ended in order, with empty pipes */
-	uint64_t in_flight; /* bytes a CPU that kills of processes without FD store may have lost in
-			       all */
+	char *instance;	  /* name below instances/ */
+	char *group;	  /* of kprobes and uprobes */
+	char **synthetic; /* definitions, NULL-terminated; may be NULL */
+	char **watched;	  /* OnEvent= of the instance INSTANCE.trigger, NULL-terminated; NULL:
+			     there is none */
+	char *boot_id;	  /* 32 hex digits */
+	uint64_t inode;	  /* of the instance's directory; 0: not made yet */
+	bool flight;	  /* nothing was drained: there is nothing to save */
+	bool handed_over; /* the process that wrote it ended in order, with empty pipes */
 	char *trace_text;
 	struct state_base *base;
 	unsigned n_cpus; /* of base */

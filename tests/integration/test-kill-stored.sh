@@ -4,6 +4,7 @@
 #
 # SIGKILL with data in the pipes, which the service manager keeps. When the next start cannot go on, for
 # a reason that has nothing to do with the disk, they are kept until it can: also over another SIGKILL.
+# Where it has kept those of some CPUs only, the log and the file say what the others may have lost.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/finish-lib.sh"
@@ -81,3 +82,40 @@ for what in event directory file; do
 	! may_be_lost || fail "something may be lost"
 	all_right "$wrong"
 done
+
+# lost_of_cpu N: as CPUSTAT has it
+lost_of_cpu() {
+	cpustat "$(echo "$(REC)"/2*.dat)" 'flyrec maybe lost in a kill bytes' | awk -v cpu="$1" '$1 == cpu { print $2 }'
+}
+
+# only_cpu_1_may_lack: and as much as was said
+only_cpu_1_may_lack() {
+	local said all missing
+	must_log "s: the earlier process was killed, and no service manager kept its pipes of CPU $others: up to [1-9][0-9]* bytes"
+	must_log "s: recording"
+	flyrecd_stop
+	said=$(may_be_lost | sed 's/.*: up to \([0-9]*\) bytes.*/\1/')
+	[ "$(lost_of_cpu 0)" = 0 ] || fail "CPUSTAT of CPU 0: $(lost_of_cpu 0)"
+	[ "$(lost_of_cpu 1)" = "$said" ] || fail "CPUSTAT of CPU 1: $(lost_of_cpu 1), the log: $said"
+	all_right "$1" "--max-lost=$((said / 40))"
+	missing=$(sed -n 's/^cpu=0 .* lost=\([0-9]*\).*/\1/p' "$T/check")
+	all=$(sed -n 's/^cpu=1 .* lost=\([0-9]*\).*/\1/p' "$T/check")
+	[ "$missing" = 0 ] || fail "CPU 0 lacks $missing markers"
+	[ "$all" -gt 0 ] || fail "CPU 1 lacks nothing: a poor test"
+}
+
+cpus=$(sed 's/.*-//' /sys/devices/system/cpu/possible)
+[ "$cpus" -ge 1 ] || skip "one CPU only"
+
+echo "== one CPU's pipe is not in the store"
+forget
+event_is_right
+: >"$FLYRECD_LOG"
+log_mark
+flyrecd_start_stored
+fill_pipes
+log_mark
+echo "drop s.cpu1.pipe" >"$T/manager/control"
+flyrecd_kill
+others=1
+only_cpu_1_may_lack "a pipe lost"

@@ -9,13 +9,15 @@
  *
  * In DIR: `notify` (socket), `control` (FIFO for commands), `pid` (the running process), `log`:
  *   start PID FDS | PID: LINE of a message | stored PID NAME | removed NAME | exit PID STATUS
- * Commands: "kill SIGNAL", "stop [SIGNAL]", "restart [SIGNAL]" with names such as KILL or RTMIN+1.
+ * Commands: "kill SIGNAL", "stop [SIGNAL]", "restart [SIGNAL]" with names such as KILL or RTMIN+1;
+ * "drop NAME": out of the store, and the process does not know.
  * Ends with the status of COMMAND (128 + signal if one killed it).
  */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/kcmp.h>
 #include <poll.h>
@@ -63,7 +65,7 @@ struct manager {
 static const char help[] =
 	"fdstore-run --dir=DIR [--max=N] COMMAND...\n"
 	"Runs COMMAND as a service with a file descriptor store of at most N (512; 0: none).\n"
-	"Write \"kill SIG\", \"stop [SIG]\" or \"restart [SIG]\" to DIR/control.\n";
+	"Write \"kill SIG\", \"stop [SIG]\", \"restart [SIG]\" or \"drop NAME\" to DIR/control.\n";
 
 static void _printf_(2, 3) log_line(struct manager *m, const char *format, ...)
 {
@@ -206,6 +208,11 @@ static void set_listen_environment(const struct manager *m)
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
+	unsetenv("FDSTORE");
+	if (m->max_stored) {
+		snprintf(number, sizeof(number), "%" PRIu64, m->max_stored);
+		setenv("FDSTORE", number, true);
+	}
 	if (!m->n_stored)
 		return;
 	f = open_memstream(&names, &size);
@@ -322,9 +329,13 @@ static int signal_parse(const char *name)
 
 static void on_command(struct manager *m, const char *line)
 {
-	char verb[16] = "", name[16] = "";
-	int n = sscanf(line, "%15s %15s", verb, name), signal;
+	char verb[16] = "", name[256] = "";
+	int n = sscanf(line, "%15s %255s", verb, name), signal;
 
+	if (strcmp(verb, "drop") == 0) {
+		store_remove_name(m, name);
+		return;
+	}
 	if (strcmp(verb, "stop") == 0)
 		m->then = THEN_END;
 	else if (strcmp(verb, "restart") == 0)

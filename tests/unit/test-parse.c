@@ -204,6 +204,18 @@ static void test_cpu_lists(void **state)
 	}
 }
 
+static void test_cpu_list_add(void **state)
+{
+	static const unsigned cpus[] = {8191, 64, 0, 63, 64};
+	_cleanup_free_ char *text = NULL;
+	struct cpu_list list = {};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++)
+		cpu_list_add(&list, cpus[i]);
+	assert_int_equal(cpu_list_format(&list, &text), 0);
+	assert_string_equal(text, "0,63-64,8191");
+}
+
 static void test_cpu_list_has(void **state)
 {
 	struct cpu_list list;
@@ -225,7 +237,7 @@ int main(void)
 		cmocka_unit_test(test_sizes),	     cmocka_unit_test(test_times),
 		cmocka_unit_test(test_numbers),	     cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_booleans),     cmocka_unit_test(test_cpu_lists),
-		cmocka_unit_test(test_cpu_list_has),
+		cmocka_unit_test(test_cpu_list_has), cmocka_unit_test(test_cpu_list_add),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
