@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
+#include "basic/parse.h"
 #include "daemon/fdstore.h"
 
 /*
@@ -13,6 +14,12 @@
  * 128 KiB (the kernel's MAX_ARG_STRLEN on 4 KiB pages) it could not be executed any more.
  */
 #define NAMES_MAX (124 * 1024)
+
+/*
+ * FileDescriptorStoreMax= of flyrecd.service. systemd says so in $FDSTORE, since its version 254;
+ * what is beyond it closes, and says nothing to us.
+ */
+#define FDS_MAX 4096
 
 struct stored {
 	char *name;
@@ -24,7 +31,9 @@ struct fdstore {
 	struct stored *entries;
 	size_t n;
 	size_t names; /* bytes of all names in the store, with a separator each */
-	bool full;    /* for good: then @names is only a lower bound */
+	unsigned fds; /* in the store */
+	unsigned max_fds;
+	bool full; /* for good: then @names and @fds are only lower bounds */
 };
 
 static bool is_ours(const char *name)
@@ -37,15 +46,19 @@ static bool is_ours(const char *name)
 int fdstore_new(struct fdstore **ret)
 {
 	struct fdstore *store = calloc(1, sizeof(*store));
+	const char *max = getenv("FDSTORE");
 	char **names = NULL;
 	int n;
 
 	if (!store)
 		return -ENOMEM;
+	if (!max || parse_unsigned(max, &store->max_fds) < 0)
+		store->max_fds = FDS_MAX;
 	n = sd_listen_fds_with_names(false, &names);
 	store->entries = calloc((size_t)MAX(n, 0) + 1, sizeof(*store->entries));
 	for (int i = 0; i < n; i++) {
 		store->names += strlen(names[i]) + 1;
+		store->fds += is_ours(names[i]);
 		if (store->entries && is_ours(names[i])) {
 			store->entries[store->n++] =
 				(struct stored){TAKE_PTR(names[i]), SD_LISTEN_FDS_START + i};
@@ -117,20 +130,31 @@ int fdstore_take(struct fdstore *store, const char *session, const char *what)
 	return -ENOENT;
 }
 
-void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd)
+static bool has_room(struct fdstore *store, const char *session, size_t name_size)
 {
-	char text[320];
-
-	if (store->full || !getenv("NOTIFY_SOCKET"))
-		return;
-	if (store->names + strlen(session) + 1 + strlen(what) + 1 > NAMES_MAX) {
-		store->full = true;
+	if (store->names + name_size > NAMES_MAX)
 		log_warning(
 			"the service manager's file descriptor store has no room for more names: what is in the pipes of session %s is lost if flyrecd is killed; fewer sessions, or shorter names of them, would fit",
 			session);
+	else if (store->fds >= store->max_fds)
+		log_warning(
+			"the service manager's file descriptor store has room for %u, which is too few: what is in the pipes of session %s is lost if flyrecd is killed; each session takes one and two for each CPU, FileDescriptorStoreMax= sets how many there may be",
+			store->max_fds, session);
+	else
+		return true;
+	store->full = true;
+	return false;
+}
+
+void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd)
+{
+	size_t name_size = strlen(session) + 1 + strlen(what) + 1;
+	char text[320];
+
+	if (store->full || !getenv("NOTIFY_SOCKET") || !has_room(store, session, name_size))
 		return;
-	}
-	store->names += strlen(session) + 1 + strlen(what) + 1;
+	store->names += name_size;
+	store->fds++;
 	/* FDPOLL=0: a pipe without a writer would otherwise be dropped as hung up */
 	(void)snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s.%s", session, what);
 	(void)sd_pid_notify_with_fds(0, 0, text, &fd, 1);
@@ -151,6 +175,7 @@ void fdstore_keep(struct fdstore *store, const char *session, const char *what, 
 static void drop_name(struct fdstore *store, const char *name)
 {
 	store->names -= MIN(store->names, strlen(name) + 1);
+	store->fds -= MIN(store->fds, 1U);
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
 }
 

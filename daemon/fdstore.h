@@ -32,8 +32,8 @@ int fdstore_take(struct fdstore *store, const char *session, const char *what);
 
 /*
  * Put one into the store; it stays the caller's too. Nothing is done without a service manager,
- * nor, which is logged once, when there are so many names that the next process could not be
- * started.
+ * nor, which is logged once, when there are so many that the service manager would not take it, or
+ * could not start the next process with all their names.
  */
 void fdstore_put(struct fdstore *store, const char *session, const char *what, int fd);
 

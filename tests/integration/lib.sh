@@ -197,14 +197,15 @@ flyrecd_start() {
 }
 
 # flyrecd_start_stored [ARGUMENT...]: under fdstore-run, which starts it again with its stored fds
-# when it is killed. flyrecd_restarted after each restart.
+# when it is killed; STORE_MAX of them at most. flyrecd_restarted after each restart.
 flyrecd_start_stored() {
 	flyrecd_command "$@"
 	mkdir -p "$T/manager"
 	NOTIFY_LOG=$T/manager/log
 	rm -f "$T/manager/pid"
 	NOTIFIED=0 # its log begins anew
-	background "$TOOLS/fdstore-run" "--dir=$T/manager" "${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
+	background "$TOOLS/fdstore-run" "--dir=$T/manager" "--max=${STORE_MAX:-512}" \
+		"${FLYRECD_COMMAND[@]}" 2>>"$FLYRECD_LOG"
 	FLYRECD_MANAGER=$!
 	wait_for 5 test -s "$T/manager/pid" || fail "fdstore-run does not start"
 	FLYRECD_PID=$(cat "$T/manager/pid")

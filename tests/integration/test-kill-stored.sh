@@ -119,3 +119,17 @@ echo "drop s.cpu1.pipe" >"$T/manager/control"
 flyrecd_kill
 others=1
 only_cpu_1_may_lack "a pipe lost"
+
+echo "== the store has no room for a second CPU's"
+forget
+: >"$FLYRECD_LOG"
+log_mark
+STORE_MAX=3 flyrecd_start_stored
+logged_once "file descriptor store has room for 3, which is too few: .* session s " || fail "says nothing"
+fill_pipes
+log_mark
+flyrecd_kill
+! grep '^full' "$T/manager/log" || fail "more than it takes"
+others=1
+[ "$cpus" = 1 ] || others=1-$cpus
+only_cpu_1_may_lack "no room"

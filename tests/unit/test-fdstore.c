@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * daemon/fdstore: what is put into the service manager's store can be passed on to the next
- * process, whose environment holds all names in one string.
+ * daemon/fdstore: what is put into the service manager's store is taken, and can be passed on to
+ * the next process, whose environment holds all names in one string.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +72,7 @@ static int set_up(void **state)
 
 	stored = names = removed = entries = 0;
 	(void)unsetenv("LISTEN_FDS");
+	(void)setenv("FDSTORE", "1000000", 1); /* names are the limit */
 	(void)setenv("NOTIFY_SOCKET", "/nonexistent", 1);
 	if (fdstore_new(&store) < 0)
 		return -1;
@@ -118,6 +119,34 @@ static void test_room_again(void **state)
 		}
 	}
 	assert_int_equal(stored, 20 * 1024);
+}
+
+/* Beyond FileDescriptorStoreMax= the service manager would close them, and nobody would know */
+static void test_no_room(void **state)
+{
+	static const struct {
+		const char *max; /* FDSTORE= */
+		size_t fds;
+	} cases[] = {{"1000", 1000}, {NULL, 4096}, {"", 4096}, {"0", 0}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct fdstore *store;
+
+		stored = 0;
+		if (cases[i].max)
+			(void)setenv("FDSTORE", cases[i].max, 1);
+		else
+			(void)unsetenv("FDSTORE");
+		assert_int_equal(fdstore_new(&store), 0);
+		put_cpus(store, "all-but-one", MAX(cases[i].fds, 1U) - 1);
+		fdstore_put(store, "one", "slots", 0);
+		assert_int_equal(stored, cases[i].fds);
+		fdstore_drop(store, "one", "slots");
+		fdstore_put(store, "two", "slots", 0);
+		fdstore_put(store, "two", "cpu0.pipe", 0);
+		assert_int_equal(stored, cases[i].fds + (cases[i].fds > 0));
+		fdstore_free(store);
+	}
 }
 
 static void test_no_manager(void **state)
@@ -238,6 +267,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_few, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_room_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_no_manager, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_keep_and_take, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_drop_session, set_up, tear_down),
