@@ -3,7 +3,8 @@
 #
 # The package as it is: a session records, markers come out exactly once and in order over reload,
 # restart and SIGKILL, trace-cmd reads the file.
-# machines: debian12 debian13 backports
+# machines: debian12
+# also: debian13 backports
 # time-limit: 90
 . "$(dirname "$0")/../guest.sh"
 session demo <<-EOF
