@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "basic/parse.h"
 #include "daemon/control-access.h"
 
 #define NO_GROUP ((gid_t)-1)
@@ -53,11 +54,15 @@ int access_read_peer(int fd, struct access_peer *ret)
 	return 0;
 }
 
+/* A number that is no group's name is one, whether it has a name or not */
 static gid_t find_group(const char *name)
 {
 	const struct group *group = name && *name ? getgrnam(name) : NULL;
+	unsigned number;
 
-	return group ? group->gr_gid : NO_GROUP;
+	if (group)
+		return group->gr_gid;
+	return name && parse_unsigned(name, &number) >= 0 ? (gid_t)number : NO_GROUP;
 }
 
 void access_find_groups(const char *admin_group, struct access_groups *ret)

@@ -91,6 +91,14 @@ static uint64_t instance_inode(struct daemon *d, const char *name)
 	return st.st_ino;
 }
 
+/* Its name is InstancePrefix=, which may have been another one, and the session's */
+static bool is_instance_of(const char *instance, const char *session)
+{
+	size_t n = strlen(instance), m = strlen(session);
+
+	return n >= m && strcmp(instance + n - m, session) == 0;
+}
+
 /* The state of an earlier process of this boot, if it left anything in the kernel */
 static int read_leftover(struct session *s, struct state **ret, struct fault *why)
 {
@@ -113,6 +121,13 @@ static int read_leftover(struct session *s, struct state **ret, struct fault *wh
 	if (r < 0)
 		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
 				   s->name);
+	if (!is_instance_of(state->instance, s->name)) {
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, 0,
+			       "the state file is of instance %s, another session's (a copied "
+			       "directory?): ignoring it",
+			       state->instance);
+		return 0;
+	}
 	inode = instance_inode(s->daemon, state->instance);
 	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0)
 		return 0; /* of another boot */

@@ -97,6 +97,13 @@ done
 echo AdminGroup=flyrecadm | daemon_config
 "$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
 [ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup="
+# or its number
+echo "AdminGroup=$ADMIN_GID" | daemon_config
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+[ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup= by number"
+admin pause sched && admin resume sched || fail "AdminGroup= by number may not pause"
+echo AdminGroup=flyrecadm | daemon_config
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
 for call in status stats list metrics 'tail sched' 'tail -f sched' 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
 	# shellcheck disable=SC2086 # words
 	refused 'is for root.*not for user 65534' stranger $call

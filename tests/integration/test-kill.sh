@@ -168,6 +168,16 @@ verify "$STATE/kill/record"
 bounded "no longer wanted"
 instance_gone "although nobody wants it"
 
+echo "== a copied directory"
+flyrecd_kill
+cp -a "$STATE/other" "$STATE/copied"
+log_mark
+flyrecd_start
+must_log "copied: the state file is of instance ${PREFIX}other, another session's"
+must_log "other: recording"
+[ -e "$(instance other)" ] || fail "the copy has taken the instance away"
+rm -r "${STATE:?}/copied"
+
 echo "== another daemon with the same state directory"
 status=0
 "${FLYRECD_COMMAND[@]}" 2>"$T/second" || status=$?
