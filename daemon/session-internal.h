@@ -148,6 +148,21 @@ int session_prepare_segment(struct session *session, struct fault *why);
 /* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
 void session_renew_triggers(struct session *session);
 
+/* session-instance.c */
+/* what an earlier process of this boot has left in the kernel, NULL if nothing */
+int session_read_leftover(struct session *session, struct state **ret, struct fault *why);
+/* is that what we want now? */
+bool session_fits(const struct session *session, const struct state *left);
+/* take it up: to go on, or, if it does not fit, to drain and undo it */
+int session_attach(struct session *session, struct state *left, struct fault *why);
+/* what it takes to attach an instance whose configuration is no longer ours */
+int session_leftover_config(struct session *session, const struct state *left,
+			    struct session_config **ret);
+/* a new one, noted in the state file */
+int session_create_instance(struct session *session, struct fault *why);
+/* of its instance, "flyrec.NAME", and the group of its probes; malloc'ed */
+int session_instance_names(const struct session *session, char **ret_name, char **ret_group);
+
 /* session-start.c */
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
@@ -160,8 +175,6 @@ void session_release(struct session *session, bool keep_instance);
 
 /* after that: with a new instance */
 void session_start_new(struct session *session);
-/* of its instance, "flyrec.NAME", and the group of its probes; malloc'ed */
-int session_instance_names(const struct session *session, char **ret_name, char **ret_group);
 
 /* session-boot.c: is the trace of a boot that died being saved? session_start_new() follows then */
 bool session_begin_boot_trace(struct session *session);
@@ -187,9 +200,6 @@ bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 
-/* session-start.c: what it takes to attach an instance whose configuration is no longer ours */
-int session_leftover_config(struct session *session, const struct state *left,
-			    struct session_config **ret);
 /* session.c: after segment_open, or at once where there are no segments */
 void session_opened(struct session *session, int result);
 

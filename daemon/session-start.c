@@ -3,7 +3,6 @@
  * From nothing to recording: what an earlier process left is looked at first. Main thread; the disk
  * is touched by jobs, small state files aside.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -25,24 +24,6 @@
 #define NAME_LINE_SIZE	24 /* "4194304 " and 15 characters and the line break */
 #define CHUNK_MAX	(64 * MIB)
 #define WORKERS_DEFAULT 4U
-
-static int set_string(char **field, const char *value)
-{
-	free(*field);
-	*field = strdup(value);
-	return *field ? 0 : -ENOMEM;
-}
-
-/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
-static char *group_name(const char *instance)
-{
-	char *group = strdup(instance);
-
-	for (char *c = group; c && *c; c++)
-		if (!isalnum((unsigned char)*c))
-			*c = '_';
-	return group;
-}
 
 /* Half-made files of an earlier process */
 static void tidy(struct session *s)
@@ -79,232 +60,6 @@ static int open_dirs(struct session *s, const char *files, struct fault *why)
 	return r;
 }
 
-/* The inode of the instance's directory, 0 if there is none */
-static uint64_t instance_inode(struct daemon *d, const char *name)
-{
-	_cleanup_free_ char *path = NULL;
-	struct stat st;
-
-	if (asprintf(&path, "instances/%s", name) < 0 ||
-	    fstatat(d->tracing_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return 0;
-	return st.st_ino;
-}
-
-/* Its name is InstancePrefix=, which may have been another one, and the session's */
-static bool is_instance_of(const char *instance, const char *session)
-{
-	size_t n = strlen(instance), m = strlen(session);
-
-	return n >= m && strcmp(instance + n - m, session) == 0;
-}
-
-/* The state of an earlier process of this boot, if it left anything in the kernel */
-static int read_leftover(struct session *s, struct state **ret, struct fault *why)
-{
-	_cleanup_(state_freep) struct state *state = NULL;
-	uint64_t inode;
-	int r = 0;
-
-	/* We may know better than the file */
-	if (s->left)
-		state = TAKE_PTR(s->left);
-	else
-		r = state_read(s->dir_fd, &state);
-	if (r == -EBADMSG) {
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
-			       "the state file makes no sense, ignoring it");
-		return 0;
-	}
-	if (r == -ENOENT)
-		return 0;
-	if (r < 0)
-		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
-				   s->name);
-	if (!is_instance_of(state->instance, s->name)) {
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, 0,
-			       "the state file is of instance %s, another session's (a copied "
-			       "directory?): ignoring it",
-			       state->instance);
-		return 0;
-	}
-	inode = instance_inode(s->daemon, state->instance);
-	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0)
-		return 0; /* of another boot */
-	if (inode == 0 || (state->inode != 0 && state->inode != inode)) {
-		if (state->watched)
-			triggers_remove_stray(s, state->instance);
-		return 0; /* somebody has removed it */
-	}
-	*ret = TAKE_PTR(state);
-	return 0;
-}
-
-/* What it takes to drain and undo an instance whose configuration is no longer ours */
-int session_leftover_config(struct session *s, const struct state *left,
-			    struct session_config **ret)
-{
-	_cleanup_(session_config_freep) struct session_config *c = NULL;
-	struct storage_config storage = {
-		.format = 6,
-		.max_use = STORAGE_DEFAULT,
-		.keep_free = STORAGE_DEFAULT,
-		.max_file_size = STORAGE_DEFAULT,
-		.sync_interval_usec = 30 * USEC_PER_SEC,
-		.flush_usec = 5 * USEC_PER_SEC,
-	};
-	size_t n = 0;
-
-	c = calloc(1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	c->storage = s->config ? s->config->storage : storage;
-	c->mode = SESSION_RECORD;
-	c->name = strdup(s->name);
-	c->trace.clock = strdup("mono"); /* the instance knows better; this is for attaching only */
-	c->text = strdup("");
-	c->trace_text = strdup("");
-	while (left->synthetic && left->synthetic[n])
-		n++;
-	c->trace.synthetic_events = calloc(n + 1, sizeof(char *));
-	if (!c->name || !c->trace.clock || !c->text || !c->trace_text || !c->trace.synthetic_events)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		c->trace.synthetic_events[i] = strdup(left->synthetic[i]);
-	*ret = TAKE_PTR(c);
-	return 0;
-}
-
-/* Is what an earlier process set up what we want now? */
-static bool fits(const struct session *s, const struct state *left)
-{
-	return s->config && left->inode != 0 && left->flight == session_is_flight(s) &&
-	       strcmp(left->trace_text, s->config->trace_text) == 0;
-}
-
-static int attach(struct session *s, struct state *left, struct fault *why)
-{
-	int r;
-
-	s->salvage = !fits(s, left);
-	if (s->salvage) {
-		struct session_config *c;
-
-		r = session_leftover_config(s, left, &c);
-		if (r < 0)
-			return fault_errno(why, r, "cannot take up instance %s", left->instance);
-		s->pending = s->config;
-		s->config = c;
-		s->stop_wanted = true;
-		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
-			       "instance %s of an earlier run is %s: draining it to a last segment",
-			       left->instance,
-			       s->pending ? "set up differently" : "no longer wanted");
-	}
-	r = instance_attach(left->instance, left->group, &s->config->trace, &s->instance, why);
-	if (r < 0)
-		return r;
-	s->segment.adopt = true;
-	return 0;
-}
-
-int session_instance_names(const struct session *s, char **ret_name, char **ret_group)
-{
-	char *name = NULL, *group;
-
-	if (asprintf(&name, "%s%s", s->daemon->config->instance_prefix, s->name) < 0)
-		return -ENOMEM;
-	group = group_name(name);
-	if (!group) {
-		free(name);
-		return -ENOMEM;
-	}
-	*ret_name = name;
-	*ret_group = group;
-	return 0;
-}
-
-static bool made_at_boot(struct daemon *d, const char *name)
-{
-	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -EBADF;
-	struct tracedir dir;
-
-	if (asprintf(&path, "instances/%s", name) < 0) {
-		path = NULL;
-		return false;
-	}
-	fd = openat(d->tracing_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	dir.fd = fd;
-	return fd >= 0 && last_boot_is_kept(&dir);
-}
-
-/* May this instance become ours? */
-static int check_name(struct session *s, const char *name, struct fault *why)
-{
-	bool persistent = s->config->trace.persistent;
-
-	if (instance_inode(s->daemon, name) == 0) {
-		/* Evidence of now is better than none */
-		if (persistent)
-			(void)log_full(
-				LOG_WARNING, s->name, NULL, 0,
-				"Persistent=yes, but the kernel has made no instance %s at boot: going on in ordinary memory, and should this kernel die its trace is lost. What the kernel has to be started with is printed by: flyrecctl boot-parameters %s",
-				name, s->name);
-		return 0;
-	}
-	if (!made_at_boot(s->daemon, name))
-		return fault_set(
-			why, -EEXIST,
-			"instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
-			name);
-	return persistent
-		       ? 0
-		       : fault_set(
-				 why, -EEXIST,
-				 "instance %s was made by the kernel at boot: set Persistent=yes, or take it off the kernel command line",
-				 name);
-}
-
-static int create_instance(struct session *s, struct fault *why)
-{
-	struct state *k = s->kernel;
-	char **synthetic = s->config->trace.synthetic_events;
-	const char *name;
-	size_t n = 0;
-	int r;
-
-	while (synthetic && synthetic[n])
-		n++;
-	k->flight = session_is_flight(s);
-	k->synthetic = calloc(n + 1, sizeof(char *));
-	if (!k->synthetic || session_instance_names(s, &k->instance, &k->group) < 0 ||
-	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
-	    set_string(&k->trace_text, s->config->trace_text) < 0)
-		return fault_errno(why, -ENOMEM, "cannot make the instance");
-	name = k->instance;
-	for (size_t i = 0; i < n; i++)
-		k->synthetic[i] = strdup(synthetic[i]);
-	r = check_name(s, name, why);
-	if (r < 0)
-		return r;
-	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
-	r = state_write(s->dir_fd, k);
-	if (r < 0)
-		return fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name);
-	r = instance_create(name, k->group, &s->config->trace, &s->instance, why);
-	if (r < 0) {
-		(void)state_remove(s->dir_fd);
-		return r;
-	}
-	k->inode = instance_inode(s->daemon, name);
-	r = state_write(s->dir_fd, k);
-	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name)
-		     : 0;
-}
-
 /* Names that may come together in one segment, at most */
 static size_t names_max(void)
 {
@@ -338,8 +93,8 @@ static int find_leftover(struct session *s, struct state **ret, struct fault *wh
 	int r = open_dirs(s, NULL, why);
 
 	if (r >= 0)
-		r = read_leftover(s, &left, why);
-	if (r >= 0 && left && left->flight && !fits(s, left)) {
+		r = session_read_leftover(s, &left, why);
+	if (r >= 0 && left && left->flight && !session_fits(s, left)) {
 		r = session_discard_flight(s, left, why);
 		state_free(TAKE_PTR(left));
 	}
@@ -386,7 +141,8 @@ void session_start_new(struct session *s)
 	int r;
 
 	s->kernel = calloc(1, sizeof(*s->kernel));
-	r = s->kernel ? create_instance(s, &why) : fault_errno(&why, -ENOMEM, "cannot start");
+	r = s->kernel ? session_create_instance(s, &why)
+		      : fault_errno(&why, -ENOMEM, "cannot start");
 	start_with(s, r, &why);
 }
 
@@ -407,7 +163,7 @@ void session_start(struct session *s)
 	s->mapped = s->held = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && left) {
-		r = attach(s, left, &why);
+		r = session_attach(s, left, &why);
 		s->kernel = TAKE_PTR(left);
 		if (r >= 0)
 			r = open_files(s, &why);
