@@ -356,6 +356,12 @@ static void finish(struct session *s, int result, struct fault *why)
 	if (cut->complaint.error < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, cut->complaint.error, "%s",
 			       cut->complaint.text);
+	if (result >= 0 && cut->report.earlier_files > 0)
+		(void)log_full(
+			LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			"%u segments of earlier boots are of that time too: they are left out, a "
+			"snapshot has one clock",
+			cut->report.earlier_files);
 	if (s->flight && result >= 0 && !cut->is_part)
 		s->kept_bytes = s->segment.kept_bytes = cut->kept_bytes;
 	if (result >= 0 && !cut->is_part &&

@@ -21,6 +21,11 @@ static uint32_t checksum(const struct live_block *block)
 	return hash;
 }
 
+uint64_t live_block_place(uint64_t end)
+{
+	return round_up(end, LIVE_BLOCK_ALIGN);
+}
+
 size_t live_block_size(unsigned n_cpus)
 {
 	return round_up(sizeof(struct live_block) + n_cpus * sizeof(uint64_t), LIVE_BLOCK_ALIGN);

@@ -39,6 +39,12 @@ struct live_block {
 };
 
 /**
+ * live_block_place() - where copy 0 is
+ * @end: of the sections: one behind the last byte of the table and what belongs to it
+ */
+uint64_t live_block_place(uint64_t end);
+
+/**
  * live_block_size() - bytes of one copy, a multiple of LIVE_BLOCK_ALIGN
  */
 size_t live_block_size(unsigned n_cpus);

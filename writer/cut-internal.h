@@ -23,6 +23,7 @@ struct cut_source {
 	char *name;
 	int fd;
 	struct trace_dat *dat;
+	uint8_t boot_id[16];	  /* 0: not known */
 	bool has_date;		  /* else its clock counts no time */
 	int64_t date_usec;	  /* then: realtime minus the clock */
 	struct cut_slice *slices; /* [n_cpus] */
@@ -31,6 +32,7 @@ struct cut_source {
 struct cut {
 	struct cut_source *sources; /* oldest first */
 	size_t n;
+	unsigned earlier; /* how many were left out for being of an earlier boot */
 	unsigned n_cpus;
 };
 

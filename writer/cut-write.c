@@ -51,12 +51,11 @@ static int count_subbufs(const struct cut_source *s, uint64_t at, uint64_t n, ch
 		if (subbuf_check(&s->dat->layout, buffer + i, NULL, &info, &fault) != 0)
 			return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": no sub-buffer",
 					 s->name, at + i);
-		if (count->subbufs > 0) { /* what came before the first is not missing */
-			count->lost += info.header.missed_events;
-			count->unknown_losses += info.header.missed && !info.header.missed_stored;
-		} else {
+		if (count->subbufs == 0)
 			count->first_nsec = info.header.timestamp;
-		}
+		/* Before the first as well: that is what readers show */
+		count->lost += info.header.missed_events;
+		count->unknown_losses += info.header.missed && !info.header.missed_stored;
 		count->last_nsec = info.last_ts;
 		count->subbufs++;
 		count->events += info.events;
@@ -218,6 +217,7 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 		return fault_errno(why, -ENOMEM, "cannot write");
 	r = write_header(cut, &o, note, why);
 	report->files = (unsigned)cut->n;
+	report->earlier_files = cut->earlier;
 	report->begin_usec = UINT64_MAX;
 	for (unsigned cpu = 0; cpu < cut->n_cpus && r >= 0; cpu++) {
 		struct count count = {0};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "formats/live-block.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
 #include "writer/store.h"
@@ -172,6 +173,15 @@ static int read_date(struct cut_source *s, bool needed, struct fault *why)
 			 s->name);
 }
 
+static void read_boot(struct cut_source *s)
+{
+	_cleanup_free_ struct live_block *block = NULL;
+	uint64_t at = live_block_place(s->dat->clock.offset + s->dat->clock.size);
+
+	if (s->dat->clock.size > 0 && live_block_read(s->fd, at, s->dat->n_cpus, &block) >= 0)
+		memcpy(s->boot_id, block->boot_id, sizeof(s->boot_id));
+}
+
 static bool has_slices(const struct cut_source *s, unsigned n_cpus)
 {
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
@@ -227,15 +237,30 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 		return r;
 	if (!has_slices(&s, s.dat->n_cpus))
 		return 0;
+	read_boot(&s);
 	*ret = s;
 	s = (struct cut_source){.fd = -EBADF};
 	return 1;
 }
 
+static void leave_out_earlier_boot(struct cut *cut, const struct cut_source *s)
+{
+	static const uint8_t unknown[16];
+	const uint8_t *boot_id = cut->n > 0 ? cut_newest(cut)->boot_id : unknown;
+
+	if (memcmp(boot_id, unknown, sizeof(unknown)) == 0 ||
+	    memcmp(s->boot_id, unknown, sizeof(unknown)) == 0 ||
+	    memcmp(boot_id, s->boot_id, sizeof(unknown)) == 0)
+		return;
+	cut->earlier += (unsigned)cut->n;
+	while (cut->n > 0)
+		source_done(&cut->sources[--cut->n]);
+}
+
 static int add_source(struct cut *cut, int dir_fd, const char *name, uint64_t from_usec,
 		      uint64_t to_usec, struct fault *why)
 {
-	struct cut_source *more = reallocarray(cut->sources, cut->n + 1, sizeof(*more));
+	struct cut_source *more = reallocarray(cut->sources, cut->n + 1, sizeof(*more)), source;
 	int r;
 
 	if (!more)
@@ -244,12 +269,15 @@ static int add_source(struct cut *cut, int dir_fd, const char *name, uint64_t fr
 	r = open_source(dir_fd, name, from_usec, to_usec, &more[cut->n], why);
 	if (r <= 0)
 		return r;
-	r = compare_shape(cut, &more[cut->n], why);
+	source = more[cut->n];
+	leave_out_earlier_boot(cut, &source);
+	r = compare_shape(cut, &source, why);
 	if (r < 0) {
-		source_done(&more[cut->n]);
+		source_done(&source);
 		return r;
 	}
-	cut->n_cpus = more[cut->n++].dat->n_cpus;
+	cut->n_cpus = source.dat->n_cpus;
+	cut->sources[cut->n++] = source;
 	return 0;
 }
 

@@ -2,8 +2,9 @@
 /*
  * A snapshot of a `record` session: the sub-buffers of a time range, cut out of any number of
  * segments and the live file into one dense trace.dat. What is found by binary search costs by the
- * result, not by the archive. Nothing is changed in the sources; workers may write to the live one
- * meanwhile. Not while one of them is being collapsed. Any thread.
+ * result, not by the archive. A file has one clock, and numbers of events and addresses of one
+ * kernel: of several boots it has the last. Nothing is changed in the sources; workers may write to
+ * the live one meanwhile. Not while one of them is being collapsed. Any thread.
  */
 #pragma once
 
@@ -17,7 +18,8 @@ struct cut_report {
 	uint64_t lost_events; /* as far as the kernel has said how many */
 	uint64_t begin_usec; /* realtime of the first and the last sub-buffer, if the clock tells */
 	uint64_t end_usec;
-	unsigned files; /* that the data came from */
+	unsigned files;		/* that the data came from */
+	unsigned earlier_files; /* left out, of earlier boots */
 };
 
 /**

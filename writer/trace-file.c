@@ -146,7 +146,7 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 	file->names_room = dat->cmdlines.size;
 	file->names_used = file->names_room;
 	file->table_at = buffer->regions[0].entry;
-	file->live_at = round_up(dat->clock.offset + dat->clock.size, LIVE_BLOCK_ALIGN);
+	file->live_at = live_block_place(dat->clock.offset + dat->clock.size);
 	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++)
 		file->region_at[cpu] = buffer->regions[cpu].offset;
 	r = live_block_read(file->fd, file->live_at, file->n_cpus, &file->live);

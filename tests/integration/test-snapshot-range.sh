@@ -158,6 +158,24 @@ trace-cmd report --stat "$file" 2>/dev/null | awk '
 cmp "$T/stat" "$T/counted" ||
 	fail "statistics: $(cat "$T/stat"), its data: $(cat "$T/counted")"
 
+# --- segments with formats of different systems: each event is understood
+flyrecd_start
+sleep 0.3
+ctl() {
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
+}
+ctl event-enable load raw_syscalls:sys_enter || fail "event-enable"
+sleep 1
+file=$(ctl snapshot load --last=30s --reason=systems) || fail "snapshot over a change of events"
+verify "$file"
+trace-cmd report "$file" >"$T/report" 2>"$T/stderr" || fail "trace-cmd: $(cat "$T/stderr")"
+[ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"
+for event in print sched_process_exit sys_enter; do
+	grep -q " $event: " "$T/report" || fail "no $event in a snapshot over a change of events"
+done
+! grep -q 'UNKNOWN' "$T/report" || fail "$(grep -m 1 UNKNOWN "$T/report")"
+flyrecd_stop
+
 # killed in the middle: no half file, and the next start is clean
 FLYREC_FAULT_POINT=cut-rename flyrecd_start
 kill -USR1 "$FLYRECD_PID"

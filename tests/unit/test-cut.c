@@ -109,6 +109,41 @@ static bool result_has_date(struct fake *f)
 	return trace_dat_date(dat, &date, NULL) > 0;
 }
 
+/* Sub-buffer @n of @cpu again, after a loss of @missed events */
+static void lose(struct fake *f, const char *name, unsigned cpu, unsigned n, uint64_t missed)
+{
+	struct craft c = {.big_endian = __BYTE_ORDER == __BIG_ENDIAN, .commit_size = sizeof(long)};
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = openat(f->dir_fd, name, O_RDWR | O_CLOEXEC);
+	uint64_t at, timestamp;
+
+	assert_true(fd >= 0);
+	assert_int_equal(trace_dat_open_fd(fd, name, &dat, NULL), 0);
+	at = dat->buffers[0].regions[cpu].offset + (uint64_t)n * dat->page_size;
+	assert_int_equal(io_pread_all(fd, &timestamp, sizeof(timestamp), at), 0);
+	(void)craft_page_begin(&c, timestamp);
+	craft_event(&c, 4, 0, FAKE_EVENT_ID);
+	craft_event(&c, 4, 1, FAKE_EVENT_ID);
+	craft_page_end_missed(&c, 0, dat->page_size, missed);
+	assert_int_equal(io_pwrite_all(fd, c.bytes, dat->page_size, at), 0);
+	craft_done(&c);
+}
+
+/* The statistics that begin with @cpu have @line */
+static void assert_cpustat(struct fake *f, const char *cpu, const char *line)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = openat(f->dir_fd, RESULT, O_RDONLY | O_CLOEXEC);
+	_cleanup_free_ char *text = NULL;
+	size_t from = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(trace_dat_open_fd(fd, RESULT, &dat, NULL), 0);
+	assert_int_equal(trace_dat_next_note(dat, cpu, &from, &text, NULL), 1);
+	if (!strstr(text, line))
+		fail_msg("\"%s\" is not in:\n%s", line, text);
+}
+
 /* Kernels with large pages have them up to 8M, which is more than is copied at a time */
 static void test_subbuf_sizes(void **state)
 {
@@ -147,6 +182,44 @@ static void test_range(void **state)
 	assert_int_equal(report.begin_usec, FAKE_DATE + 1000);
 	assert_true(result_has_date(&f));
 	assert_int_equal(cut_range(&f, FAKE_DATE, FAKE_DATE + 999, &report, &why), -ENODATA);
+	fake_done(&f);
+}
+
+/* Clocks that begin anew, other numbers of events: what is asked for is of the boot that is last */
+static void test_boots(void **state)
+{
+	struct cut_report report;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 5000 * NSEC_PER_USEC);
+	memcpy(f.params.boot_id, "0123456789abcdef", sizeof(f.params.boot_id));
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	cut_all(&f, &report);
+	assert_int_equal(report.files, 1);
+	assert_int_equal(report.earlier_files, 1);
+	assert_int_equal(report.begin_usec, FAKE_DATE + 2000);
+	fake_verify(&f, RESULT, N_CPUS * EACH);
+	fake_done(&f);
+}
+
+/* As verify counts them, which looks at the result */
+static void test_losses(void **state)
+{
+	struct cut_report report;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
+	lose(&f, OLDER, 1, 0, 7);
+	lose(&f, OLDER, 1, 2, 40);
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	lose(&f, STORE_CURRENT, 1, 0, 2);
+	cut_all(&f, &report);
+	assert_int_equal(report.lost_events, 49);
+	fake_verify(&f, RESULT, 2 * N_CPUS * EACH);
+	assert_cpustat(&f, "CPU: 1\n", "\nflyrec lost events: 49\n");
+	assert_cpustat(&f, "CPU: 0\n", "\nflyrec lost events: 0\n");
 	fake_done(&f);
 }
 
@@ -197,10 +270,9 @@ static void test_date_of_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subbuf_sizes),
-		cmocka_unit_test(test_range),
-		cmocka_unit_test(test_no_date),
-		cmocka_unit_test(test_date_of_one),
+		cmocka_unit_test(test_subbuf_sizes), cmocka_unit_test(test_range),
+		cmocka_unit_test(test_boots),	     cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_no_date),	     cmocka_unit_test(test_date_of_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
