@@ -35,7 +35,12 @@ overrun=$(sed -n 's/^entries: //p' "$(instance f)/per_cpu/cpu0/stats")
 take
 look >"$T/after"
 ! diff -q "$T/before" "$T/after" >/dev/null || fail "the figures never change"
-[ "$(wc -l <"$T/after")" = 1 ] || fail "threads are left of a snapshot"
+# the file is there before its thread has ended
+one_thread() {
+	local tasks=("/proc/$FLYRECD_PID/task/"*)
+	[ ${#tasks[@]} = 1 ]
+}
+wait_for 5 one_thread || fail "threads are left of a snapshot"
 load_stop
 verify "${SNAPSHOTS[@]}"
 flyrecd_stop

@@ -29,7 +29,7 @@ seen() { # EVENT
 }
 
 flyrecd_start
-load_start --rate=1000
+load_start --rate=1000 "--duration=$((WATCHED + 300))"
 sleep 1
 tasks=("/proc/$FLYRECD_PID/task/"*)
 [ ${#tasks[@]} = 1 ] || fail "it has threads: ${tasks[*]}"
