@@ -101,7 +101,8 @@ echo AdminGroup=flyrecadm | daemon_config
 echo "AdminGroup=$ADMIN_GID" | daemon_config
 "$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
 [ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup= by number"
-admin pause sched && admin resume sched || fail "AdminGroup= by number may not pause"
+admin pause sched || fail "AdminGroup= by number may not pause"
+admin resume sched || fail "AdminGroup= by number may not resume"
 echo AdminGroup=flyrecadm | daemon_config
 "$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
 for call in status stats list metrics 'tail sched' 'tail -f sched' 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
