@@ -176,9 +176,8 @@ int session_run_capture(void *userdata)
 
 void session_captured(struct session *s, int result)
 {
-	struct fault why;
-
 	bool busy = result == -EBUSY;
+	struct fault why;
 
 	if (result < 0 && flight_fall_back(s->flight, result)) {
 		(void)log_full(LOG_WARNING, s->name, busy ? MESSAGE_MEDDLING : NULL, 0,

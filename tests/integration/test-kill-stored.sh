@@ -55,6 +55,15 @@ directory_is_right() {
 	mv "$T/ext4/elsewhere" "$STATE/s"
 }
 
+begin_with_full_pipes() {
+	forget
+	event_is_right
+	: >"$FLYRECD_LOG"
+	log_mark
+	flyrecd_start_stored
+	fill_pipes
+}
+
 for what in event directory file; do
 	case $what in
 	event) wrong=event_is_missing ;;
@@ -62,12 +71,7 @@ for what in event directory file; do
 	file) wrong=file_is_immutable ;;
 	esac
 	echo "== the next start fails: $wrong"
-	forget
-	event_is_right
-	: >"$FLYRECD_LOG"
-	log_mark
-	flyrecd_start_stored
-	fill_pipes
+	begin_with_full_pipes
 	$wrong
 	log_mark
 	flyrecd_kill
@@ -108,12 +112,7 @@ cpus=$(sed 's/.*-//' /sys/devices/system/cpu/possible)
 [ "$cpus" -ge 1 ] || skip "one CPU only"
 
 echo "== one CPU's pipe is not in the store"
-forget
-event_is_right
-: >"$FLYRECD_LOG"
-log_mark
-flyrecd_start_stored
-fill_pipes
+begin_with_full_pipes
 log_mark
 echo "drop s.cpu1.pipe" >"$T/manager/control"
 flyrecd_kill

@@ -180,6 +180,8 @@ static struct {
 	unsigned count; /* how many it writes then */
 } overtaking;
 
+static char overtaken_copy[128 * PAGE];
+
 static void overtake(int signal)
 {
 	if (mprotect(overtaking.place, PAGE, PROT_READ) < 0)
@@ -192,12 +194,20 @@ static void overtake(int signal)
 	}
 }
 
-/* The ring ends with @newest, of time 1000; @count more when the copy comes to @at */
-static void overtaken(const struct ring *r, unsigned newest, const struct ring_copy *copy,
-		      unsigned at, unsigned count)
+/*
+ * A ring that ends with @newest, of time 1000, mapped; @count more are written when the copy comes
+ * to
+ * @at. To be closed with overtaken_end().
+ */
+static void overtaken_begin(struct ring *r, struct ring_copy *copy, unsigned newest, unsigned at,
+			    unsigned count)
 {
 	const struct sigaction action = {.sa_handler = overtake};
 
+	ring_make(r, PAGE, 64);
+	ring_wrap(r, newest, 1000);
+	assert_int_equal(ring_copy_open(r->fd, PAGE, copy), 0);
+	assert_int_equal(ring_copy_map(copy, r->fd, SIZE_MAX), 0);
 	overtaking.ring = r;
 	overtaking.place = (void *)(copy->map.data + (size_t)at * PAGE);
 	overtaking.id = newest;
@@ -205,6 +215,12 @@ static void overtaken(const struct ring *r, unsigned newest, const struct ring_c
 	overtaking.count = count;
 	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
 	assert_int_equal(mprotect(overtaking.place, PAGE, PROT_NONE), 0);
+}
+
+static void overtaken_end(struct ring *r, struct ring_copy *copy)
+{
+	ring_copy_close(copy);
+	ring_done(r);
 }
 
 /* In one piece, from @first on */
@@ -222,15 +238,11 @@ static void assert_gapless(const char *to, size_t n, uint64_t first)
  */
 static void overtaken_in_list(unsigned more, size_t n, size_t behind)
 {
-	char *to = malloc(64UL * PAGE);
+	char *to = overtaken_copy;
 	struct ring_copy copy;
 	struct ring r;
 
-	ring_make(&r, PAGE, 64);
-	ring_wrap(&r, 20, 1000);
-	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
-	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
-	overtaken(&r, 20, &copy, 30, 40);
+	overtaken_begin(&r, &copy, 20, 30, 40);
 	assert_int_equal(ring_copy_list(&copy, true), 0);
 	for (unsigned i = 0; i < more; i++)
 		ring_write(&r, (60 + i) % 63 + 1, 1410 + i * 10UL, ring_full(&r));
@@ -239,9 +251,7 @@ static void overtaken_in_list(unsigned more, size_t n, size_t behind)
 	assert_int_equal(time_in(to, n), 1100);
 	assert_true(missed_in(to, n) == (n > 0));
 	assert_gapless(to + (n + 1) * PAGE, behind - 1, 1110);
-	ring_copy_close(&copy);
-	ring_done(&r);
-	free(to);
+	overtaken_end(&r, &copy);
 }
 
 static void test_overtaken_in_list(void **state)
@@ -254,66 +264,48 @@ static void test_overtaken_in_list(void **state)
 /* After 1 … 29 the writer comes to 34 */
 static void test_overtaken_by_little(void **state)
 {
-	char *to = malloc(64UL * PAGE);
+	char *to = overtaken_copy;
 	struct ring_copy copy;
 	struct ring r;
 
-	ring_make(&r, PAGE, 64);
-	ring_wrap(&r, 20, 1000);
-	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
-	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
-	overtaken(&r, 20, &copy, 30, 14);
+	overtaken_begin(&r, &copy, 20, 30, 14);
 	assert_int_equal(ring_copy_list(&copy, true), 0);
 	assert_int_equal(ring_copy_fill(&copy, to, 64), 49); /* 35 … 63, 1 … 20 */
 	assert_gapless(to, 49, 520);
-	ring_copy_close(&copy);
-	ring_done(&r);
-	free(to);
+	overtaken_end(&r, &copy);
 }
 
 /* A place that is just begun when we look at it, and then others behind it are written */
 static void test_overtaken_at_an_empty_one(void **state)
 {
-	char *to = malloc(64UL * PAGE);
+	char *to = overtaken_copy;
 	struct ring_copy copy;
 	struct ring r;
 
-	ring_make(&r, PAGE, 64);
-	ring_wrap(&r, 20, 1000);
+	overtaken_begin(&r, &copy, 20, 22, 5);
 	*ring_commit(&r, 21) = 0;
-	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
-	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
-	overtaken(&r, 20, &copy, 22, 5);
 	assert_int_equal(ring_copy_list(&copy, true), 0);
 	assert_int_equal(ring_copy_fill(&copy, to, 64), 58); /* 26 … 63, 1 … 20 */
 	assert_gapless(to, 58, 430);
-	ring_copy_close(&copy);
-	ring_done(&r);
-	free(to);
+	overtaken_end(&r, &copy);
 }
 
 /* Once round the ring while its beginning is copied */
 static void test_overtaken_in_head(void **state)
 {
-	char *to = malloc(128UL * PAGE);
+	char *to = overtaken_copy;
 	struct ring_copy copy;
 	struct ring r;
 	size_t n = 0;
 
-	ring_make(&r, PAGE, 64);
-	ring_wrap(&r, 63, 1000);
-	assert_int_equal(ring_copy_open(r.fd, PAGE, &copy), 0);
-	assert_int_equal(ring_copy_map(&copy, r.fd, SIZE_MAX), 0);
-	overtaken(&r, 63, &copy, 6, 63);
+	overtaken_begin(&r, &copy, 63, 6, 63);
 	ring_copy_head(&copy, to, 10, &n);
 	assert_int_equal(ring_copy_list(&copy, true), 0);
 	ring_copy_join(&copy, &n);
 	ring_copy_begin(&copy, to, &n, 128);
 	assert_true(n >= 50);
 	assert_gapless(to, n, time_in(to, 0));
-	ring_copy_close(&copy);
-	ring_done(&r);
-	free(to);
+	overtaken_end(&r, &copy);
 }
 
 /* Sub-buffers come nearer as they are overwritten */
