@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 300
+# beside: yes
 #
 # Real captures of real boards, turned into what Linux would have shown of those machines, exported
 # again: OpenCSD decodes the same packets and elements from both. And what OpenCSD says nothing of

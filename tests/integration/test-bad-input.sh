@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # Bad configuration, missing rights, foreign and damaged files: each gets one clear line that names file
 # and reason, nothing recorded is deleted, and the daemon and its other sessions run on.
 # time-limit: 240

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 120
+# beside: yes
 #
 # CoreSight trace beside snapshots, on a machine that tests/tools/coresight-tree makes out of
 # tests/fixtures/arm-snapshot: by export, by the daemon, and what retention does with it; whole or

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # flyrecctl export: the text is trace-cmd report's, line for line, of recordings of many kinds,
 # trace-cmd's and flyrecd's; the JSON has what libtracecmd reads; filters, output files, bad input.
 # time-limit: 400

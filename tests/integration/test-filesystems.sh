@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # A session on each kind of file system: the live file opens while it is written, and numbered
 # markers come out once each over a hand-over, a SIGKILL with stored fds, a rotation and a clean stop.
 # O_DIRECT where the log says so.

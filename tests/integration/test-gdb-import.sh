@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # flyrecctl import --format=gdb-tfile: registers, memory and variables in trace-cmd report are those
 # that gdb shows of the same file, of files that gdb saved; Nios II and big endian; bad files.
 # time-limit: 120

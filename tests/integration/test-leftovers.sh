@@ -13,6 +13,19 @@ add_test() { # NAME
 add_test good <<'EOF'
 exit 0
 EOF
+add_beside() { # NAME OTHER: ends well only if the other one runs at the same time
+	add_test "$1" <<-EOF
+		# beside: yes
+		touch "$T/$1"
+		for i in \$(seq 100); do
+			[ ! -e "$T/$2" ] || exit 0
+			sleep 0.1
+		done
+		exit 1
+	EOF
+}
+add_beside left right
+add_beside right left
 add_test skipped <<'EOF'
 echo SKIP: no moon; exit 77
 EOF
@@ -47,7 +60,7 @@ status=0
 env -u FLYREC_RUN_ALL "$T/tree/tests/integration/run-all" --build="$T/build" >"$T/out" || status=$?
 cat "$T/out"
 [ "$status" = 1 ] || fail "run-all ended with $status"
-[ "$(tail -n 1 "$T/out")" = "1 passed, 7 failed, 1 skipped" ] || fail "wrong count"
+[ "$(tail -n 1 "$T/out")" = "3 passed, 7 failed, 1 skipped" ] || fail "wrong count"
 for what in 'PASS integration/test-good' 'SKIP integration/test-skipped.* no moon' \
 	'FAIL integration/test-bad.* broken' 'FAIL integration/test-slow.* not done after 1 s' \
 	'FAIL integration/test-instance.* left behind: instance' \

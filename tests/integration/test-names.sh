@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # Task names: of a fork storm of 100,000 short tasks, each with a pid and a name of its own, at most
 # 0.1 % of the events show as <...>, or under the name of an earlier task with the same pid, in
 # trace-cmd report. The kernel itself remembers 32768 pids.

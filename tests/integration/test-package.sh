@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 600
+# beside: yes
 #
 # The Debian package, in a container with systemd: built twice it is the same, and lintian has
 # nothing to say; installed it records nothing until a session is switched on; upgrade and downgrade

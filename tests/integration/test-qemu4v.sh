@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # flyrecctl import and export --format=qemu4v: text traces become events that trace-cmd shows and
 # filters, and the same text again; bad input; the examples of flyrec-qemu4v(7). With the traces
 # beside the source tree: instructions and memory accesses are what Arm's own parser finds in them.

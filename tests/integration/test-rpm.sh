@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 600
+# beside: yes
 #
 # The RPM spec builds of the release's tar file, and its package has the files of the Debian one, with
 # the same modes; each unit that can be enabled is named to systemd's scriptlets. Installs nothing.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # The test tools judge the recorder, so they are tested on files of trace-cmd's, and each must be
 # able to say no.
 # time-limit: 120

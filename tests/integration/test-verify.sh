@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # flyrecctl verify on real recordings of trace-cmd's: clean where trace-cmd report reads them, with the
 # same number of events on each CPU; then, with bytes changed, a fault at just that offset.
 # time-limit: 240
