@@ -14,7 +14,6 @@
 #include "daemon/flight.h"
 #include "writer/store.h"
 
-#define UNKNOWN	      "unknown"
 #define HEAD_REST_MAX (4 * MIB) /* texts, tables, and formats that are the kernel's of now */
 
 struct boot_trace {
@@ -49,7 +48,7 @@ void boot_trace_free(struct boot_trace *t)
 
 const char *boot_trace_boot_id(const struct boot_trace *t)
 {
-	return t->note ? t->note->boot_id : UNKNOWN;
+	return t->note ? t->note->boot_id : BOOT_UNKNOWN;
 }
 
 bool boot_trace_is_taken(const struct boot_trace *t)
@@ -213,7 +212,7 @@ static int explain(struct boot_trace *t, const char *method)
 	if (note)
 		format_time(note->noted_usec, noted, sizeof(noted));
 	(void)fprintf(out, "kernel: %s%s%s\nsaved by boot: %s, kernel %s\n",
-		      note ? note->release : UNKNOWN, note ? " " : "", note ? note->version : "",
+		      note ? note->release : BOOT_UNKNOWN, note ? " " : "", note ? note->version : "",
 		      t->params.boot_id, u.release);
 	if (note && note->has_date)
 		(void)fprintf(out, "clock: that boot's %s; the time of day as it was at %s\n",
@@ -309,7 +308,7 @@ static int write_file(struct boot_trace *t, struct flight *flight, struct fault 
 	t->cut.session = t->params.session;
 	t->cut.reason = "boot";
 	t->cut.detail = t->detail;
-	t->cut.boot_id = boot_trace_boot_id(t);
+	(void)snprintf(t->cut.boot_id, sizeof(t->cut.boot_id), "%s", boot_trace_boot_id(t));
 	t->cut.trigger_usec = store_now_usec();
 	t->cut.limits = t->params.limits;
 	r = flight_check_room(flight, head_size(t), why);

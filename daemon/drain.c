@@ -291,15 +291,20 @@ static void drop_stored(struct drain *d, const char *session, struct fdstore *st
 		fdstore_drop(store, session, "slots");
 }
 
-/* For the next start, in this process or another */
-static void keep_stored(struct drain *d, const char *session, struct fdstore *store)
+/*
+ * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with them
+ * the next one would not know that others were lost.
+ */
+static void keep_stored(struct drain *d, const char *session, struct fdstore *store, bool used)
 {
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
 		struct pump *p = &d->pumps[cpu];
 		char name[32];
 
 		(void)snprintf(name, sizeof(name), "cpu%u.pipe", cpu);
-		if (p->pipe_read >= 0)
+		if (p->pipe_read >= 0 && !used && cpu_list_has(&d->new_pipes, cpu))
+			fdstore_drop(store, session, name);
+		else if (p->pipe_read >= 0)
 			fdstore_keep(store, session, name, TAKE_FD(p->pipe_read));
 		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
 		if (p->trace_fd >= 0)
@@ -311,11 +316,13 @@ static void keep_stored(struct drain *d, const char *session, struct fdstore *st
 
 void drain_close(struct drain *d, const char *session, struct fdstore *store, bool keep)
 {
+	bool used = d->n_workers > 0;
+
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_free(d->workers[i]);
 	free(d->workers);
 	if (keep)
-		keep_stored(d, session, store);
+		keep_stored(d, session, store, used);
 	else
 		drop_stored(d, session, store);
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)

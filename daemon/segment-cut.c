@@ -20,10 +20,21 @@ static void find_boot_id(const struct segment_cut *cut, char ret[33])
 {
 	sd_id128_t boot;
 
-	if (!cut->boot_id && sd_id128_get_boot(&boot) >= 0)
+	if (!cut->boot_id[0] && sd_id128_get_boot(&boot) >= 0)
 		(void)sd_id128_to_string(boot, ret);
 	else
-		(void)snprintf(ret, 33, "%s", cut->boot_id ? cut->boot_id : "unknown");
+		(void)snprintf(ret, 33, "%s", cut->boot_id[0] ? cut->boot_id : BOOT_UNKNOWN);
+}
+
+static void note_boot_id(struct segment_cut *request)
+{
+	sd_id128_t boot;
+
+	memcpy(boot.bytes, cut_boot_id(request->found), sizeof(boot.bytes));
+	if (sd_id128_is_null(boot))
+		(void)snprintf(request->boot_id, sizeof(request->boot_id), BOOT_UNKNOWN);
+	else
+		(void)sd_id128_to_string(boot, request->boot_id);
 }
 
 void segment_label(const struct segment_cut *cut)
@@ -69,6 +80,8 @@ void segment_retain_snapshots(struct segment_cut *request)
 	request->complaint = (struct fault){0};
 	(void)retention_apply(request->dir_fd, &request->limits, &report, &request->complaint);
 	request->kept_bytes = report.kept_bytes;
+	request->evicted_files = report.files;
+	request->evicted_bytes = report.bytes;
 }
 
 int segment_name_snapshot(struct segment *s, struct segment_cut *request, char **ret_text)
@@ -88,16 +101,19 @@ int segment_name_snapshot(struct segment *s, struct segment_cut *request, char *
 
 int segment_cut_begin(struct segment *s, struct segment_cut *request)
 {
-	int r = segment_name_snapshot(s, request, &request->text);
+	int r;
 
-	if (r < 0 || request->parts)
-		return r;
+	if (request->parts)
+		return segment_name_snapshot(s, request, &request->text);
 	/* Names of tasks that came since the last sync */
 	r = segment_write_names(s, s->file);
 	if (r < 0)
 		segment_note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
-	return cut_open(s->dir_fd, request->from_usec, request->to_usec, &request->found,
-			&s->failure);
+	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &request->found, &s->failure);
+	if (r < 0)
+		return r;
+	note_boot_id(request);
+	return segment_name_snapshot(s, request, &request->text);
 }
 
 int segment_cut_copy(struct segment_cut *request, struct fault *why)

@@ -104,6 +104,9 @@ static void retain(struct segment *s, uint64_t beside)
 	struct fault why;
 	int r;
 
+	/* To delete what is open frees nothing: it would be done again and again */
+	if (atomic_load(&s->held_open))
+		limits.keep_free = 0;
 	if (s->file)
 		limits.live_reserve += trace_file_header_size(s->file) + beside;
 	r = retention_apply(s->dir_fd, &limits, &report, &why);

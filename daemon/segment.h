@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "writer/cut.h"
 #include "writer/retention.h"
 #include "writer/task-names.h"
@@ -31,6 +33,7 @@ struct segment {
 	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
 	struct retention_limits limits;
+	atomic_bool held_open; /* a snapshot is being copied out of finished files */
 	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
 	uint64_t kept_files; /* finished files, at the last look */
 	uint64_t kept_bytes; /* on the disk */
@@ -78,13 +81,15 @@ int segment_finish_old(struct segment *segment);
 void segment_close_current(struct segment *segment);
 
 /* A snapshot in the making: what is wanted, and what came of it */
+#define BOOT_UNKNOWN "unknown"
+
 struct segment_cut {
 	int dir_fd;		     /* STATE/NAME/snapshot; borrowed */
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
 	const char *session;   /* for the text in the file; of several all names */
-	const char *boot_id;   /* of the boot that it is from, or NULL: this one */
+	char boot_id[33];      /* of the boot that it is from; "": this one */
 	uint64_t trigger_usec; /* realtime */
 	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
 	bool is_part;	       /* of a snapshot of several sessions: not NAME, but part_fd */
@@ -95,6 +100,8 @@ struct segment_cut {
 	char name[64]; /* of the file, once it is there */
 	struct cut_report report;
 	uint64_t kept_bytes;	/* of all finished snapshots, afterwards */
+	unsigned evicted_files; /* that had to go for it */
+	uint64_t evicted_bytes;
 	struct fault complaint; /* of their retention */
 
 	/* between segment_cut_begin() and segment_cut_copy(); freed by segment_cut_done() */

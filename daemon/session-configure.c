@@ -103,8 +103,14 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 		return false;
 	if (s->paused)
 		(void)session_pause(s, false, &why);
+	if (same && strcmp(s->config->text, config->text) == 0) {
+		/* It may have fallen back to another method than the best */
+		s->flight_wanted = true;
+		session_advance(s);
+		return true;
+	}
 	if (same)
-		return strcmp(s->config->text, config->text) == 0 || take_rest(s, config) >= 0;
+		return take_rest(s, config) >= 0;
 	return session_change_events(s, config, on_events_changed, s, &why) >= 0 &&
 	       take_rest(s, config) >= 0;
 }

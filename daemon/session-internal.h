@@ -188,8 +188,9 @@ int session_write_notes(struct session *session);
 /* As session_snapshot(), of what @what says; its texts are copied, its parts are not */
 int session_request_cut(struct session *session, const struct segment_cut *what, const char *reason,
 			session_snapshot_done_t done, void *userdata);
-/* The file of a part. Only within its done(), with result 0. Return: the caller's fd. */
-int session_take_part(struct session *session);
+/* The file of a part, and its boot, "" for this one. Only within its done(), with result 0.
+ * Return: the caller's fd. */
+int session_take_part(struct session *session, char ret_boot_id[static 33]);
 /* Of one that records */
 void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);

@@ -183,8 +183,9 @@ int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t t
 	return session_request_cut(s, &what, reason, done, userdata);
 }
 
-int session_take_part(struct session *s)
+int session_take_part(struct session *s, char ret_boot_id[static 33])
 {
+	memcpy(ret_boot_id, s->answered->cut.boot_id, 33);
 	return TAKE_FD(s->answered->cut.part_fd);
 }
 
@@ -356,12 +357,15 @@ static void finish(struct session *s, int result, struct fault *why)
 	if (cut->complaint.error < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, cut->complaint.error, "%s",
 			       cut->complaint.text);
-	if (result >= 0 && cut->report.earlier_files > 0)
-		(void)log_full(
-			LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
-			"%u segments of earlier boots are of that time too: they are left out, a "
-			"snapshot has one clock",
-			cut->report.earlier_files);
+	if (cut->evicted_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "retention removed %u old snapshots, %llu bytes", cut->evicted_files,
+			       (unsigned long long)cut->evicted_bytes);
+	if (result >= 0 && cut->report.left_out_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "%u segments of that time are left out: a snapshot is of one boot, "
+			       "one clock and one size of sub-buffers",
+			       cut->report.left_out_files);
 	if (s->flight && result >= 0 && !cut->is_part)
 		s->kept_bytes = s->segment.kept_bytes = cut->kept_bytes;
 	if (result >= 0 && !cut->is_part &&
@@ -388,12 +392,18 @@ static int run_copy(void *userdata)
 	return r;
 }
 
+static void set_copying(struct session *s, bool copying)
+{
+	s->copying = copying;
+	atomic_store(&s->segment.held_open, copying);
+}
+
 static void on_copied(void *userdata, int result)
 {
 	struct session *s = userdata;
 	struct fault why = s->requests->why;
 
-	s->copying = false;
+	set_copying(s, false);
 	finish(s, result, &why);
 	session_advance(s);
 }
@@ -402,7 +412,7 @@ void session_cut_done(struct session *s, int result)
 {
 	if (result >= 0 && !is_whole(s, &s->requests->cut)) {
 		result = job_start(s->daemon->event, run_copy, on_copied, s);
-		s->copying = result >= 0;
+		set_copying(s, result >= 0);
 		if (s->copying)
 			return;
 		(void)fault_errno(&s->segment.failure, result, "cannot start a thread");

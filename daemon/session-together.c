@@ -6,13 +6,16 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <syslog.h>
 
+#include "basic/log.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
 struct member {
 	struct together *together;
 	char *name;
+	char boot_id[33]; /* of its part's; "": this one */
 };
 
 struct together {
@@ -58,10 +61,45 @@ static void on_joined(void *userdata, int result, const char *path, const struct
 	answer(userdata, result, path, why);
 }
 
+/* The boot of the file: this one if a part is of it, else the first part's */
+static const char *find_boot(const struct together *t)
+{
+	const char *boot_id = NULL;
+
+	for (size_t i = 0; i < t->n; i++) {
+		const char *one = t->members[i].boot_id;
+
+		if (t->parts[i].fd < 0 || strcmp(one, BOOT_UNKNOWN) == 0)
+			continue;
+		if (!one[0] || strcmp(one, t->daemon->boot_id_text) == 0)
+			return t->daemon->boot_id_text;
+		boot_id = boot_id ? boot_id : one;
+	}
+	return boot_id ? boot_id : t->daemon->boot_id_text;
+}
+
+/* A file has one clock, and numbers of events and addresses of one kernel */
+static void leave_out_other_boots(struct together *t, const char *boot_id)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		const char *one = t->members[i].boot_id;
+
+		one = one[0] ? one : t->daemon->boot_id_text;
+		if (t->parts[i].fd < 0 || strcmp(one, boot_id) == 0 || strcmp(one, BOOT_UNKNOWN) == 0)
+			continue;
+		(void)log_full(LOG_NOTICE, t->members[i].name, MESSAGE_SNAPSHOT, 0,
+			       "what it has of that time is of another boot: it is left out");
+		close_p(&t->parts[i].fd);
+		t->parts[i].fd = -EBADF;
+		t->parts[i].other_boot = true;
+	}
+}
+
 static void join(struct together *t)
 {
 	struct session *first = daemon_find_session(t->daemon, t->members[0].name);
-	const struct segment_cut what = {
+	const char *boot_id = find_boot(t);
+	struct segment_cut what = {
 		.to_usec = UINT64_MAX,
 		.trigger_usec = t->trigger_usec,
 		.session = t->names,
@@ -70,7 +108,9 @@ static void join(struct together *t)
 	};
 	int r = t->failure.error;
 
+	(void)snprintf(what.boot_id, sizeof(what.boot_id), "%s", boot_id);
 	if (r == 0) {
+		leave_out_other_boots(t, boot_id);
 		r = first ? session_request_cut(first, &what, t->reason, on_joined, t) : -ENOTCONN;
 		if (r >= 0)
 			return;
@@ -112,8 +152,8 @@ static void on_part(void *userdata, int result, const char *path, const struct f
 	struct together *t = member->together;
 
 	if (result >= 0)
-		t->parts[member - t->members].fd =
-			session_take_part(daemon_find_session(t->daemon, member->name));
+		t->parts[member - t->members].fd = session_take_part(
+			daemon_find_session(t->daemon, member->name), member->boot_id);
 	part_ended(t, member->name, result, why);
 }
 
@@ -172,7 +212,7 @@ static struct together *together_new(struct session *const *sessions, size_t n, 
 	if (!t->members || !t->parts || !t->reason)
 		return NULL;
 	for (size_t i = 0; i < n; i++) {
-		t->members[i] = (struct member){t, strdup(session_name(sessions[i]))};
+		t->members[i] = (struct member){t, strdup(session_name(sessions[i])), ""};
 		t->parts[i].name = t->members[i].name;
 		if (!t->members[i].name || add_name(t, t->members[i].name) < 0)
 			return NULL;

@@ -10,6 +10,7 @@
 #include "formats/trace-dat-read.h"
 #include "writer/cut.h"
 
+#define CUT_CLOCK_MAX	 4096	   /* bytes of a trace_clock text */
 #define CUT_REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 
 /* A piece of one CPU's region of one source: whole sub-buffers */
@@ -24,6 +25,7 @@ struct cut_source {
 	int fd;
 	struct trace_dat *dat;
 	uint8_t boot_id[16];	  /* 0: not known */
+	char *clock;		  /* as in Clock= */
 	bool has_date;		  /* else its clock counts no time */
 	int64_t date_usec;	  /* then: realtime minus the clock */
 	struct cut_slice *slices; /* [n_cpus] */
@@ -32,7 +34,7 @@ struct cut_source {
 struct cut {
 	struct cut_source *sources; /* oldest first */
 	size_t n;
-	unsigned earlier; /* how many were left out for being of an earlier boot */
+	unsigned left_out; /* how many have something of the time, but cannot be in one file */
 	unsigned n_cpus;
 };
 
@@ -47,6 +49,9 @@ static inline const struct cut_source *cut_newest(const struct cut *cut)
  * (modules and probes that came and went), events told apart by system and id.
  */
 int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why);
+
+/* The newest source's UNAME option, malloc'ed; NULL: it has none */
+int cut_uname(const struct cut *cut, char **ret, struct fault *why);
 
 /**
  * cut_names() - the task names of all sources, the newest name of a pid wins

@@ -8,7 +8,8 @@
 #include "writer/sections.h"
 #include "writer/task-names.h"
 
-#define TEXT_MAX (64 * MIB) /* no section of ours is longer */
+#define TEXT_MAX  (64 * MIB) /* no section of ours is longer */
+#define UNAME_MAX 4096
 
 /* Bytes of the newest source as they are */
 static int put_range(const struct cut *cut, FILE *out, uint64_t from, uint64_t to,
@@ -173,6 +174,17 @@ int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
 	if (r >= 0)
 		r = put_union(cut, out, why);
 	return r < 0 ? r : put_range(cut, out, formats_end(newest), end, why);
+}
+
+int cut_uname(const struct cut *cut, char **ret, struct fault *why)
+{
+	const struct trace_dat *dat = cut_newest(cut)->dat;
+
+	*ret = NULL;
+	for (size_t i = 0; i < dat->n_options; i++)
+		if (dat->options[i].id == TRACE_DAT_OPTION_UNAME)
+			return trace_dat_load(dat, &dat->options[i].data, UNAME_MAX, ret, why);
+	return 0;
 }
 
 int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why)

@@ -133,7 +133,7 @@ static int load_clock(const struct cut *cut, char **ret, struct fault *why)
 {
 	const struct trace_dat *dat = cut_newest(cut)->dat;
 
-	return trace_dat_load(dat, &dat->clock, 4096, ret, why);
+	return trace_dat_load(dat, &dat->clock, CUT_CLOCK_MAX, ret, why);
 }
 
 /* Behind the sections that are there already */
@@ -165,7 +165,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 			struct fault *why)
 {
 	_cleanup_(options_done) struct options options = {0};
-	_cleanup_free_ char *clock = NULL, *probes = NULL;
+	_cleanup_free_ char *clock = NULL, *probes = NULL, *uname = NULL;
 	_cleanup_fclose_ FILE *out = NULL;
 	struct options_params params = {
 		.n_cpus = cut->n_cpus,
@@ -179,9 +179,12 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	if (getrandom(&params.trace_id, sizeof(params.trace_id), GRND_NONBLOCK) < 0)
 		params.trace_id = (uint64_t)params.date_usec;
 	r = load_clock(cut, &clock, why);
+	if (r >= 0)
+		r = cut_uname(cut, &uname, why);
 	if (r < 0)
 		return r;
 	params.clock = clock;
+	params.uname = uname;
 	for (size_t i = 0; i < cut->n && r >= 0; i++)
 		r = probes_merge(cut->sources[i].dat, &probes, why);
 	if (r < 0)
@@ -217,7 +220,7 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 		return fault_errno(why, -ENOMEM, "cannot write");
 	r = write_header(cut, &o, note, why);
 	report->files = (unsigned)cut->n;
-	report->earlier_files = cut->earlier;
+	report->left_out_files = cut->left_out;
 	report->begin_usec = UINT64_MAX;
 	for (unsigned cpu = 0; cpu < cut->n_cpus && r >= 0; cpu++) {
 		struct count count = {0};

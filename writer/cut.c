@@ -21,6 +21,7 @@ static void source_done(struct cut_source *s)
 	trace_dat_free(s->dat);
 	close_p(&s->fd);
 	free(s->name);
+	free(s->clock);
 	free(s->slices);
 }
 
@@ -161,18 +162,6 @@ static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uin
 	return 0;
 }
 
-/* @needed: to find a time; all there is can be had without */
-static int read_date(struct cut_source *s, bool needed, struct fault *why)
-{
-	int r = trace_dat_date(s->dat, &s->date_usec, why);
-
-	s->has_date = r > 0;
-	if (r != 0 || !needed)
-		return r;
-	return fault_set(why, -EOPNOTSUPP, "%s: its clock counts no time that could be found again",
-			 s->name);
-}
-
 static void read_boot(struct cut_source *s)
 {
 	_cleanup_free_ struct live_block *block = NULL;
@@ -182,36 +171,35 @@ static void read_boot(struct cut_source *s)
 		memcpy(s->boot_id, block->boot_id, sizeof(s->boot_id));
 }
 
-static bool has_slices(const struct cut_source *s, unsigned n_cpus)
+static int read_clock(struct cut_source *s, struct fault *why)
 {
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
+	_cleanup_free_ char *text = NULL;
+	int r = trace_dat_date(s->dat, &s->date_usec, why);
+
+	s->has_date = r > 0;
+	if (r >= 0)
+		r = trace_dat_load(s->dat, &s->dat->clock, CUT_CLOCK_MAX, &text, why);
+	if (r < 0)
+		return r;
+	s->clock = trace_dat_clock_name(text);
+	return s->clock ? 0 : -ENOMEM;
+}
+
+static bool has_slices(const struct cut_source *s)
+{
+	for (unsigned cpu = 0; cpu < s->dat->n_cpus; cpu++)
 		if (s->slices[cpu].size > 0)
 			return true;
 	return false;
 }
 
-/* Sources whose data cannot stand in one file */
-static int compare_shape(const struct cut *cut, const struct cut_source *s, struct fault *why)
-{
-	const struct trace_dat *a = s->dat, *b;
-
-	if (cut->n == 0)
-		return 0;
-	b = cut_newest(cut)->dat;
-	if (s->has_date != cut_newest(cut)->has_date)
-		return fault_set(why, -EOPNOTSUPP,
-				 "of %s and %s only one has a clock that counts time",
-				 cut_newest(cut)->name, s->name);
-	if (a->n_cpus == b->n_cpus && a->page_size == b->page_size)
-		return 0;
-	return fault_set(why, -EOPNOTSUPP,
-			 "%s and %s have different numbers of CPUs or sub-buffer sizes", s->name,
-			 cut_newest(cut)->name);
-}
-
-/* Return: 1 with @ret set, 0 if there is nothing of the time in it, or negative errno */
-static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_t to_usec,
-		       struct cut_source *ret, struct fault *why)
+/*
+ * Return: 1 with @ret set, 0 if there is nothing of the time in it, or negative errno. @is_last: the
+ * newest of all. A time cannot be found by a clock that counts none; whatever is older than the
+ * change of the clock is not looked at.
+ */
+static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from_usec,
+		       uint64_t to_usec, struct cut_source *ret, struct fault *why)
 {
 	_cleanup_(source_done) struct cut_source s = {.fd = -EBADF};
 	bool all = from_usec == 0 && to_usec == UINT64_MAX;
@@ -225,9 +213,14 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 		return fault_errno(why, -errno, "cannot open %s", name);
 	r = trace_dat_open_fd(s.fd, name, &s.dat, why);
 	if (r >= 0)
-		r = read_date(&s, !all, why);
+		r = read_clock(&s, why);
 	if (r < 0)
 		return r;
+	if (!s.has_date && !all && is_last)
+		return fault_set(why, -EOPNOTSUPP,
+				 "%s: its clock counts no time that could be found again", name);
+	if (!s.has_date && !all)
+		return 0;
 	s.slices = calloc(s.dat->n_cpus, sizeof(*s.slices));
 	if (!s.slices)
 		return -ENOMEM;
@@ -235,7 +228,7 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 		r = slice_cpu(&s, cpu, to_clock(&s, from_usec), to_clock(&s, to_usec), why);
 	if (r < 0)
 		return r;
-	if (!has_slices(&s, s.dat->n_cpus))
+	if (!has_slices(&s))
 		return 0;
 	read_boot(&s);
 	*ret = s;
@@ -243,43 +236,21 @@ static int open_source(int dir_fd, const char *name, uint64_t from_usec, uint64_
 	return 1;
 }
 
-static void leave_out_earlier_boot(struct cut *cut, const struct cut_source *s)
+static int add_source(struct cut *cut, int dir_fd, const char *name, bool is_last,
+		      uint64_t from_usec, uint64_t to_usec, struct fault *why)
 {
-	static const uint8_t unknown[16];
-	const uint8_t *boot_id = cut->n > 0 ? cut_newest(cut)->boot_id : unknown;
-
-	if (memcmp(boot_id, unknown, sizeof(unknown)) == 0 ||
-	    memcmp(s->boot_id, unknown, sizeof(unknown)) == 0 ||
-	    memcmp(boot_id, s->boot_id, sizeof(unknown)) == 0)
-		return;
-	cut->earlier += (unsigned)cut->n;
-	while (cut->n > 0)
-		source_done(&cut->sources[--cut->n]);
-}
-
-static int add_source(struct cut *cut, int dir_fd, const char *name, uint64_t from_usec,
-		      uint64_t to_usec, struct fault *why)
-{
-	struct cut_source *more = reallocarray(cut->sources, cut->n + 1, sizeof(*more)), source;
+	struct cut_source *more = reallocarray(cut->sources, cut->n + 1, sizeof(*more));
 	int r;
 
 	if (!more)
 		return -ENOMEM;
 	cut->sources = more;
-	r = open_source(dir_fd, name, from_usec, to_usec, &more[cut->n], why);
-	if (r <= 0)
-		return r;
-	source = more[cut->n];
-	leave_out_earlier_boot(cut, &source);
-	r = compare_shape(cut, &source, why);
-	if (r < 0) {
-		source_done(&source);
-		return r;
-	}
-	cut->n_cpus = source.dat->n_cpus;
-	cut->sources[cut->n++] = source;
-	return 0;
+	r = open_source(dir_fd, name, is_last, from_usec, to_usec, &more[cut->n], why);
+	cut->n += r > 0;
+	return r;
 }
+
+/* --- which of them belong together */
 
 /*
  * Each source gave its last sub-buffer that begins before the time; of these only the newest can
@@ -287,24 +258,85 @@ static int add_source(struct cut *cut, int dir_fd, const char *name, uint64_t fr
  */
 static void leave_out_older(struct cut *cut)
 {
+	for (size_t i = cut->n; i-- > 0;) {
+		const struct cut_source *newer = &cut->sources[i];
+
+		for (unsigned cpu = 0; cpu < newer->dat->n_cpus; cpu++)
+			for (size_t k = 0; k < i && newer->slices[cpu].begins_before; k++)
+				if (cpu < cut->sources[k].dat->n_cpus)
+					cut->sources[k].slices[cpu].size = 0;
+	}
+}
+
+/* Nothing but sub-buffers that begin before the time, and may end before it as well */
+static bool is_doubtful(const struct cut_source *s)
+{
+	for (unsigned cpu = 0; cpu < s->dat->n_cpus; cpu++) {
+		uint64_t before = s->slices[cpu].begins_before ? s->dat->page_size : 0;
+
+		if (s->slices[cpu].size > before)
+			return false;
+	}
+	return true;
+}
+
+static bool knows_boot(const uint8_t boot_id[static 16])
+{
+	static const uint8_t unknown[16];
+
+	return memcmp(boot_id, unknown, sizeof(unknown)) != 0;
+}
+
+const uint8_t *cut_boot_id(const struct cut *cut)
+{
+	for (size_t i = cut->n; i-- > 0;)
+		if (knows_boot(cut->sources[i].boot_id))
+			return cut->sources[i].boot_id;
+	return cut_newest(cut)->boot_id;
+}
+
+static bool belongs(const struct cut_source *s, const struct cut_source *newest,
+		    const uint8_t boot_id[static 16])
+{
+	return s->has_date == newest->has_date && strcmp(s->clock, newest->clock) == 0 &&
+	       s->dat->n_cpus == newest->dat->n_cpus &&
+	       s->dat->page_size == newest->dat->page_size &&
+	       (!knows_boot(s->boot_id) || !knows_boot(boot_id) ||
+		memcmp(s->boot_id, boot_id, 16) == 0);
+}
+
+/* Those with nothing left, and those that cannot be in one file with the newest of the others */
+static void leave_out(struct cut *cut)
+{
+	const struct cut_source *newest = NULL;
+	uint8_t boot_id[16];
 	size_t n = 0;
 
-	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++) {
-		bool covered = false;
-
-		for (size_t i = cut->n; i-- > 0;) {
-			if (covered)
-				cut->sources[i].slices[cpu].size = 0;
-			covered |= cut->sources[i].slices[cpu].begins_before;
-		}
-	}
 	for (size_t i = 0; i < cut->n; i++) {
-		if (has_slices(&cut->sources[i], cut->n_cpus))
+		if (has_slices(&cut->sources[i]))
 			cut->sources[n++] = cut->sources[i];
 		else
 			source_done(&cut->sources[i]);
 	}
 	cut->n = n;
+	if (n == 0)
+		return;
+	/* The array is moved together: what it is compared with has to stay */
+	memcpy(boot_id, cut_boot_id(cut), sizeof(boot_id));
+	newest = cut_newest(cut);
+	n = 0;
+	for (size_t i = 0; i < cut->n; i++) {
+		struct cut_source *s = &cut->sources[i];
+
+		if (s == newest || belongs(s, newest, boot_id)) {
+			cut->sources[n++] = *s;
+		} else {
+			cut->left_out += !is_doubtful(s);
+			source_done(s);
+		}
+	}
+	cut->n = n;
+	cut->n_cpus = cut_newest(cut)->dat->n_cpus;
 }
 
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why)
@@ -326,12 +358,14 @@ int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret,
 			list[i].begin_usec != UINT64_MAX && list[i].begin_usec > to_usec;
 
 		if (!ends_before && !begins_after)
-			r = add_source(cut, dir_fd, list[i].name, from_usec, to_usec, why);
+			r = add_source(cut, dir_fd, list[i].name, i + 1 == n, from_usec, to_usec,
+				       why);
 	}
 	free_candidates(list, n);
 	if (r < 0)
 		return r;
 	leave_out_older(cut);
+	leave_out(cut);
 	if (cut->n == 0)
 		return fault_set(why, -ENODATA, "nothing was recorded in that time");
 	*ret = TAKE_PTR(cut);

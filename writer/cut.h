@@ -2,9 +2,10 @@
 /*
  * A snapshot of a `record` session: the sub-buffers of a time range, cut out of any number of
  * segments and the live file into one dense trace.dat. What is found by binary search costs by the
- * result, not by the archive. A file has one clock, and numbers of events and addresses of one
- * kernel: of several boots it has the last. Nothing is changed in the sources; workers may write to
- * the live one meanwhile. Not while one of them is being collapsed. Any thread.
+ * result, not by the archive. A file has one clock, one size of sub-buffers, and numbers of events
+ * and addresses of one kernel: what is otherwise than the newest is left out. Nothing is changed in
+ * the sources; workers may write to the live one meanwhile. Not while one of them is being
+ * collapsed. Any thread.
  */
 #pragma once
 
@@ -18,8 +19,8 @@ struct cut_report {
 	uint64_t lost_events; /* as far as the kernel has said how many */
 	uint64_t begin_usec; /* realtime of the first and the last sub-buffer, if the clock tells */
 	uint64_t end_usec;
-	unsigned files;		/* that the data came from */
-	unsigned earlier_files; /* left out, of earlier boots */
+	unsigned files;		 /* that the data came from */
+	unsigned left_out_files; /* of that time as well, but of another boot, clock or shape */
 };
 
 /**
@@ -28,10 +29,12 @@ struct cut_report {
  * @from_usec, @to_usec: realtime, both included; whole sub-buffers are taken, so events shortly
  *                       before and after come with them. 0 and UINT64_MAX: all there is
  * Return: 0; -ENODATA when there is nothing of that time; -EOPNOTSUPP when it is not all and the
- * session's clock counts no time, or files cannot be put together; or negative errno; @why names
- * file and reason.
+ * session's clock counts no time; or negative errno; @why names file and reason.
  */
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why);
+
+/* The boot that it is from, 16 bytes; all 0: its files do not tell */
+const uint8_t *cut_boot_id(const struct cut *cut);
 
 /**
  * cut_write() - make the file: temporary name, synced, then renamed to @name

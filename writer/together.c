@@ -16,7 +16,6 @@
 #include "writer/together.h"
 
 #define CPU_STATS "CPU: " /* what a CPU's CPUSTAT text begins with */
-#define CLOCK_MAX 4096
 
 /* One ring buffer of the file in the making */
 struct buffer {
@@ -72,7 +71,7 @@ int together_compare(const struct together_shape *a, const struct together_shape
 
 static int load_clock(const struct trace_dat *dat, char **ret, struct fault *why)
 {
-	return trace_dat_load(dat, &dat->clock, CLOCK_MAX, ret, why);
+	return trace_dat_load(dat, &dat->clock, CUT_CLOCK_MAX, ret, why);
 }
 
 static int compare_files(const struct trace_dat *a, const struct trace_dat *b, struct fault *why)
@@ -126,7 +125,9 @@ static int open_part(struct together *t, size_t i, struct fault *why)
 	int r;
 
 	if (t->parts[i].fd < 0) {
-		r = strv_append(&buffer->cpustats, "nothing was recorded in that time\n");
+		r = strv_append(&buffer->cpustats, t->parts[i].other_boot
+							   ? "what was recorded in that time is of another boot\n"
+							   : "nothing was recorded in that time\n");
 		return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 	}
 	r = trace_dat_open_fd(t->parts[i].fd, t->parts[i].name, &source->dat, why);
@@ -166,7 +167,7 @@ static int make_options(const struct together *t, const char *note, struct optio
 			struct fault *why)
 {
 	_cleanup_free_ struct options_buffer *buffers = calloc(t->n, sizeof(*buffers));
-	_cleanup_free_ char *probes = NULL;
+	_cleanup_free_ char *probes = NULL, *uname = NULL;
 	struct options_params params = {
 		.n_cpus = t->files.n_cpus,
 		.buffers = buffers,
@@ -184,9 +185,12 @@ static int make_options(const struct together *t, const char *note, struct optio
 			r = trace_dat_date(t->files.sources[i].dat, &params.date_usec, why);
 		params.has_date |= r > 0;
 	}
+	if (r >= 0)
+		r = cut_uname(&t->files, &uname, why);
 	if (r < 0)
 		return r;
 	params.probes = probes;
+	params.uname = uname;
 	if (getrandom(&params.trace_id, sizeof(params.trace_id), GRND_NONBLOCK) < 0)
 		params.trace_id = (uint64_t)params.date_usec;
 	r = options_make(&params, ret);

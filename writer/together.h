@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "writer/cut.h"
 
 /* What must be the same of all of them: a trace.dat has it only once */
@@ -26,6 +28,7 @@ int together_compare(const struct together_shape *a, const struct together_shape
 struct together_part {
 	const char *name; /* of the session */
 	int fd;		  /* a trace.dat with one ring buffer; -EBADF: nothing of that time */
+	bool other_boot;  /* then: there was something, of another boot than the others' */
 };
 
 /**

@@ -308,12 +308,6 @@ int trace_file_set_size(struct trace_file *file, unsigned cpu, uint64_t size)
 	return r < 0 ? r : punch_tail(file, cpu, size);
 }
 
-int trace_file_set_boot(struct trace_file *file, const uint8_t boot_id[16])
-{
-	memcpy(file->live->boot_id, boot_id, sizeof(file->live->boot_id));
-	return live_block_write(file->fd, file->live_at, file->live);
-}
-
 size_t trace_file_names_room(const struct trace_file *file)
 {
 	return file->names_room;

@@ -94,11 +94,6 @@ void trace_file_region(const struct trace_file *file, unsigned cpu, struct trace
 int trace_file_set_size(struct trace_file *file, unsigned cpu, uint64_t size);
 
 /**
- * trace_file_set_boot() - the boot that records from now on, in the live block
- */
-int trace_file_set_boot(struct trace_file *file, const uint8_t boot_id[16]);
-
-/**
  * trace_file_read_size() - a CPU's size as readers see it now
  */
 int trace_file_read_size(const struct trace_file *file, unsigned cpu, uint64_t *ret);

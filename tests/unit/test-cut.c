@@ -20,6 +20,7 @@
 #include "writer/store.h"
 
 #define OLDER  "20231114T221320.001000Z.dat" /* FAKE_DATE + 1000 */
+#define LATER  "20231114T221320.002000Z.dat"
 #define RESULT "result.dat"		     /* not taken for a segment */
 #define N_CPUS 2U
 #define EACH   3U /* sub-buffers of a CPU */
@@ -197,9 +198,118 @@ static void test_boots(void **state)
 	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
 	cut_all(&f, &report);
 	assert_int_equal(report.files, 1);
-	assert_int_equal(report.earlier_files, 1);
+	assert_int_equal(report.left_out_files, 1);
 	assert_int_equal(report.begin_usec, FAKE_DATE + 2000);
 	fake_verify(&f, RESULT, N_CPUS * EACH);
+	fake_done(&f);
+}
+
+/* The sub-buffer that begins before the time is all that an earlier boot has to say: not worth a word */
+static void test_boots_long_ago(void **state)
+{
+	struct cut_report report;
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
+	memcpy(f.params.boot_id, "0123456789abcdef", sizeof(f.params.boot_id));
+	make_segment(&f, STORE_CURRENT, 9000 * NSEC_PER_USEC);
+	assert_int_equal(cut_range(&f, FAKE_DATE + 8000, UINT64_MAX, &report, &why), 0);
+	assert_int_equal(report.files, 1);
+	assert_int_equal(report.left_out_files, 0);
+	fake_done(&f);
+}
+
+/* Of three files the name says that the first one, of this boot, is the oldest: its clock was wrong */
+static void test_boots_by_name(void **state)
+{
+	_cleanup_(cut_freep) struct cut *cut = NULL;
+	struct cut_report report;
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	memcpy(f.params.boot_id, "0123456789abcdef", sizeof(f.params.boot_id));
+	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	memcpy(f.params.boot_id, "fedcba9876543210", sizeof(f.params.boot_id));
+	make_segment(&f, LATER, 5000 * NSEC_PER_USEC);
+	cut_all(&f, &report);
+	assert_int_equal(report.files, 2);
+	assert_int_equal(report.left_out_files, 1);
+	fake_verify(&f, RESULT, 2 * N_CPUS * EACH);
+	assert_int_equal(cut_open(f.dir_fd, 0, UINT64_MAX, &cut, &why), 0);
+	assert_memory_equal(cut_boot_id(cut), "0123456789abcdef", 16);
+	fake_done(&f);
+}
+
+/* Before the last segment @change was otherwise: that is left out, and does not keep from taking the rest */
+static void assert_newest_only(void (*change)(struct fake *f))
+{
+	struct cut_report report;
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
+	change(&f);
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	cut_all(&f, &report);
+	assert_int_equal(report.files, 1);
+	assert_int_equal(report.left_out_files, 1);
+	assert_int_equal(report.bytes, (uint64_t)N_CPUS * EACH * f.params.subbuf_size);
+	fake_verify(&f, RESULT, N_CPUS * EACH);
+	if (f.params.has_date) {
+		assert_int_equal(unlinkat(f.dir_fd, RESULT, 0), 0);
+		assert_int_equal(
+			cut_range(&f, FAKE_DATE + 1900, FAKE_DATE + 3000, &report, &why), 0);
+		assert_int_equal(report.files, 1);
+		assert_int_equal(report.left_out_files, 0);
+	}
+	fake_done(&f);
+}
+
+static void change_subbufs(struct fake *f)
+{
+	use_subbufs(f, 16 * KIB);
+}
+
+static void change_clock(struct fake *f)
+{
+	f->params.clock = "local mono [boot]\n";
+}
+
+static void lose_date(struct fake *f)
+{
+	f->params.has_date = false;
+	f->params.clock = "local mono [counter]\n";
+}
+
+static void test_changes(void **state)
+{
+	assert_newest_only(change_subbufs);
+	assert_newest_only(change_clock);
+	assert_newest_only(lose_date);
+}
+
+/* From a clock that counts no time to one that does: the time is only looked for in the latter */
+static void test_date_since(void **state)
+{
+	struct cut_report report;
+	const char *clock;
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	clock = f.params.clock;
+	lose_date(&f);
+	make_segment(&f, OLDER, 1);
+	f.params.has_date = true;
+	f.params.clock = clock;
+	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	assert_int_equal(cut_range(&f, FAKE_DATE + 1000, UINT64_MAX, &report, &why), 0);
+	assert_int_equal(report.files, 1);
 	fake_done(&f);
 }
 
@@ -254,25 +364,14 @@ static void test_no_date(void **state)
 	fake_done(&f);
 }
 
-static void test_date_of_one(void **state)
-{
-	struct fake f;
-
-	fake_init(&f, N_CPUS);
-	make_segment(&f, OLDER, 1000000);
-	f.params.has_date = false;
-	make_segment(&f, STORE_CURRENT, 100);
-	assert_refused(&f, 0, UINT64_MAX,
-		       "of " OLDER " and " STORE_CURRENT " only one has a clock");
-	fake_done(&f);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_subbuf_sizes), cmocka_unit_test(test_range),
 		cmocka_unit_test(test_boots),	     cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_no_date),	     cmocka_unit_test(test_date_of_one),
+		cmocka_unit_test(test_no_date),	     cmocka_unit_test(test_boots_long_ago),
+		cmocka_unit_test(test_boots_by_name), cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_date_since),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
