@@ -366,6 +366,30 @@ must_log() {
 	wait_for "${2:-10}" logged "$1" || fail "not in the log: $1: $(tail -n 5 "$FLYRECD_LOG")"
 }
 
+# another_boot FILE: what a file says of its boot (both copies of the live block, formats/live-block.h),
+# and of the kernel, as if it was of another one
+ANOTHER_BOOT=616e6f7468657220626f6f7420696421
+another_boot() {
+	python3 - "$1" "$ANOTHER_BOOT" "$(uname -s) $(uname -n) $(uname -r)" <<-'EOF' || fail "$1 tells no boot"
+		import struct, sys
+		path, other, kernel = sys.argv[1:]
+		boot = bytes.fromhex(open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", ""))
+		data = bytearray(open(path, "rb").read().replace(kernel.encode(), kernel[:-1].encode() + b"?"))
+		at, found = data.find(b"flyrec live 1\n"), 0
+		while at >= 0:
+		    assert data[at + 16:at + 32] == boot
+		    data[at + 16:at + 32] = bytes.fromhex(other)
+		    data[at + 60:at + 64] = bytes(4)
+		    n_cpus, hash = struct.unpack_from("=I", data, at + 56)[0], 2166136261
+		    for byte in data[at:at + 64 + 8 * n_cpus]:
+		        hash = (hash ^ byte) * 16777619 % 2**32
+		    data[at + 60:at + 64] = struct.pack("=I", hash)
+		    at, found = data.find(b"flyrec live 1\n", at + 1), found + 1
+		open(path, "r+b").write(data)
+		sys.exit(found == 0)
+	EOF
+}
+
 # no_damage: nothing was set aside as damaged
 no_damage() {
 	local damaged=("$STATE"/*/record/*damaged)

@@ -76,6 +76,30 @@ in_file=$(head -c 33554432 "${segments[0]}" | tr '\0' '\n' |
 [ "$in_file" = "$(stated)" ] || fail "the log states $(stated) bytes, CPUSTAT $in_file"
 instance_gone "after a clean stop"
 
+echo "== and the first start after it fails"
+fresh
+flyrecd_start
+load_start
+markers_start kill 20000 --retry
+sleep 0.5
+flyrecd_kill
+if chattr +i "$STATE/kill/record/current.dat"; then
+	flyrecd_start
+	must_log "kill: session failed"
+	chattr -i "$STATE/kill/record/current.dat"
+	"$FLYRECCTL" --runtime-dir="$RUNTIME" start kill
+	must_log "kill: the earlier process was killed.*up to [1-9][0-9]* bytes of events a CPU may be lost"
+else
+	flyrecd_start
+fi
+sleep 0.5
+markers_stop
+load_stop
+flyrecd_stop
+verify "$STATE/kill/record"
+bounded "kill and a start that fails"
+instance_gone "after a start that failed"
+
 echo "== SIGKILL while starting"
 fresh
 flyrecd_command

@@ -71,6 +71,45 @@ verify "$STATE/load/record"
 	fail "gaps in the segments: $(head -n 5 "$T/check")"
 rm "$CONFIG/sessions.d/load.conf"
 
+echo "== KeepFree= removes no more for it than is missing"
+rm -rf "${STATE:?}"
+room=$(df --output=avail -BM "$T/ext4" | tail -n 1 | tr -d ' M')
+session load <<-EOF
+	[Trace]
+	Event=raw_syscalls:sys_enter if $LOAD_FILTER
+	BufferSize=32M
+	[Storage]
+	MaxFileSize=4M
+	FlushSec=100ms
+	KeepFree=$((room - 900))M
+	MaxFiles=0
+	MaxUse=900M
+	[Snapshot]
+	MaxUse=2G
+EOF
+used() {
+	du -sm "$STATE/load/record" | cut -f 1
+}
+used_more_than() {
+	[ "$(used)" -gt "$1" ]
+}
+flyrecd_start
+load_bursts 0.05 0.05
+wait_for 120 used_more_than 600 || fail "only $(used) MiB are recorded"
+ctl snapshot load --since=-120s >"$T/path" 2>"$T/err" &
+taking=$!
+wait_being_made load
+while being_made load; do
+	kill -USR2 "$FLYRECD_PID"
+done
+wait "$taking" || fail "snapshot: $(cat "$T/err")"
+load_stop
+flyrecd_stop
+left=$(used) size=$(du -m "$(<"$T/path")" | cut -f 1)
+echo "$size MiB; $left MiB of segments are left"
+[ $((left + size)) -gt 800 ] || fail "$left MiB are left of the segments beside a snapshot of $size MiB, with room for 900"
+rm "$CONFIG/sessions.d/load.conf"
+
 echo "== a flight session's Method= and Memory= are changed while it is written"
 export BUFFER=64M
 export EVENT="raw_syscalls:sys_enter if $LOAD_FILTER"

@@ -234,3 +234,44 @@ trace-cmd report --nodate "${SNAPSHOTS[0]}" 2>/dev/null |
 		END { d = last - first; print "seconds:", d; exit !(d > 1.2 && d < 4) }' ||
 	fail "not from Last= before to PostSec= after"
 flyrecd_stop
+
+# what is of an earlier boot is not put into one file with what is of this one; by itself it says so
+session load <<-EOF
+	[Trace]
+	Event=sched:sched_process_exit
+	[Storage]
+	KeepFree=0
+EOF
+boot_of() { # FILE
+	python3 -c 'import os, sys; print(os.getxattr(sys.argv[1], "user.flyrec.boot_id").decode())' "$1"
+}
+ctl() {
+	"$FLYRECCTL" --runtime-dir="$RUNTIME" "$@"
+}
+rm -rf "${STATE:?}"
+flyrecd_start
+"$TOOLS/markers" "--instance=${PREFIX}load" --count=100 >"$T/expect.before"
+flyrecd_stop
+another_boot "$STATE"/load/record/2*.dat
+sleep 1.1
+ended=$(date +%s)
+sleep 1.5
+flyrecd_start
+"$TOOLS/markers" "--instance=${PREFIX}load" --count=50 >"$T/expect"
+log_mark
+path=$(ctl snapshot load)
+must_log "load: 1 segments of that time are left out: a snapshot is of one boot"
+"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "this boot's: $(tail -n 3 "$T/check")"
+[ "$(boot_of "$path")" = "$(tr -d '\n-' </proc/sys/kernel/random/boot_id)" ] || fail "not of this boot: $(boot_of "$path")"
+log_mark
+ctl snapshot load --last=1s >"$T/out"
+sleep 0.2
+if logged "left out"; then fail "what ended before the time is said to be left out"; fi
+path=$(ctl snapshot load --since=-1h --until="@$ended")
+"$TOOLS/check-markers" --expect="$T/expect.before" "$path" >"$T/check" ||
+	fail "the earlier boot's: $(tail -n 3 "$T/check")"
+[ "$(boot_of "$path")" = "$ANOTHER_BOOT" ] || fail "the earlier boot's is labelled $(boot_of "$path")"
+trace-cmd report --stat "$path" >"$T/stat" 2>/dev/null
+grep -qx "boot id: $ANOTHER_BOOT" "$T/stat" || fail "its text has not that boot"
+grep -qF "$(uname -n) $(uname -r | sed 's/.$/?/')" "$path" || fail "it says that this kernel made it"
+flyrecd_stop

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_tool check-markers libtracecmd-open json-compare
-need_command trace-cmd jq
+need_command trace-cmd jq python3
 need_event raw_syscalls:sys_enter sched:sched_switch
 
 UNSEEN="sched:sched_process_exit if pid == 99999999"
@@ -301,3 +301,30 @@ for point in flight-data together-rename; do
 	nothing_half
 	flyrecd_stop
 done
+
+# --- of another boot than the others' is what rec has: the file is of this one
+session rec <<-EOF
+	[Trace]
+	Event=$UNSEEN
+	Clock=mono
+EOF
+rm -rf "${STATE:?}"
+flyrecd_start
+"$TOOLS/markers" "--instance=${PREFIX}rec" --count=100 >/dev/null
+flyrecd_stop
+another_boot "$STATE"/rec/record/2*.dat
+flyrecd_start
+"$TOOLS/markers" "--instance=${PREFIX}quiet" --count=100 >"$T/expect.quiet"
+log_mark
+file=$(ctl snapshot --together rec quiet)
+must_log "rec: what it has of that time is of another boot: it is left out"
+verify "$file"
+grep -q ": buffer rec cpu 0: 0 sub-buffers" "$T/verify" || fail "rec: $(cat "$T/verify")"
+"$TOOLS/check-markers" --buffer=quiet --expect="$T/expect.quiet" "$file" >"$T/check" || fail "quiet: $(cat "$T/check")"
+trace-cmd report --stat "$file" >"$T/stat" 2>/dev/null
+grep -qx "what was recorded in that time is of another boot" "$T/stat" || fail "it does not say why rec is empty"
+grep -qx "boot id: $(tr -d '\n-' </proc/sys/kernel/random/boot_id)" "$T/stat" || fail "it is not of this boot"
+file=$(ctl snapshot --together rec idle) # nothing but what is of that one
+trace-cmd report --stat "$file" >"$T/stat" 2>/dev/null
+grep -qx "boot id: $ANOTHER_BOOT" "$T/stat" || fail "it is not of that boot"
+flyrecd_stop
