@@ -66,8 +66,10 @@ static int look(struct gdb_input *input, uint64_t offset, size_t n, const uint8_
 {
 	n = MIN(n, input->size - offset);
 	if (offset < input->window_at || offset + n > input->window_at + input->in_window) {
-		int r;
+		int r = import_stopped(input->import, why);
 
+		if (r < 0)
+			return r;
 		if (n > input->room) {
 			uint8_t *more = realloc(input->window, n);
 
@@ -78,9 +80,6 @@ static int look(struct gdb_input *input, uint64_t offset, size_t n, const uint8_
 		}
 		input->window_at = offset;
 		input->in_window = MIN(input->room, input->size - offset);
-		r = import_stopped(input->import, why);
-		if (r < 0)
-			return r;
 		r = io_pread_all(input->fd, input->window, input->in_window, offset);
 		if (r < 0) {
 			input->in_window = 0;

@@ -181,9 +181,8 @@ static size_t find_hole(const struct ring_map *map, const struct ring_list *list
 }
 
 /* There is room for it */
-static void add_reader(const struct ring_map *map, bool overrun, struct ring_list *list)
+static void add_reader(const struct ring_map *map, uint32_t id, bool overrun, struct ring_list *list)
 {
-	uint32_t id = map->meta->reader.id;
 	struct ring_slot slot;
 
 	if (id >= map->n_subbufs || !ring_map_look(map, id, &slot))
@@ -202,12 +201,14 @@ int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *re
 {
 	struct ring_list list = {.slots = calloc(map->n_subbufs, sizeof(*list.slots))};
 	struct ring_slot *end = list.slots + map->n_subbufs, *empty = end; /* from behind */
+	/* Another program that maps it may have the kernel exchange it meanwhile */
+	uint32_t reader = *(volatile const uint32_t *)&map->meta->reader.id;
 	bool sorted;
 
 	if (!list.slots)
 		return -ENOMEM;
 	for (uint32_t id = 0; id < map->n_subbufs; id++) {
-		if (id == map->meta->reader.id)
+		if (id == reader)
 			continue;
 		if (ring_map_look(map, id, &list.slots[list.n]))
 			list.n++;
@@ -216,7 +217,7 @@ int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *re
 	}
 	sorted = oldest_first(&list);
 	list.hole = find_hole(map, &list, empty, end, sorted);
-	add_reader(map, overrun, &list);
+	add_reader(map, reader, overrun, &list);
 	*ret = list;
 	return 0;
 }

@@ -73,6 +73,7 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 struct list {
 	struct retention_item *items;
 	size_t n;
+	bool sizes_only; /* nothing of what only the files themselves tell */
 };
 
 static void list_done(struct list *list)
@@ -139,12 +140,13 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	item.bytes = (uint64_t)st.st_blocks * 512;
 	if (!item.damaged)
 		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
-	item.pinned = store_is_pinned(dir_fd, name);
+	if (!list->sizes_only)
+		item.pinned = store_is_pinned(dir_fd, name);
 	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
-	else
+	else if (!list->sizes_only)
 		(void)file_age_read(dir_fd, name, &item.begin_usec, &item.end_usec);
 	more = reallocarray(list->items, list->n + 1, sizeof(*more));
 	if (!more)
@@ -246,7 +248,7 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 
 int retention_count(int dir_fd, struct retention_report *ret)
 {
-	_cleanup_(list_done) struct list list = {};
+	_cleanup_(list_done) struct list list = {.sizes_only = true};
 	int r = list_read(&list, dir_fd);
 
 	if (r < 0)

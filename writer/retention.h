@@ -60,6 +60,6 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 		    struct fault *why);
 
 /**
- * retention_count() - kept_files and kept_bytes as they are; deletes nothing
+ * retention_count() - kept_files and kept_bytes as they are; deletes nothing, opens no file
  */
 int retention_count(int dir_fd, struct retention_report *ret);
