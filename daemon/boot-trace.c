@@ -212,8 +212,8 @@ static int explain(struct boot_trace *t, const char *method)
 	if (note)
 		format_time(note->noted_usec, noted, sizeof(noted));
 	(void)fprintf(out, "kernel: %s%s%s\nsaved by boot: %s, kernel %s\n",
-		      note ? note->release : BOOT_UNKNOWN, note ? " " : "", note ? note->version : "",
-		      t->params.boot_id, u.release);
+		      note ? note->release : BOOT_UNKNOWN, note ? " " : "",
+		      note ? note->version : "", t->params.boot_id, u.release);
 	if (note && note->has_date)
 		(void)fprintf(out, "clock: that boot's %s; the time of day as it was at %s\n",
 			      note->clock, noted);

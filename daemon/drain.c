@@ -292,8 +292,8 @@ static void drop_stored(struct drain *d, const char *session, struct fdstore *st
 }
 
 /*
- * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with them
- * the next one would not know that others were lost.
+ * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with
+ * them the next one would not know that others were lost.
  */
 static void keep_stored(struct drain *d, const char *session, struct fdstore *store, bool used)
 {

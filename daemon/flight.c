@@ -108,6 +108,12 @@ int flight_change(struct flight *f, const struct flight_params *params, struct f
 	/* What was taken out of the kernel already is in the carry alone */
 	if (f->carry && method == FLIGHT_MAPPED && strcmp(params->method, "auto") == 0)
 		method = f->method;
+	/* Somebody's snapshot trigger may need it: then it stays */
+	if (f->method == FLIGHT_SWAP && method != FLIGHT_SWAP) {
+		struct fault ignored;
+
+		(void)instance_drop_spare(params->instance, &ignored);
+	}
 	f->params = *params;
 	set_method(f, params, method);
 	return r;

@@ -34,11 +34,11 @@ struct segment {
 	char *clock_text;
 	struct retention_limits limits;
 	atomic_bool held_open; /* a snapshot is being copied out of finished files */
-	uint64_t *evicted;   /* [n_cpus]: sub-buffers removed by retention, to be counted */
-	uint64_t kept_files; /* finished files, at the last look */
-	uint64_t kept_bytes; /* on the disk */
-	uint64_t last_bytes; /* on the disk, of complete segments lately */
-	bool sparse_left;    /* finished files may wait to be made dense */
+	uint64_t *evicted;     /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t kept_files;   /* finished files, at the last look */
+	uint64_t kept_bytes;   /* on the disk */
+	uint64_t last_bytes;   /* on the disk, of complete segments lately */
+	bool sparse_left;      /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */

@@ -85,7 +85,8 @@ static void leave_out_other_boots(struct together *t, const char *boot_id)
 		const char *one = t->members[i].boot_id;
 
 		one = one[0] ? one : t->daemon->boot_id_text;
-		if (t->parts[i].fd < 0 || strcmp(one, boot_id) == 0 || strcmp(one, BOOT_UNKNOWN) == 0)
+		if (t->parts[i].fd < 0 || strcmp(one, boot_id) == 0 ||
+		    strcmp(one, BOOT_UNKNOWN) == 0)
 			continue;
 		(void)log_full(LOG_NOTICE, t->members[i].name, MESSAGE_SNAPSHOT, 0,
 			       "what it has of that time is of another boot: it is left out");

@@ -471,6 +471,11 @@ int instance_make_spare(struct instance *instance, struct fault *why)
 	return ring_memory_make_spare(&instance->dir, size, instance->n_cpus, why);
 }
 
+int instance_drop_spare(struct instance *instance, struct fault *why)
+{
+	return ring_memory_drop_spare(&instance->dir, why);
+}
+
 int instance_open_stats(struct instance *instance, unsigned cpu)
 {
 	char file[64];

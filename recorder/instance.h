@@ -141,6 +141,7 @@ int instance_buffer_size(const struct instance *instance, uint64_t *ret);
  * Return: 0; -ENOMEM or another negative errno with @why.
  */
 int instance_make_spare(struct instance *instance, struct fault *why);
+int instance_drop_spare(struct instance *instance, struct fault *why);
 
 /* Made by the kernel at boot, in memory that outlives it (recorder/last-boot.h) */
 bool instance_is_kept(const struct instance *instance);

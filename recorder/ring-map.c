@@ -181,7 +181,8 @@ static size_t find_hole(const struct ring_map *map, const struct ring_list *list
 }
 
 /* There is room for it */
-static void add_reader(const struct ring_map *map, uint32_t id, bool overrun, struct ring_list *list)
+static void add_reader(const struct ring_map *map, uint32_t id, bool overrun,
+		       struct ring_list *list)
 {
 	struct ring_slot slot;
 

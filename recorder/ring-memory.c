@@ -63,6 +63,12 @@ static int is_allocated(const struct tracedir *dir, struct fault *why)
 	return !strstr(text, "Snapshot is freed");
 }
 
+int ring_memory_drop_spare(const struct tracedir *dir, struct fault *why)
+{
+	return tracedir_write(dir, SNAPSHOT, "0", 0, why,
+			      "cannot give the second ring buffer back");
+}
+
 int ring_memory_make_spare(const struct tracedir *dir, uint64_t size, unsigned n_cpus,
 			   struct fault *why)
 {

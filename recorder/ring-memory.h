@@ -28,3 +28,6 @@ int ring_memory_check(uint64_t size, unsigned n_cpus, struct fault *why);
  */
 int ring_memory_make_spare(const struct tracedir *dir, uint64_t size, unsigned n_cpus,
 			   struct fault *why);
+
+/* Give it back, with what is in it; none is fine */
+int ring_memory_drop_spare(const struct tracedir *dir, struct fault *why);

@@ -194,8 +194,8 @@ static bool has_slices(const struct cut_source *s)
 }
 
 /*
- * Return: 1 with @ret set, 0 if there is nothing of the time in it, or negative errno. @is_last: the
- * newest of all. A time cannot be found by a clock that counts none; whatever is older than the
+ * Return: 1 with @ret set, 0 if there is nothing of the time in it, or negative errno. @is_last:
+ * the newest of all. A time cannot be found by a clock that counts none; whatever is older than the
  * change of the clock is not looked at.
  */
 static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from_usec,

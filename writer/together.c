@@ -125,9 +125,10 @@ static int open_part(struct together *t, size_t i, struct fault *why)
 	int r;
 
 	if (t->parts[i].fd < 0) {
-		r = strv_append(&buffer->cpustats, t->parts[i].other_boot
-							   ? "what was recorded in that time is of another boot\n"
-							   : "nothing was recorded in that time\n");
+		r = strv_append(&buffer->cpustats,
+				t->parts[i].other_boot
+					? "what was recorded in that time is of another boot\n"
+					: "nothing was recorded in that time\n");
 		return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 	}
 	r = trace_dat_open_fd(t->parts[i].fd, t->parts[i].name, &source->dat, why);

@@ -21,7 +21,7 @@
 
 #define OLDER  "20231114T221320.001000Z.dat" /* FAKE_DATE + 1000 */
 #define LATER  "20231114T221320.002000Z.dat"
-#define RESULT "result.dat"		     /* not taken for a segment */
+#define RESULT "result.dat" /* not taken for a segment */
 #define N_CPUS 2U
 #define EACH   3U /* sub-buffers of a CPU */
 
@@ -204,7 +204,8 @@ static void test_boots(void **state)
 	fake_done(&f);
 }
 
-/* The sub-buffer that begins before the time is all that an earlier boot has to say: not worth a word */
+/* The sub-buffer that begins before the time is all that an earlier boot has to say: not worth a
+ * word */
 static void test_boots_long_ago(void **state)
 {
 	struct cut_report report;
@@ -221,7 +222,8 @@ static void test_boots_long_ago(void **state)
 	fake_done(&f);
 }
 
-/* Of three files the name says that the first one, of this boot, is the oldest: its clock was wrong */
+/* Of three files the name says that the first one, of this boot, is the oldest: its clock was wrong
+ */
 static void test_boots_by_name(void **state)
 {
 	_cleanup_(cut_freep) struct cut *cut = NULL;
@@ -244,7 +246,8 @@ static void test_boots_by_name(void **state)
 	fake_done(&f);
 }
 
-/* Before the last segment @change was otherwise: that is left out, and does not keep from taking the rest */
+/* Before the last segment @change was otherwise: that is left out, and does not keep from taking
+ * the rest */
 static void assert_newest_only(void (*change)(struct fake *f))
 {
 	struct cut_report report;
@@ -262,8 +265,8 @@ static void assert_newest_only(void (*change)(struct fake *f))
 	fake_verify(&f, RESULT, N_CPUS * EACH);
 	if (f.params.has_date) {
 		assert_int_equal(unlinkat(f.dir_fd, RESULT, 0), 0);
-		assert_int_equal(
-			cut_range(&f, FAKE_DATE + 1900, FAKE_DATE + 3000, &report, &why), 0);
+		assert_int_equal(cut_range(&f, FAKE_DATE + 1900, FAKE_DATE + 3000, &report, &why),
+				 0);
 		assert_int_equal(report.files, 1);
 		assert_int_equal(report.left_out_files, 0);
 	}
@@ -367,9 +370,9 @@ static void test_no_date(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_subbuf_sizes), cmocka_unit_test(test_range),
-		cmocka_unit_test(test_boots),	     cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_no_date),	     cmocka_unit_test(test_boots_long_ago),
+		cmocka_unit_test(test_subbuf_sizes),  cmocka_unit_test(test_range),
+		cmocka_unit_test(test_boots),	      cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_no_date),	      cmocka_unit_test(test_boots_long_ago),
 		cmocka_unit_test(test_boots_by_name), cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_date_since),
 	};

@@ -221,6 +221,30 @@ static void test_spare_without_memory(void **state)
 	end(&r);
 }
 
+/* It takes as much memory as the first one */
+static void test_spare_given_back(void **state)
+{
+	_cleanup_(flight_freep) struct flight *flight = NULL;
+	struct instance *instance;
+	struct flight_params params;
+	struct fault why;
+	struct rings r;
+
+	begin_swap(&r, allocated);
+	instance = attach(&r);
+	params = params_of(&r, instance, "swap");
+	assert_int_equal(flight_new(&params, &flight, &why), 0);
+	params.method = "swap"; /* again: nothing changes */
+	assert_int_equal(flight_change(flight, &params, &why), 0);
+	assert_snapshot(&r, allocated[0]);
+	params.method = "drain";
+	assert_int_equal(flight_change(flight, &params, &why), 0);
+	assert_string_equal(flight_method_name(flight), "drain");
+	assert_snapshot(&r, '0');
+	instance_free(instance);
+	end(&r);
+}
+
 /* The spare one first, if it was still there, then the live one: nothing is lost over it */
 static void test_swap_fails(void **state)
 {
@@ -312,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_spare_at_start),
 		cmocka_unit_test(test_spare_without_memory),
+		cmocka_unit_test(test_spare_given_back),
 		cmocka_unit_test(test_swap_fails),
 		cmocka_unit_test(test_boot_trace_room),
 	};

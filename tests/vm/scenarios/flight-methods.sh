@@ -52,6 +52,7 @@ mapped)
 	flight Method=auto
 	systemctl reload flyrecd
 	[ "$(method)" = mapped ] || fail "method $(method), not mapped"
+	spare_is freed
 	;;
 esac
 "$TOOLS/markers" "--instance=${PREFIX}f" --count=8000 >"$T/burst"
@@ -79,6 +80,7 @@ for _ in $(seq 1 "${LONG:+5}2"); do
 	take
 done
 change_to drain
+spare_is freed
 take
 take
 if [ $auto = mapped ]; then
