@@ -43,12 +43,14 @@ static uint64_t instance_inode(struct daemon *d, const char *name)
 	return st.st_ino;
 }
 
-/* Its name is InstancePrefix=, which may have been another one, and the session's */
-static bool is_instance_of(const char *instance, const char *session)
+/* The instance's name is InstancePrefix=, which may have been another one, and the session's */
+static bool is_state_of(const struct state *state, const char *session)
 {
-	size_t n = strlen(instance), m = strlen(session);
+	size_t n = strlen(state->instance), m = strlen(session);
 
-	return n >= m && strcmp(instance + n - m, session) == 0;
+	if (state->session)
+		return strcmp(state->session, session) == 0;
+	return n >= m && strcmp(state->instance + n - m, session) == 0;
 }
 
 /* The state of an earlier process of this boot, if it left anything in the kernel */
@@ -73,7 +75,7 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 	if (r < 0)
 		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
 				   s->name);
-	if (!is_instance_of(state->instance, s->name)) {
+	if (!is_state_of(state, s->name)) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, 0,
 			       "the state file is of instance %s, another session's (a copied "
 			       "directory?): ignoring it",
@@ -231,6 +233,7 @@ int session_create_instance(struct session *s, struct fault *why)
 	k->flight = session_is_flight(s);
 	k->synthetic = calloc(n + 1, sizeof(char *));
 	if (!k->synthetic || session_instance_names(s, &k->instance, &k->group) < 0 ||
+	    set_string(&k->session, s->name) < 0 ||
 	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
 	    set_string(&k->trace_text, s->config->trace_text) < 0)
 		return fault_errno(why, -ENOMEM, "cannot make the instance");

@@ -15,6 +15,7 @@ void state_free(struct state *state)
 {
 	if (!state)
 		return;
+	free(state->session);
 	free(state->instance);
 	free(state->group);
 	free(state->boot_id);
@@ -54,6 +55,8 @@ static int set_string(char **field, const char *value)
 
 static int parse_line(struct state *state, const char *key, const char *value)
 {
+	if (strcmp(key, "session") == 0)
+		return set_string(&state->session, value);
 	if (strcmp(key, "instance") == 0)
 		return set_string(&state->instance, value);
 	if (strcmp(key, "group") == 0)
@@ -118,6 +121,8 @@ int state_write(int dir_fd, const struct state *state)
 
 	if (!out)
 		return -ENOMEM;
+	if (state->session)
+		(void)fprintf(out, "session %s\n", state->session);
 	(void)fprintf(out,
 		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
 		      "\nhanded-over %s\nmode-flight %s\n",

@@ -20,6 +20,7 @@ struct state_base {
 };
 
 struct state {
+	char *session;	  /* whose; NULL: it is not in those of earlier versions */
 	char *instance;	  /* name below instances/ */
 	char *group;	  /* of kprobes and uprobes */
 	char **synthetic; /* definitions, NULL-terminated; may be NULL */

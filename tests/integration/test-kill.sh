@@ -195,12 +195,14 @@ instance_gone "although nobody wants it"
 echo "== a copied directory"
 flyrecd_kill
 cp -a "$STATE/other" "$STATE/copied"
+cp -a "$STATE/other" "$STATE/her" # the end of its name
 log_mark
 flyrecd_start
 must_log "copied: the state file is of instance ${PREFIX}other, another session's"
+must_log "her: the state file is of instance ${PREFIX}other, another session's"
 must_log "other: recording"
 [ -e "$(instance other)" ] || fail "the copy has taken the instance away"
-rm -r "${STATE:?}/copied"
+rm -r "${STATE:?}/copied" "$STATE/her"
 
 echo "== another daemon with the same state directory"
 status=0

@@ -24,6 +24,7 @@ static struct state full(void)
 	static char *watched[] = {(char *)"-oom:mark_victim", (char *)"a:b if c == 1", NULL};
 
 	return (struct state){
+		.session = (char *)"sched",
 		.instance = (char *)"flyrec.sched",
 		.group = (char *)"flyrec_sched",
 		.synthetic = synthetic,
@@ -41,6 +42,7 @@ static void assert_same(const struct state *a, const struct state *b)
 {
 	size_t i;
 
+	assert_string_equal(a->session, b->session);
 	assert_string_equal(a->instance, b->instance);
 	assert_string_equal(a->group, b->group);
 	assert_string_equal(a->boot_id, b->boot_id);
