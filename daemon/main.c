@@ -3,6 +3,7 @@
  * flyrecd: the command line.
  */
 #include <getopt.h>
+#include <malloc.h>
 #include <string.h>
 
 #include "basic/log.h"
@@ -65,6 +66,8 @@ int main(int argc, char **argv)
 	bool check = false;
 	int c;
 
+	/* Each job has its thread: what one has freed is for all of them */
+	(void)mallopt(M_ARENA_MAX, 1);
 	log_open(LOG_INFO);
 	while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		switch (c) {
