@@ -14,15 +14,15 @@ DATA=$T/data.img
 truncate -s 1G "$DATA"
 written=''
 
-# The guest says how many markers each session has on each CPU, and how it found the last boot's
-for ((cut = 0; cut <= CUTS; cut++)); do
+# boot CUT: the machine until its power is cut, or to its end where it has been for the last time
+boot() {
 	{
-		echo "BOOT=$cut WRITTEN='$written'"
-		[ "$cut" -lt "$CUTS" ] || echo LAST=1
+		echo "BOOT=$1 WRITTEN='$written'"
+		[ "$1" -lt "$CUTS" ] || echo LAST=1
 		echo '. /job/tests/vm/outside/power-cut.guest'
 	} >"$T/run"
 	vm_start "${MACHINE:-debian13}" "$T/vm" "$T/run"
-	if [ "$cut" = "$CUTS" ]; then
+	if [ "$1" = "$CUTS" ]; then
 		vm_wait 400 || true
 	else
 		vm_said 400 'VM: (FAIL|at [2-9][0-9] )' || true
@@ -30,6 +30,17 @@ for ((cut = 0; cut <= CUTS; cut++)); do
 		sleep "$((RANDOM % 3)).$((RANDOM % 10))"
 		vm_cut || true
 	fi
+}
+
+# The guest says how many markers each session has on each CPU, and how it found the last boot's
+for ((cut = 0; cut <= CUTS; cut++)); do
+	# One boot in fifty ends in the emulator, before anything was done on these disks: int3 out of nowhere
+	# where the kernel is changing its own code, or qemu itself
+	for try in 1 2 3; do
+		boot "$cut"
+		! grep -aq 'VM: ' "$VM/console" || break
+		echo "boot $cut, try $try: $(tr -d '\r' <"$VM/console" | tail -n 1)"
+	done
 	cp "$VM/console" "$LOGS/vm-power-cut.console$cut"
 	tr -d '\r' <"$VM/console" | sed -n 's/.*VM: \(found .*\)/\1/p'
 	why=$(tr -d '\r' <"$VM/console" | sed -n 's/.*VM: FAIL //p' | head -n 1)
