@@ -80,9 +80,9 @@ int segment_finish_old(struct segment *segment);
  */
 void segment_close_current(struct segment *segment);
 
-/* A snapshot in the making: what is wanted, and what came of it */
-#define BOOT_UNKNOWN "unknown"
+#define BOOT_UNKNOWN "unknown" /* in the place of a boot's id */
 
+/* A snapshot in the making: what is wanted, and what came of it */
 struct segment_cut {
 	int dir_fd;		     /* STATE/NAME/snapshot; borrowed */
 	uint64_t from_usec, to_usec; /* realtime */

@@ -12,17 +12,21 @@ need_tool check-markers
 need_command trace-cmd jq
 
 state_on ext4 6G
-session load <<-EOF
-	[Trace]
-	Event=raw_syscalls:sys_enter if $LOAD_FILTER
-	BufferSize=32M
-	[Storage]
-	MaxFileSize=4M
-	FlushSec=100ms
-	KeepFree=0
-	MaxFiles=0
-	MaxUse=900M
-EOF
+load_session() { # KEEPFREE [LINE...]
+	session load <<-EOF
+		[Trace]
+		Event=raw_syscalls:sys_enter if $LOAD_FILTER
+		BufferSize=32M
+		[Storage]
+		MaxFileSize=4M
+		FlushSec=100ms
+		KeepFree=$1
+		MaxFiles=0
+		MaxUse=900M
+		$(printf '%s\n' "${@:2}")
+	EOF
+}
+load_session 0
 
 n_archived() {
 	local segments=("$STATE"/load/record/2*.dat)
@@ -74,19 +78,7 @@ rm "$CONFIG/sessions.d/load.conf"
 echo "== KeepFree= removes no more for it than is missing"
 rm -rf "${STATE:?}"
 room=$(df --output=avail -BM "$T/ext4" | tail -n 1 | tr -d ' M')
-session load <<-EOF
-	[Trace]
-	Event=raw_syscalls:sys_enter if $LOAD_FILTER
-	BufferSize=32M
-	[Storage]
-	MaxFileSize=4M
-	FlushSec=100ms
-	KeepFree=$((room - 900))M
-	MaxFiles=0
-	MaxUse=900M
-	[Snapshot]
-	MaxUse=2G
-EOF
+load_session $((room - 900))M "[Snapshot]" MaxUse=2G
 used() {
 	du -sm "$STATE/load/record" | cut -f 1
 }

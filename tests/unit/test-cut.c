@@ -186,16 +186,22 @@ static void test_range(void **state)
 	fake_done(&f);
 }
 
+/* The older segment of a boot that is not the newer one's; timestamps in microseconds */
+static void make_boots(struct fake *f, uint64_t older, uint64_t newer)
+{
+	fake_init(f, N_CPUS);
+	make_segment(f, OLDER, older * NSEC_PER_USEC);
+	memcpy(f->params.boot_id, "0123456789abcdef", sizeof(f->params.boot_id));
+	make_segment(f, STORE_CURRENT, newer * NSEC_PER_USEC);
+}
+
 /* Clocks that begin anew, other numbers of events: what is asked for is of the boot that is last */
 static void test_boots(void **state)
 {
 	struct cut_report report;
 	struct fake f;
 
-	fake_init(&f, N_CPUS);
-	make_segment(&f, OLDER, 5000 * NSEC_PER_USEC);
-	memcpy(f.params.boot_id, "0123456789abcdef", sizeof(f.params.boot_id));
-	make_segment(&f, STORE_CURRENT, 2000 * NSEC_PER_USEC);
+	make_boots(&f, 5000, 2000);
 	cut_all(&f, &report);
 	assert_int_equal(report.files, 1);
 	assert_int_equal(report.left_out_files, 1);
@@ -212,10 +218,7 @@ static void test_boots_long_ago(void **state)
 	struct fault why;
 	struct fake f;
 
-	fake_init(&f, N_CPUS);
-	make_segment(&f, OLDER, 1000 * NSEC_PER_USEC);
-	memcpy(f.params.boot_id, "0123456789abcdef", sizeof(f.params.boot_id));
-	make_segment(&f, STORE_CURRENT, 9000 * NSEC_PER_USEC);
+	make_boots(&f, 1000, 9000);
 	assert_int_equal(cut_range(&f, FAKE_DATE + 8000, UINT64_MAX, &report, &why), 0);
 	assert_int_equal(report.files, 1);
 	assert_int_equal(report.left_out_files, 0);
