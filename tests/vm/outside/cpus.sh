@@ -19,7 +19,8 @@ run() {
 	shift
 	dir=$T/$machine-${CPUS:-2}
 	mkdir -p "$dir"
-	printf '. /job/tests/vm/guest.sh\ntrap - EXIT\nset +eu\nrun_scenarios %s\n' "${names[*]}" >"$dir.run"
+	printf '. /job/tests/vm/guest.sh\ntrap - EXIT\nset +eu\nLONG=%s run_scenarios %s\n' \
+		"${LONG:-}" "${names[*]}" >"$dir.run"
 	vm_start "$machine" "$dir" "$dir.run" "$@"
 	vm_wait "$limit" || true
 	cp "$dir/console" "$LOGS/vm-cpus-${CPUS:-2}.console"
@@ -32,4 +33,4 @@ run() {
 }
 
 run debian12 200 clocks -- possible_cpus=64 tsc=reliable
-[ -z "${LONG:-}" ] || CPUS=64 MEMORY=4096 run debian12 600 clocks record --
+[ -z "${LONG:-}" ] || CPUS=64 MEMORY=4096 run debian12 600 clocks record -- tsc=reliable

@@ -13,7 +13,8 @@ session demo <<-EOF
 	BufferSize=4M
 EOF
 flyrecd_start
-markers_start demo 500
+# As many in all, however many CPUs there are
+markers_start demo $((1000 / $(nproc)))
 sleep 1
 systemctl reload flyrecd || fail "reload"
 flyrecd_hand_over
