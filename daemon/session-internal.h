@@ -54,6 +54,7 @@ struct session {
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
 	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
+	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */

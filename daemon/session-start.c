@@ -160,7 +160,7 @@ void session_start(struct session *s)
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = session_now_usec();
 	s->hang_usec = 0;
-	s->mapped = s->held = s->kept = s->notes_wanted = false;
+	s->mapped = s->held = s->kept = s->notes_wanted = s->left_behind = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && left) {
 		r = session_attach(s, left, &why);

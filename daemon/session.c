@@ -119,19 +119,30 @@ void session_settle(struct session *s, enum session_state state)
 	daemon_session_changed(s->daemon, s);
 }
 
+/* What becomes of the instance of an earlier process, which may hold what nobody has read: where
+ * nobody wants it any more it costs nothing while it waits for the next try */
+static const char *left_tracing(struct session *s)
+{
+	struct fault ignored;
+
+	if (!s->segment.adopt)
+		return "";
+	if (s->salvage && !s->pending && instance_trace(s->instance, false, &ignored) >= 0)
+		return "; its instance, which traces no more, keeps what it has for the next try";
+	return "; its instance goes on tracing for the next try";
+}
+
 void session_fail(struct session *s, const struct fault *why)
 {
 	bool told = s->away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */
 	bool away = s->config && session_failed_for_disk(s, why->error);
-	/* An earlier process' ring buffer may hold what nobody has read: it waits for the next try
-	 */
 	bool keep = s->segment.adopt || (away && !s->instance);
 
 	s->failure = *why;
+	s->left_behind = s->segment.adopt && !away;
 	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
-		       "session failed: %s%s%s", why->text,
-		       s->segment.adopt ? "; its instance goes on tracing for the next try" : "",
+		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
 	if (away)
 		(void)session_config_copy(s->config, &s->pending);
@@ -350,6 +361,13 @@ void session_stop(struct session *s, bool hand_over)
 {
 	session_config_free(TAKE_PTR(s->pending));
 	session_end_away(s, hand_over);
+	if (s->left_behind && !hand_over) {
+		/* There is to be no next try */
+		s->left_behind = false;
+		session_config_free(TAKE_PTR(s->config));
+		session_start(s);
+		return;
+	}
 	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
 		return;
 	s->stop_wanted = true;

@@ -100,6 +100,41 @@ verify "$STATE/kill/record"
 bounded "kill and a start that fails"
 instance_gone "after a start that failed"
 
+echo "== and is stopped then"
+# failed_start: what an earlier process has left cannot be taken up
+failed_start() {
+	fresh
+	flyrecd_start
+	markers_start kill 10000
+	sleep 0.5
+	markers_stop
+	flyrecd_kill
+	chattr +i "$STATE/kill/record/current.dat" || return
+	flyrecd_start
+	must_log "kill: session failed: .*its instance goes on tracing for the next try"
+	[ "$(cat "$(instance kill)/tracing_on")" = 1 ] || fail "it does not trace"
+}
+saved() {
+	verify "$STATE/kill/record"
+	bounded "a start that fails, stopped"
+	instance_gone "after a stop"
+}
+if failed_start; then
+	"$FLYRECCTL" --runtime-dir="$RUNTIME" stop kill
+	must_log "kill: session failed: .*its instance, which traces no more, keeps what it has"
+	[ "$(cat "$(instance kill)/tracing_on")" = 0 ] || fail "it traces after a stop"
+	chattr -i "$STATE/kill/record/current.dat"
+	"$FLYRECCTL" --runtime-dir="$RUNTIME" stop kill
+	saved
+	flyrecd_stop
+	failed_start
+	chattr -i "$STATE/kill/record/current.dat"
+	flyrecd_stop
+	saved
+else
+	flyrecd_stop
+fi
+
 echo "== SIGKILL while starting"
 fresh
 flyrecd_command
