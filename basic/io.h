@@ -59,6 +59,15 @@ int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t s
 int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
 
 /**
+ * io_read_stored_file_at() - a whole file of ours, whatever somebody has put in its place
+ * Never follows a symbolic link or waits for the other end of a FIFO.
+ * @max: bytes
+ * Return: 0 or negative errno; -EISDIR; -EBADMSG: no regular file, or more than @max.
+ */
+int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_data,
+			   size_t *ret_size);
+
+/**
  * io_read_up_to() - the rest of a file, but no more than @max bytes of it
  * @ret_data: malloc'ed, one NUL byte more than @ret_size says
  * Return: 0 or negative errno.

@@ -10,7 +10,8 @@
 #include "recorder/kernel-text.h"
 #include "writer/store.h"
 
-#define NOTE_FILE "boot"
+#define NOTE_FILE     "boot"
+#define NOTE_SIZE_MAX (64 * MIB) /* formats of all events take a few */
 
 void boot_note_free(struct boot_note *note)
 {
@@ -108,7 +109,7 @@ int boot_note_read(int dir_fd, struct boot_note **ret)
 
 	if (!note)
 		return -ENOMEM;
-	r = io_read_file_at(dir_fd, NOTE_FILE, &text, &size);
+	r = io_read_stored_file_at(dir_fd, NOTE_FILE, NOTE_SIZE_MAX, &text, &size);
 	if (r >= 0)
 		r = parse(note, text, size);
 	if (r < 0)

@@ -255,8 +255,33 @@ static bool traces_anything(const struct trace_config *trace)
 	       trace->uprobes || trace->options;
 }
 
-/* @section: or NULL for all of them */
-static int print_keys(const struct session_config *session, const char *section, char **ret)
+/* Does @a have what @b has? */
+static bool same_value(const struct config_key *key, const struct session_config *a,
+		       const struct session_config *b)
+{
+	const struct session_config *both[] = {a, b};
+	char *texts[2] = {};
+	bool same = false;
+	size_t size;
+
+	for (size_t i = 0; i < ARRAY_SIZE(both); i++) {
+		FILE *f = open_memstream(&texts[i], &size);
+
+		if (f)
+			key->kind->print(key, both[i], f);
+		if (!f || fclose(f) != 0)
+			goto end;
+	}
+	same = strcmp(texts[0], texts[1]) == 0;
+end:
+	free(texts[0]);
+	free(texts[1]);
+	return same;
+}
+
+/* @section: or NULL for all of them; @defaults: or NULL to have them as well */
+static int print_keys(const struct session_config *session, const char *section,
+		      const struct session_config *defaults, char **ret)
 {
 	const char *last = "";
 	char *text = NULL;
@@ -269,6 +294,8 @@ static int print_keys(const struct session_config *session, const char *section,
 		const struct config_key *key = &config_keys[i];
 
 		if (is_daemon_key(key) || (section && strcmp(section, key->section) != 0))
+			continue;
+		if (defaults && same_value(key, session, defaults))
 			continue;
 		if (strcmp(last, key->section) != 0)
 			(void)fprintf(f, "[%s]\n", key->section);
@@ -286,9 +313,13 @@ static int print_keys(const struct session_config *session, const char *section,
 
 int session_config_retext(struct session_config *session)
 {
-	int r = print_keys(session, "Trace", &session->trace_text);
+	_cleanup_(session_config_freep) struct session_config *defaults = NULL;
+	int r = session_config_new(session->name, NULL, &defaults);
 
-	return r < 0 ? r : print_keys(session, NULL, &session->text);
+	/* Without them, so that a version with other keys takes up what this one has set up */
+	if (r >= 0)
+		r = print_keys(session, "Trace", defaults, &session->trace_text);
+	return r < 0 ? r : print_keys(session, NULL, NULL, &session->text);
 }
 
 int session_config_finish(struct config_reader *reader, const char *file,

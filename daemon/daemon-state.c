@@ -21,6 +21,8 @@
 
 #define LOCK_FILE	".lock" /* no session is called so: names begin with a letter, digit, _ or - */
 #define CMDLINES_FILE	".saved_cmdlines_size"
+#define MOUNTED_FILE	"state-mounted"
+#define NOTES_SIZE_MAX	(4 * KIB)
 #define CLOCK_STEP_USEC USEC_PER_SEC /* less is not worth a segment */
 #define CMDLINES_SIZE	32768	     /* the most the kernel takes: PID_MAX_DEFAULT */
 
@@ -41,11 +43,50 @@ void daemon_close_state_dir(struct daemon *d)
 	d->state_fd = d->lock_fd = -EBADF;
 }
 
+/* In RUNTIME/state-mounted is the boot in which we let go of a state directory that is a file
+ * system of its own: a next process might find only what lies below it */
+static int open_runtime_dir(const struct daemon *d)
+{
+	return open(d->options.runtime_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void note_mount(const struct daemon *d)
+{
+	_cleanup_close_ int fd = open_runtime_dir(d);
+	int r = fd < 0 ? -errno
+		       : io_write_file_at(fd, MOUNTED_FILE, d->boot_id_text,
+					  strlen(d->boot_id_text), 0644);
+
+	if (r < 0)
+		log_warning_errno(r, "cannot write %s/" MOUNTED_FILE ": %m, ignoring",
+				  d->options.runtime_dir);
+}
+
+void daemon_forget_mount(const struct daemon *d)
+{
+	_cleanup_close_ int fd = open_runtime_dir(d);
+
+	if (fd >= 0)
+		(void)unlinkat(fd, MOUNTED_FILE, 0);
+}
+
+static bool was_mounted(const struct daemon *d)
+{
+	_cleanup_close_ int fd = open_runtime_dir(d);
+	_cleanup_free_ char *text = NULL;
+
+	return fd >= 0 &&
+	       io_read_stored_file_at(fd, MOUNTED_FILE, NOTES_SIZE_MAX, &text, NULL) >= 0 &&
+	       strcmp(text, d->boot_id_text) == 0;
+}
+
 void daemon_leave_state_dir(struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions; i++)
 		if (session_state(d->sessions[i]) == SESSION_RECORDING)
 			return;
+	if (d->state_mounted && d->state_fd >= 0)
+		note_mount(d);
 	daemon_close_state_dir(d);
 }
 
@@ -119,6 +160,7 @@ int daemon_find_state_dir(struct daemon *d, struct fault *why)
 	d->state_fd = fd;
 	d->lock_fd = lock;
 	d->state_new = true;
+	daemon_forget_mount(d);
 	return 0;
 }
 
@@ -129,6 +171,7 @@ int daemon_open_state_dir(struct daemon *d)
 
 	(void)umask(0027);
 	join_group();
+	d->state_mounted = was_mounted(d);
 	r = daemon_find_state_dir(d, &why);
 	if (r < 0 && !session_disk_may_return(r))
 		return log_error_errno(r, "%s", why.text);
@@ -149,7 +192,8 @@ void daemon_raise_cmdlines(struct daemon *d)
 
 	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
 		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
-	if (d->cmdlines_old == 0 && io_read_file_at(d->state_fd, CMDLINES_FILE, &text, NULL) >= 0 &&
+	if (d->cmdlines_old == 0 &&
+	    io_read_stored_file_at(d->state_fd, CMDLINES_FILE, NOTES_SIZE_MAX, &text, NULL) >= 0 &&
 	    sscanf(text, "%32s %u", boot_id, &old) == 2 && strcmp(boot_id, d->boot_id_text) == 0)
 		d->cmdlines_old = old;
 	if (d->cmdlines_old == 0)

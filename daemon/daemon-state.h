@@ -28,6 +28,9 @@ int daemon_find_state_dir(struct daemon *daemon, struct fault *why);
  */
 void daemon_leave_state_dir(struct daemon *daemon);
 
+/* What a next process finds is right, mounted or not */
+void daemon_forget_mount(const struct daemon *daemon);
+
 /* At the end */
 void daemon_close_state_dir(struct daemon *daemon);
 

@@ -23,6 +23,8 @@
 #include "recorder/tracefs.h"
 #include "writer/store.h"
 
+#define START_PATIENCE_USEC (30 * USEC_PER_SEC)
+
 struct session *daemon_find_session(const struct daemon *d, const char *name)
 {
 	for (size_t i = 0; i < d->n_sessions; i++)
@@ -212,6 +214,7 @@ static void check_settled(struct daemon *d)
 	d->state_new = false;
 	if (d->phase != DAEMON_RUNNING) {
 		d->phase = DAEMON_RUNNING;
+		d->start_source = sd_event_source_disable_unref(d->start_source);
 		if (d->reload_wanted) {
 			reload(d);
 			return;
@@ -221,6 +224,22 @@ static void check_settled(struct daemon *d)
 		daemon_show_status(d);
 		control_reloaded(d->control);
 	}
+}
+
+/* One that hangs, on its disk for example, must not cost the others: the service manager would end
+ * us after TimeoutStartSec= */
+static int on_start_takes_long(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *d = userdata;
+
+	if (d->phase != DAEMON_STARTING)
+		return 0;
+	for (size_t i = 0; i < d->n_sessions; i++)
+		if (session_state(d->sessions[i]) == SESSION_STARTING)
+			(void)log_full(LOG_WARNING, session_name(d->sessions[i]), NULL, 0,
+				       "still starting; flyrecd does not wait for it any longer");
+	(void)sd_notify(0, "READY=1");
+	return 0;
 }
 
 static int on_settled(sd_event_source *source, void *userdata)
@@ -245,6 +264,8 @@ static void end(struct daemon *d, enum daemon_phase phase)
 			 phase == DAEMON_STOPPING ? "finishing segments" : "handing over");
 	for (size_t i = 0; i < d->n_sessions; i++)
 		session_stop(d->sessions[i], phase == DAEMON_HANDING_OVER);
+	if (phase == DAEMON_STOPPING)
+		daemon_forget_mount(d);
 	daemon_session_settled(d, NULL);
 }
 
@@ -451,14 +472,14 @@ static int set_up(struct daemon *d)
 	d->tracing_fd = open(tracefs_tracing_dir(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (d->tracing_fd < 0)
 		return log_error_errno(-errno, "cannot open %s: %m", tracefs_tracing_dir());
-	r = daemon_open_state_dir(d);
-	if (r < 0)
-		return r;
 	r = sd_id128_get_boot(&boot_id);
 	if (r < 0)
 		return log_error_errno(r, "cannot read the boot id: %m");
 	memcpy(d->boot_id, boot_id.bytes, sizeof(d->boot_id));
 	(void)sd_id128_to_string(boot_id, d->boot_id_text);
+	r = daemon_open_state_dir(d);
+	if (r < 0)
+		return r;
 	d->symbols = symbols_new();
 	if (!d->symbols || fdstore_new(&d->fdstore) < 0)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
@@ -507,6 +528,7 @@ static void tear_down(struct daemon *d)
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);
 	config_free(d->config);
+	d->start_source = sd_event_source_disable_unref(d->start_source);
 	d->event = sd_event_unref(d->event);
 	close_p(&d->tracing_fd);
 	d->mounts_source = sd_event_source_disable_unref(d->mounts_source);
@@ -532,6 +554,8 @@ int daemon_run(const struct daemon_options *options)
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
 		apply_config(&d);
 		daemon_session_settled(&d, NULL);
+		(void)sd_event_add_time_relative(d.event, &d.start_source, CLOCK_MONOTONIC,
+						 START_PATIENCE_USEC, 0, on_start_takes_long, &d);
 		r = sd_event_loop(d.event);
 		daemon_restore_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STOPPED, 0,

@@ -61,40 +61,94 @@ void session_check_disk(struct session *s)
 		s->leave_wanted = true;
 }
 
+/* RUNTIME/away, and @name below it; nothing depends on it while this process lives */
+static int open_notes(const struct session *s, const char *name, bool make)
+{
+	const char *parts[] = {s->daemon->options.runtime_dir, "away", name};
+	_cleanup_close_ int dir = -EBADF;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		int at = i == 0 ? AT_FDCWD : dir, fd;
+
+		if (make && mkdirat(at, parts[i], 0755) < 0 && errno != EEXIST)
+			return -errno;
+		fd = openat(at, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			return -errno;
+		close_p(&dir);
+		dir = fd;
+	}
+	return TAKE_FD(dir);
+}
+
+void session_remove_notes(const struct session *s)
+{
+	_cleanup_close_ int dir = open_notes(s, s->name, false);
+
+	if (dir >= 0)
+		(void)state_remove(dir);
+}
+
+/* For the next process, should this one not live to see the disk again */
+static void write_notes(struct session *s)
+{
+	_cleanup_close_ int dir = open_notes(s, s->name, true);
+	int r = dir < 0 ? dir : state_write(dir, s->left);
+
+	if (r < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, r,
+			       "cannot note in %s what is left in the kernel: %m, ignoring",
+			       s->daemon->options.runtime_dir);
+}
+
+int session_read_notes(struct session *s, struct state **ret)
+{
+	_cleanup_close_ int dir = open_notes(s, s->name, false);
+	int r = dir < 0 ? dir : state_read(dir, ret);
+
+	if (r >= 0 && strcmp((*ret)->boot_id, s->daemon->boot_id_text) != 0) {
+		state_free(TAKE_PTR(*ret));
+		r = -ENOENT;
+	}
+	if (r >= 0 && (*ret)->mounted)
+		s->was_mounted = true;
+	return r;
+}
+
 /* What the file has, as far as we know, so that what it turns out to have lost can be counted */
 static void note_sizes(struct session *s)
 {
-	struct left_file *left = &s->left_file;
+	struct state *k = s->kernel;
 
-	free(left->sizes);
-	*left = (struct left_file){};
-	if (!s->segment.file)
+	free(k->published);
+	k->n_published = 0;
+	k->published = s->segment.file ? calloc(s->drain.n_cpus, sizeof(*k->published)) : NULL;
+	k->mounted = s->was_mounted;
+	if (!k->published)
 		return;
-	left->sizes = calloc(s->drain.n_cpus, sizeof(*left->sizes));
-	if (!left->sizes)
-		return;
-	left->n_cpus = s->drain.n_cpus;
-	left->trace_id = trace_file_trace_id(s->segment.file);
-	for (unsigned cpu = 0; cpu < left->n_cpus; cpu++)
-		left->sizes[cpu] = atomic_load(&s->drain.pumps[cpu].published);
+	k->n_published = s->drain.n_cpus;
+	k->file_id = trace_file_trace_id(s->segment.file);
+	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
+		k->published[cpu] = atomic_load(&s->drain.pumps[cpu].published);
 }
 
 void session_count_missing(struct session *s)
 {
-	struct left_file *left = &s->left_file;
+	struct state *k = s->kernel;
 
-	for (unsigned cpu = 0; cpu < MIN(left->n_cpus, s->drain.n_cpus); cpu++) {
+	for (unsigned cpu = 0; cpu < MIN(k->n_published, s->drain.n_cpus); cpu++) {
 		struct trace_file_region region;
 
-		if (left->trace_id != trace_file_trace_id(s->segment.file))
+		if (k->file_id != trace_file_trace_id(s->segment.file))
 			break;
 		trace_file_region(s->segment.file, cpu, &region);
-		if (region.size < left->sizes[cpu])
+		if (region.size < k->published[cpu])
 			atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes,
-					 left->sizes[cpu] - region.size);
+					 k->published[cpu] - region.size);
 	}
-	free(left->sizes);
-	*left = (struct left_file){};
+	free(TAKE_PTR(k->published));
+	k->n_published = 0;
+	k->mounted = false;
 }
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
@@ -142,6 +196,7 @@ void session_left_disk(struct session *s)
 	daemon_leave_state_dir(s->daemon);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
+	write_notes(s);
 	(void)fault_set(&s->failure, s->trouble,
 			"%s/%s: its file system is let go of, to be mounted again; trying again",
 			s->daemon->options.state_dir, s->name);
@@ -170,6 +225,7 @@ void session_end_away(struct session *s, bool hand_over)
 	if (session_destroy_left(s, s->left, &why) < 0)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 	state_free(TAKE_PTR(s->left));
+	session_remove_notes(s);
 }
 
 /* Is the directory that the path leads to still the one we have open? */

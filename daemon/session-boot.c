@@ -10,10 +10,30 @@
 #include "basic/log.h"
 #include "daemon/session-internal.h"
 
-/* Trouble that may be over at the next try: until then the evidence stays where it is */
-static bool is_disk_trouble(int error)
+/* Trouble that may be over at the next try, or that somebody can end: until then the evidence stays
+ * where it is */
+static bool may_pass(int error)
 {
-	return error == -ENOSPC || error == -EDQUOT || error == -EROFS || error == -EIO;
+	static const int errors[] = {EACCES, EPERM,  ELOOP,  ENOTDIR, EEXIST,
+				     ENOENT, ENOMEM, EMFILE, ENFILE};
+
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (error == -errors[i])
+			return true;
+	return session_disk_may_return(error);
+}
+
+/* It waits in its ring buffer for the next try */
+static void fail_for_now(struct session *s, int error, const char *text)
+{
+	struct fault why;
+
+	(void)fault_set(
+		&why, error,
+		"%s; the trace of the boot that died waits in its ring buffer for the next try",
+		text);
+	boot_trace_free(TAKE_PTR(s->boot_trace));
+	session_fail(s, &why);
 }
 
 static int find(struct session *s, struct fault *why)
@@ -57,6 +77,10 @@ bool session_begin_boot_trace(struct session *s)
 	if (!s->config->trace.persistent)
 		return false;
 	r = find(s, &why);
+	if (r < 0 && may_pass(r)) {
+		fail_for_now(s, r, why.text);
+		return true;
+	}
 	if (r < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_RECOVERED, r,
 			       "cannot look for the last boot's trace: %s, ignoring", why.text);
@@ -102,15 +126,8 @@ void session_boot_trace_done(struct session *s, int result)
 	struct fault why = s->segment.failure;
 	bool taken = boot_trace_is_taken(s->boot_trace);
 
-	if (result < 0 && is_disk_trouble(result) && !taken) {
-		struct fault stays;
-
-		(void)fault_set(
-			&stays, result,
-			"%s; the trace of the boot that died waits in its ring buffer for the next try",
-			why.text);
-		boot_trace_free(TAKE_PTR(s->boot_trace));
-		session_fail(s, &stays);
+	if (result < 0 && may_pass(result) && !taken) {
+		fail_for_now(s, result, why.text);
 		return;
 	}
 	if (result < 0)

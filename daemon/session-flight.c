@@ -93,7 +93,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 					       s->config->storage.flush_usec, 0, on_tick, s);
 	if (r < 0)
 		return fault_errno(why, r, "cannot watch the session");
-	return instance_trace(s->instance, true, why);
+	return session_trace(s, why);
 }
 
 void session_end_flight(struct session *s)

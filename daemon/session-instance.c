@@ -60,11 +60,15 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 	uint64_t inode;
 	int r = 0;
 
-	/* We may know better than the file */
+	/* We may know better than the file, or an earlier process whose disk was gone */
 	if (s->left)
 		state = TAKE_PTR(s->left);
-	else
+	else if (session_read_notes(s, &state) < 0)
 		r = state_read(s->dir_fd, &state);
+	else if (session_check_place(s, why) < 0) {
+		s->left = TAKE_PTR(state);
+		return why->error;
+	}
 	if (r == -EBADMSG) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
 			       "the state file makes no sense, ignoring it");

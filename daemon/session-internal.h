@@ -18,13 +18,6 @@
 #include "daemon/trigger-limit.h"
 #include "daemon/trigger.h"
 
-/* The file that a session had when it left its disk */
-struct left_file {
-	uint64_t trace_id;
-	uint64_t *sizes; /* [n_cpus] */
-	unsigned n_cpus;
-};
-
 /* What a session waits for; only one thing at a time */
 enum session_step {
 	STEP_NONE,
@@ -102,7 +95,6 @@ struct session {
 	uint64_t hang_usec;    /* monotonic: last time that the workers came along */
 	uint64_t hang_bytes;   /* drain_total_bytes() then */
 	struct state *left;    /* of the instance that goes on tracing while the disk is gone */
-	struct left_file left_file;
 	sd_event_source *again_source;
 
 	/* session-tail.c */
@@ -168,6 +160,8 @@ int session_instance_names(const struct session *session, char **ret_name, char 
 void session_start(struct session *session);
 /* after segment_open: pumps, workers, tracing on */
 int session_begin_recording(struct session *session, struct fault *why);
+/* Tracing on, unless an earlier process was asked to pause */
+int session_trace(struct session *session, struct fault *why);
 /* counters from which the segment's losses are counted, into session->kernel; see
  * session_read_stats() */
 int session_note_base(struct session *session, bool boundary);
@@ -229,6 +223,12 @@ void session_check_disk(struct session *session);
 void session_left_disk(struct session *session);
 /* What the file that goes on has lost since it was left counts as not written */
 void session_count_missing(struct session *session);
+/**
+ * session_read_notes() - of what an earlier process left in the kernel while its disk was gone,
+ * which is noted in the runtime directory Return: 0 or negative errno, -ENOENT there are none.
+ */
+int session_read_notes(struct session *session, struct state **ret);
+void session_remove_notes(const struct session *session);
 /* A start has failed: if it is for the disk, keep what there is, and try again later */
 bool session_failed_for_disk(struct session *session, int error);
 /* No more tries; unless handing over, the instance goes too */

@@ -119,7 +119,9 @@ int session_pause(struct session *s, bool pause, struct fault *why)
 	r = instance_trace(s->instance, !pause, why);
 	if (r < 0)
 		return r;
-	s->paused = pause;
+	s->paused = s->kernel->paused = pause;
+	s->notes_wanted = true; /* for the next process */
+	session_advance(s);
 	(void)log_full(LOG_NOTICE, s->name, NULL, 0, pause ? "paused" : "resumed");
 	daemon_session_changed(s->daemon, s);
 	return 0;

@@ -248,6 +248,7 @@ static void take_over(struct session *s)
 		count_lost_pipes(s);
 	s->kernel->handed_over = false;
 	/* What was lost before this segment has been reported */
+	session_count_missing(s);
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
 		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
 			   s->kernel->base[cpu].dropped_events;
@@ -263,6 +264,14 @@ static int note_first_base(struct session *s, struct fault *why)
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)
 		     : 0;
+}
+
+int session_trace(struct session *s, struct fault *why)
+{
+	s->paused = s->kernel->paused;
+	if (s->paused)
+		(void)log_full(LOG_NOTICE, s->name, NULL, 0, "still paused");
+	return instance_trace(s->instance, !s->paused, why);
 }
 
 int session_begin_recording(struct session *s, struct fault *why)
@@ -295,12 +304,10 @@ int session_begin_recording(struct session *s, struct fault *why)
 		r = drain_run(&s->drain, s->segment.file, workers_wanted(s),
 			      session_max_file_size(s), chunk, s->notify_fd, why);
 	if (r >= 0 && !s->salvage)
-		r = instance_trace(s->instance, true, why);
+		r = session_trace(s, why);
 	s->segment_usec = s->synced_usec = session_now_usec();
-	if (r >= 0) {
-		session_count_missing(s);
+	if (r >= 0)
 		session_look(s);
-	}
 	return r;
 }
 

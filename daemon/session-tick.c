@@ -161,12 +161,28 @@ static void report_losses(struct session *s, uint64_t now)
 	s->lost_usec = now;
 }
 
+/* FlushSec=, or less where what is flushed could not be synced in time */
+static uint64_t tick_usec(const struct storage_config *storage)
+{
+	return MIN(storage->flush_usec, storage->sync_interval_usec / 2);
+}
+
 /* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
-static uint64_t next_tick(uint64_t flush_usec, uint64_t forks)
+static uint64_t next_tick(uint64_t tick, uint64_t forks)
 {
 	if (forks <= FORKS_BETWEEN_LOOKS)
-		return flush_usec;
-	return MIN(MAX(flush_usec * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), flush_usec);
+		return tick;
+	return MIN(MAX(tick * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), tick);
+}
+
+/* An event may wait for a flush, and what that flush brings is too late for a sync that begins with
+ * it: a tick less than SyncIntervalSec= between two. Half a tick, as they come a little late. */
+static bool sync_is_due(const struct session *s, uint64_t now)
+{
+	const struct storage_config *storage = &s->config->storage;
+	uint64_t tick = tick_usec(storage);
+
+	return now - s->synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
 
 bool session_check_instance(struct session *s)
@@ -281,20 +297,21 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	if (s->forks == 0)
 		s->forks = forks;
 	forks -= s->forks;
-	(void)sd_event_source_set_time_relative(source, next_tick(storage->flush_usec, forks));
+	(void)sd_event_source_set_time_relative(source, next_tick(tick_usec(storage), forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	if (!session_check_instance(s))
 		return 0;
+	session_check_disk(
+		s); /* before it is asked of the workers again what they have just done */
 	if (!s->held)
 		drain_flush(&s->drain);
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
-	    (now - s->synced_usec >= storage->sync_interval_usec || forks >= FORKS_BETWEEN_LOOKS)) {
+	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
 		report_losses(s, now);
 		s->forks += forks;
 		s->sync_wanted = true;
 	}
 	session_look(s);
-	session_check_disk(s);
 	s->sync_wanted |= session_disk_full(s);
 	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&

@@ -50,7 +50,6 @@ void session_free(struct session *s)
 	triggers_free(s);
 	account_done(&s->account);
 	state_free(s->left);
-	free(s->left_file.sizes);
 	session_config_free(s->config);
 	session_config_free(s->pending);
 	free(s->name);
@@ -170,6 +169,7 @@ void session_opened(struct session *s, int result)
 	if (s->away)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->away = false;
+	session_remove_notes(s);
 	s->told = 0;
 	s->failure = (struct fault){};
 	if (s->flight)

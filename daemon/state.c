@@ -8,8 +8,9 @@
 #include "basic/strv.h"
 #include "daemon/state.h"
 
-#define STATE_FILE "state"
-#define TRACE_LINE "trace\n"
+#define STATE_FILE     "state"
+#define STATE_SIZE_MAX (16 * MIB) /* far more than 8192 CPUs and thousands of events take */
+#define TRACE_LINE     "trace\n"
 
 void state_free(struct state *state)
 {
@@ -21,6 +22,7 @@ void state_free(struct state *state)
 	free(state->boot_id);
 	free(state->trace_text);
 	free(state->base);
+	free(state->published);
 	strv_free(state->synthetic);
 	strv_free(state->watched);
 	free(state);
@@ -44,6 +46,16 @@ static int add_base(struct state *state, const char *value)
 	state->base = p;
 	state->n_cpus = cpu + 1;
 	return 0;
+}
+
+static int add_published(struct state *state, const char *value)
+{
+	uint64_t *p = reallocarray(state->published, state->n_published + 1, sizeof(*p));
+
+	if (!p)
+		return -ENOMEM;
+	state->published = p;
+	return parse_u64(value, &p[state->n_published++]) < 0 ? -EBADMSG : 0;
 }
 
 static int set_string(char **field, const char *value)
@@ -73,6 +85,14 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return parse_u64(value, &state->inode) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "handed-over") == 0)
 		return parse_bool(value, &state->handed_over) < 0 ? -EBADMSG : 0;
+	if (strcmp(key, "published") == 0)
+		return add_published(state, value);
+	if (strcmp(key, "file-id") == 0)
+		return parse_u64(value, &state->file_id) < 0 ? -EBADMSG : 0;
+	if (strcmp(key, "mounted") == 0)
+		return parse_bool(value, &state->mounted) < 0 ? -EBADMSG : 0;
+	if (strcmp(key, "paused") == 0)
+		return parse_bool(value, &state->paused) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "mode-flight") == 0)
 		return parse_bool(value, &state->flight) < 0 ? -EBADMSG : 0;
 	return 0; /* of a later version */
@@ -87,7 +107,7 @@ int state_read(int dir_fd, struct state **ret)
 
 	if (!state)
 		return -ENOMEM;
-	r = io_read_file_at(dir_fd, STATE_FILE, &text, NULL);
+	r = io_read_stored_file_at(dir_fd, STATE_FILE, STATE_SIZE_MAX, &text, NULL);
 	for (line = text; r >= 0 && *line; line = next) {
 		char *end = strchr(line, '\n'), *space;
 
@@ -125,9 +145,10 @@ int state_write(int dir_fd, const struct state *state)
 		(void)fprintf(out, "session %s\n", state->session);
 	(void)fprintf(out,
 		      "instance %s\ngroup %s\nboot-id %s\ninode %" PRIu64
-		      "\nhanded-over %s\nmode-flight %s\n",
+		      "\nhanded-over %s\nmode-flight %s\npaused %s\n",
 		      state->instance, state->group, state->boot_id, state->inode,
-		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no");
+		      state->handed_over ? "yes" : "no", state->flight ? "yes" : "no",
+		      state->paused ? "yes" : "no");
 	STRV_FOREACH (s, state->synthetic)
 		(void)fprintf(out, "synthetic %s\n", *s);
 	STRV_FOREACH (s, state->watched)
@@ -141,6 +162,12 @@ int state_write(int dir_fd, const struct state *state)
 			      cpu, b->overrun, b->commit_overrun, b->dropped_events, b->read_events,
 			      b->in_flight);
 	}
+	if (state->mounted)
+		(void)fputs("mounted yes\n", out);
+	if (state->n_published > 0)
+		(void)fprintf(out, "file-id %" PRIu64 "\n", state->file_id);
+	for (unsigned cpu = 0; cpu < state->n_published; cpu++)
+		(void)fprintf(out, "published %" PRIu64 "\n", state->published[cpu]);
 	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
 	if (fclose(out) != 0)
 		return -ENOMEM;

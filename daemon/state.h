@@ -29,10 +29,17 @@ struct state {
 	char *boot_id;	  /* 32 hex digits */
 	uint64_t inode;	  /* of the instance's directory; 0: not made yet */
 	bool flight;	  /* nothing was drained: there is nothing to save */
+	bool paused;	  /* by somebody: it stays so */
 	bool handed_over; /* the process that wrote it ended in order, with empty pipes */
 	char *trace_text;
 	struct state_base *base;
 	unsigned n_cpus; /* of base */
+
+	/* Of a session that has let go of its disk */
+	bool mounted;	     /* its directory is a file system of its own */
+	uint64_t file_id;    /* trace id of the file that it had */
+	uint64_t *published; /* bytes of each CPU in that file, as far as it knew */
+	unsigned n_published;
 };
 
 /**

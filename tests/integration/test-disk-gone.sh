@@ -38,8 +38,8 @@ count_log() {
 	grep -c -e "$1" "$FLYRECD_LOG" || true
 }
 
-# gone MOUNTPOINT [-f]: the file system there dies under the recording, and comes back; -f: its log is
-# written before
+# gone MOUNTPOINT [-f [killed]]: the file system there dies under the recording, and comes back; -f: its
+# log is written before; killed: flyrecd is, while it is away
 gone() {
 	write_markers 2000
 	sleep 1
@@ -51,6 +51,12 @@ gone() {
 	umount "$1" || fail "cannot unmount what flyrecd has let go of"
 	unset 'MOUNTS[-1]'
 	wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
+	if [ "${3:-}" = killed ]; then
+		flyrecd_kill
+		wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
+		flyrecd_hand_over
+		wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
+	fi
 	[ -z "$(ls -A "$1")" ] || fail "wrote below the mount point: $(ls -A "$1")"
 	mounted=$1
 	wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
@@ -217,3 +223,44 @@ MOUNTS+=("$mounted")
 flyrecd_start
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left although its disk is back"
+
+echo "== and flyrecd is killed while it is away"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+rm -rf "${STATE:?}"
+rm -f "$CONFIG"/sessions.d/*.conf
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+mkfs_mount xfs 400M "$STATE/s"
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+flyrecd_start_stored
+gone "$STATE/s" -f killed
+flyrecd_stop
+all_right "killed while its file system is away"
+[ -z "$(find "$RUNTIME/away" -type f)" ] || fail "left in the runtime directory: $(find "$RUNTIME/away")"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+
+echo "== its log is lost, killed as well"
+mkfs_mount xfs 400M "$STATE/s"
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
+flyrecd_start_stored
+gone "$STATE/s" '' killed
+flyrecd_stop
+missing_is_counted
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+
+echo "== the whole state directory, killed as well"
+rm -rf "${STATE:?}"
+mkfs_mount xfs 400M "$STATE"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+rm -f "$T"/expect.*
+: >"$FLYRECD_LOG"
+flyrecd_start_stored
+gone "$STATE" -f killed
+flyrecd_stop
+all_right "the whole state directory, killed while it is away"
+[ ! -e "$RUNTIME/state-mounted" ] || fail "state-mounted is left in the runtime directory"

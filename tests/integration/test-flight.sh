@@ -125,6 +125,26 @@ path=$(ctl snapshot f)
 	--allow-lost-at-start "$path" >"$T/check" ||
 	fail "after hand-over and kill: $(cat "$T/check")"
 
+# --- and so does a pause
+traces() {
+	[ "$(cat "$(instance f)/tracing_on")" = 1 ]
+}
+ctl pause f
+sleep 0.5
+for way in hand_over kill; do
+	"flyrecd_$way"
+	flyrecd_start
+	must_log "f: still paused"
+	! traces || fail "paused, and after a $way it traces"
+	[ "$(ctl --json status f | jq -r '.sessions[0].state')" = paused ] || fail "not paused after a $way"
+done
+ctl resume f
+traces || fail "resume after a restart"
+ctl pause f
+ctl stop f
+ctl start f
+traces || fail "still paused after stop and start"
+
 # --- stop and start
 ctl stop f
 [ ! -d "$(instance f)" ] || fail "stop leaves the instance"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# An idle session: no wake-ups beyond what the flush timer explains, and little memory.
+# An idle session: no wake-ups beyond what the flush timer explains, little memory, and nothing said.
 # time-limit: 60
 . "$(dirname "$0")/lib.sh"
 need_tracefs
@@ -42,6 +42,7 @@ allowed=$((threads * (WATCHED / FLUSH + 1)))
 echo "threads=$threads wakeups=$total allowed=$allowed in $WATCHED s"
 cat "$T/wakeups"
 [ "$total" -gt 0 ] || fail "no flush at all"
+! logged 'does not answer' || fail "$(cat "$FLYRECD_LOG")"
 [ "$total" -le "$allowed" ] || fail "$total wake-ups in $WATCHED s, not $allowed"
 
 # Beside the symbols, whose text is kept once for all sessions
@@ -49,4 +50,16 @@ kallsyms=$(($(wc -c </proc/kallsyms) / 1024))
 other=$(($(memory VmRSS) - kallsyms))
 echo "VmRSS=$(memory VmRSS) RssAnon=$(memory RssAnon) symbols=$kallsyms KiB: $other KiB beside them"
 [ "$other" -lt 8192 ] || fail "$other KiB of memory, not 8192"
+flyrecd_stop
+
+# Where the workers come later than the main thread looks for what they have done
+echo "== on one CPU, with others"
+taskset -p -c 0 $$ >/dev/null
+for i in 1 2; do
+	background bash -c 'while :; do :; done'
+done
+log_mark
+flyrecd_start
+sleep $((3 * FLUSH + 1))
+! logged 'does not answer' || fail "$(cat "$FLYRECD_LOG")"
 flyrecd_stop

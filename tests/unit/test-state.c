@@ -18,6 +18,7 @@
 
 static struct state full(void)
 {
+	static uint64_t published[] = {0, UINT64_MAX};
 	static struct state_base base[2] = {{1, 2, 3, 4, 1 << 20}, {UINT64_MAX, 0, 5, 6, 0}};
 	static char *synthetic[] = {(char *)"lat u64 delta; pid_t pid", (char *)"other int x",
 				    NULL};
@@ -31,6 +32,11 @@ static struct state full(void)
 		.watched = watched,
 		.boot_id = (char *)"0123456789abcdef0123456789abcdef",
 		.inode = UINT64_MAX - 1,
+		.paused = true,
+		.mounted = true,
+		.file_id = UINT64_MAX,
+		.published = published,
+		.n_published = 2,
 		.handed_over = true,
 		.trace_text = (char *)"Event=sched:sched_switch\ntrace\nClock=mono\n",
 		.base = base,
@@ -48,6 +54,13 @@ static void assert_same(const struct state *a, const struct state *b)
 	assert_string_equal(a->boot_id, b->boot_id);
 	assert_string_equal(a->trace_text, b->trace_text);
 	assert_int_equal(a->inode, b->inode);
+	assert_int_equal(a->paused, b->paused);
+	assert_int_equal(a->mounted, b->mounted);
+	assert_int_equal(a->file_id, b->file_id);
+	assert_int_equal(a->n_published, b->n_published);
+	if (a->n_published > 0)
+		assert_memory_equal(a->published, b->published,
+				    a->n_published * sizeof(*a->published));
 	assert_int_equal(a->handed_over, b->handed_over);
 	assert_int_equal(a->n_cpus, b->n_cpus);
 	if (a->n_cpus > 0)

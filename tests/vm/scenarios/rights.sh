@@ -103,7 +103,7 @@ done
 # --- a state directory of traps
 mkdir $outside/dir
 echo precious >$outside/file
-for name in dir record snapshot current state hidden hard foreign shared; do
+for name in dir record snapshot current state fifo zero hidden hard foreign shared; do
 	cp $sessions/good.conf $sessions/t-$name.conf
 	mkdir -p "$STATE/t-$name/record" "$STATE/t-$name/snapshot"
 done
@@ -114,6 +114,8 @@ ln -s $outside/dir $STATE/t-record/record
 ln -s $outside/dir $STATE/t-snapshot/snapshot
 ln -s $outside/file $STATE/t-current/record/current.dat
 ln -s $outside/file $STATE/t-state/state
+mkfifo $STATE/t-fifo/state
+ln -s /dev/zero $STATE/t-zero/state
 ln -s $outside/file $STATE/t-hidden/record/.current.dat.new
 ln $outside/file $STATE/t-hard/record/current.dat
 chown -R stranger $STATE/t-foreign
@@ -132,13 +134,13 @@ must_log 't-hard: .*damaged'
 for name in link loop device fifo directory huge noise unreadable; do
 	must_log "$sessions/$name.conf:.*"
 done
-for name in good t-current t-state t-hidden t-hard; do
+for name in good t-current t-state t-fifo t-zero t-hidden t-hard; do
 	"$FLYRECCTL" --json status $name | jq -e '.sessions[0].state == "recording"' >/dev/null ||
 		fail "$name does not record: $(flyrecd_log | grep -e "$name")"
 done
 # -x is a name like another one
 instances=("$TRACEFS"/instances/*)
-[ ${#instances[@]} = 6 ] || fail "other instances: ${instances[*]}"
+[ ${#instances[@]} = 8 ] || fail "other instances: ${instances[*]}"
 /usr/bin/true
 "$FLYRECCTL" rotate >/dev/null
 flyrecd_stop
