@@ -137,7 +137,7 @@ static int load_clock(struct decoder *d, struct fault *why)
 	_cleanup_free_ char *clock = NULL;
 	int r;
 
-	r = trace_dat_load(d->dat, &d->dat->clock, MAX_OPTION, &clock, why);
+	r = trace_dat_clock(d->dat, &clock, why);
 	if (r < 0)
 		return r;
 	d->in_usecs = clock_in_usecs(clock);

@@ -39,7 +39,7 @@ int export_filter_pids(struct export_filter *filter, const char *text);
 int export_filter_cpus(struct export_filter *filter, const char *text);
 
 /**
- * export_filter_time() - a time as parse_timestamp() takes it, or a number as the file's own times
+ * export_filter_time() - a time as flyrecctl takes it, or a number as the file's own times
  * are shown
  */
 int export_filter_time(struct export_time *time, const char *text);

@@ -19,10 +19,8 @@ struct unit_watch;
 /* Order in which the event loop serves what is ready at the same time: small numbers first */
 enum daemon_priority {
 	PRIORITY_WORKER = SD_EVENT_PRIORITY_NORMAL - 20, /* a full region must not wait */
-	PRIORITY_JOB = SD_EVENT_PRIORITY_NORMAL - 10,
 	PRIORITY_SIGNAL = SD_EVENT_PRIORITY_NORMAL,
 	PRIORITY_TRIGGER = SD_EVENT_PRIORITY_NORMAL,
-	PRIORITY_TIMER = SD_EVENT_PRIORITY_NORMAL + 10,
 	PRIORITY_CONTROL = SD_EVENT_PRIORITY_NORMAL + 20, /* who asks can wait */
 };
 

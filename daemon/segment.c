@@ -421,7 +421,6 @@ int segment_finish_old(struct segment *s)
 		segment_note(s, LOG_WARNING, r,
 			     "cannot write the last task names and statistics into record/%s: %s",
 			     s->old_name, strerror(-r));
-	s->last_bytes = MAX(trace_file_disk_bytes(s->old), s->last_bytes / 8 * 7);
 	r = archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
 	retain(s, 0);

@@ -37,11 +37,10 @@ struct segment {
 	uint64_t *evicted;     /* [n_cpus]: sub-buffers removed by retention, to be counted */
 	uint64_t kept_files;   /* finished files, at the last look */
 	uint64_t kept_bytes;   /* on the disk */
-	uint64_t last_bytes;   /* on the disk, of complete segments lately */
 	bool sparse_left;      /* finished files may wait to be made dense */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
-	char **cpustat;		 /* [n_cpus]: texts for segment_note_stats() */
+	char **cpustat;		 /* [n_cpus]: texts of the last CPUSTAT options */
 	bool adopt;		 /* the instance still holds what follows current.dat */
 	char *slots;		 /* partial sub-buffers an earlier process left, or NULL */
 	struct trace_file *file; /* current.dat; NULL: none open */

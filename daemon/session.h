@@ -54,8 +54,8 @@ uint64_t session_total_bytes(const struct session *session);
 
 /**
  * session_configure() - from now on it shall be like this
- * Starts it, restarts it if what it traces has changed, goes on with a new segment if only its
- * storage has, does nothing if nothing has. A failed session is tried again.
+ * Starts it, restarts it if more of [Trace] than its events has changed, goes on with a new segment
+ * if only its storage has, does nothing if nothing has. A failed session is tried again.
  * @config: copied; NULL: stop it, and undo in the kernel what an earlier process may have left
  */
 int session_configure(struct session *session, const struct session_config *config);
@@ -121,7 +121,7 @@ int session_snapshot_coresight(struct session *session, uint64_t from_usec, uint
 
 /**
  * session_coresight_name() - of the directory that was made with a snapshot; "": none
- * Only within its , with  0. @ret_why: then, why there is none
+ * Only within its @done, with @result 0. @ret_why: then, why there is none
  */
 const char *session_coresight_name(const struct session *session, const struct fault **ret_why);
 

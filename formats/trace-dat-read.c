@@ -17,6 +17,7 @@
 #define MAX_HEADER_PAGE (64 * KIB)
 #define MAX_SUBBUF	(16 * MIB)
 #define MAX_NOTE	MIB
+#define CLOCK_TEXT_MAX	4096
 
 static int read_version(struct cursor *c)
 {
@@ -391,6 +392,11 @@ int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why)
 		return 1;
 	}
 	return 0;
+}
+
+int trace_dat_clock(const struct trace_dat *dat, char **ret, struct fault *why)
+{
+	return trace_dat_load(dat, &dat->clock, CLOCK_TEXT_MAX, ret, why);
 }
 
 char *trace_dat_clock_name(const char *text)

@@ -129,6 +129,12 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why);
 
 /**
+ * trace_dat_clock() - its text of trace_clock, as the kernel had it
+ * @ret: malloc'ed; "": it has none
+ */
+int trace_dat_clock(const struct trace_dat *dat, char **ret, struct fault *why);
+
+/**
  * trace_dat_clock_name() - the clock in use in a text of trace_clock: "local [mono] boot" -> "mono"
  * Return: malloc'ed; "" if none is; NULL without memory.
  */

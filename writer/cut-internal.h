@@ -10,7 +10,6 @@
 #include "formats/trace-dat-read.h"
 #include "writer/cut.h"
 
-#define CUT_CLOCK_MAX	 4096	   /* bytes of a trace_clock text */
 #define CUT_REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 
 /* A piece of one CPU's region of one source: whole sub-buffers */

@@ -129,13 +129,6 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }
 
-static int load_clock(const struct cut *cut, char **ret, struct fault *why)
-{
-	const struct trace_dat *dat = cut_newest(cut)->dat;
-
-	return trace_dat_load(dat, &dat->clock, CUT_CLOCK_MAX, ret, why);
-}
-
 /* Behind the sections that are there already */
 static int write_tables(const struct cut *cut, FILE *out, struct output *o, const char *clock,
 			const struct options *options, struct fault *why)
@@ -178,7 +171,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 
 	if (getrandom(&params.trace_id, sizeof(params.trace_id), GRND_NONBLOCK) < 0)
 		params.trace_id = (uint64_t)params.date_usec;
-	r = load_clock(cut, &clock, why);
+	r = trace_dat_clock(cut_newest(cut)->dat, &clock, why);
 	if (r >= 0)
 		r = cut_uname(cut, &uname, why);
 	if (r < 0)

@@ -178,7 +178,7 @@ static int read_clock(struct cut_source *s, struct fault *why)
 
 	s->has_date = r > 0;
 	if (r >= 0)
-		r = trace_dat_load(s->dat, &s->dat->clock, CUT_CLOCK_MAX, &text, why);
+		r = trace_dat_clock(s->dat, &text, why);
 	if (r < 0)
 		return r;
 	s->clock = trace_dat_clock_name(text);

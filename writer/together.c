@@ -69,18 +69,13 @@ int together_compare(const struct together_shape *a, const struct together_shape
 
 /* --- what there is */
 
-static int load_clock(const struct trace_dat *dat, char **ret, struct fault *why)
-{
-	return trace_dat_load(dat, &dat->clock, CUT_CLOCK_MAX, ret, why);
-}
-
 static int compare_files(const struct trace_dat *a, const struct trace_dat *b, struct fault *why)
 {
 	_cleanup_free_ char *text_a = NULL, *text_b = NULL, *clock_a = NULL, *clock_b = NULL;
-	int r = load_clock(a, &text_a, why);
+	int r = trace_dat_clock(a, &text_a, why);
 
 	if (r >= 0)
-		r = load_clock(b, &text_b, why);
+		r = trace_dat_clock(b, &text_b, why);
 	if (r < 0)
 		return r;
 	clock_a = trace_dat_clock_name(text_a);
@@ -159,7 +154,7 @@ static int open_parts(struct together *t, struct fault *why)
 	if (t->files.n == 0)
 		return fault_set(why, -ENODATA, "nothing was recorded in that time");
 	t->files.n_cpus = t->files.sources[0].dat->n_cpus;
-	return load_clock(cut_newest(&t->files)->dat, &t->clock, why);
+	return trace_dat_clock(cut_newest(&t->files)->dat, &t->clock, why);
 }
 
 /* --- the header */

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 300
 #
 # A full or failing disk: nothing that is in the ring buffer is taken out for nothing, draining goes on

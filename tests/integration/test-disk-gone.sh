@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 240
 #
 # A file system that dies under a recording (shut down, as after an error) is let go of, so that it can

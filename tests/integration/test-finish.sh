@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 700
 #
 # A finished file is dense where the file system can make it so, complete, and opens in trace-cmd; who

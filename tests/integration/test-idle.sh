@@ -55,7 +55,7 @@ flyrecd_stop
 # Where the workers come later than the main thread looks for what they have done
 echo "== on one CPU, with others"
 taskset -p -c 0 $$ >/dev/null
-for i in 1 2; do
+for _ in 1 2; do
 	background bash -c 'while :; do :; done'
 done
 log_mark

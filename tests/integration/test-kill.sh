@@ -3,6 +3,7 @@
 # SIGKILL where no service manager keeps the fds: recording goes on in the same file, what is lost is
 # at most what was in the pipes, and the log and the file say so. SIGKILL while starting and stopping.
 # What an earlier run left in the kernel when the configuration is another one now, or none.
+# beside: yes
 # time-limit: 180
 . "$(dirname "$0")/lib.sh"
 need_tracefs

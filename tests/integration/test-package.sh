@@ -29,7 +29,13 @@ rm -f "$BUILD"/flyrec-*.tar.xz
 debs=("$T"/one/flyrec_*.deb)
 [ ${#debs[@]} = 1 ] || fail "packages: ${debs[*]}"
 cmp "${debs[0]}" "$T/two/$(basename "${debs[0]}")" || fail "the second build gives another package"
-lintian --allow-root --fail-on error,warning,info "$T"/one/*.changes >"$T/lintian" 2>&1 ||
+for symbols in "$T"/one/flyrec-dbgsym_*.deb; do
+	dpkg-deb --contents "$symbols" >"$T/symbols"
+	[ "$(grep -c '\.debug$' "$T/symbols")" -ge 2 ] || fail "no debug symbols of flyrecd and flyrecctl: $(cat "$T/symbols")"
+	cmp "$symbols" "$T/two/$(basename "$symbols")" || fail "the second build gives other debug symbols"
+done
+[ -s "$T/symbols" ] || fail "no package of debug symbols"
+lintian --allow-root --display-info --fail-on error,warning,info "$T"/one/*.changes >"$T/lintian" 2>&1 ||
 	fail "lintian: $(head -n 5 "$T/lintian")"
 version=$(dpkg-deb --field "${debs[0]}" Version)
 

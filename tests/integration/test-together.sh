@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 120
 #
 # One snapshot of several sessions, two in flight and one that records, under load: every marker of

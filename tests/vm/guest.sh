@@ -90,6 +90,10 @@ log_mark() {
 }
 log_mark
 
+loss_is_said() {
+	flyrecd_log | grep -q 'events were lost\|overwritten'
+}
+
 logged() { # TEXT
 	flyrecd_log | grep -q -e "$1"
 }

@@ -11,8 +11,8 @@ clocks=(local global mono boot)
 possible=$(sed 's/.*-//' /sys/devices/system/cpu/possible)
 selected=$(sed -n 's/.*\[\(.*\)\].*/\1/p' "$TRACEFS/trace_clock")
 case $(cat /proc/cmdline) in
-*tsc=reliable*) [ "$selected" = local ] || fail "the kernel's clock is $selected" ;;
-*) [ "$selected" = global ] || fail "the kernel's clock is $selected" ;;
+*tsc=unstable*) [ "$selected" = global ] || fail "the kernel's clock is $selected" ;;
+*) [ "$selected" = local ] || fail "the kernel's clock is $selected" ;;
 esac
 echo "clock $selected, CPUs 0-$possible"
 

@@ -36,14 +36,20 @@ tasks=("/proc/$FLYRECD_PID/task/"*)
 mkdir "$WATCH"
 at_end watch_end
 echo "pid == $FLYRECD_PID" >"$WATCH/events/sched/sched_wakeup/filter"
-echo "common_pid == $FLYRECD_PID" >"$WATCH/events/syscalls/sys_enter_sendmsg/filter"
-for event in sched/sched_wakeup syscalls/sys_enter_sendmsg; do
+for event in sendmsg clone clone3; do
+	echo "common_pid == $FLYRECD_PID" >"$WATCH/events/syscalls/sys_enter_$event/filter"
+done
+for event in sched/sched_wakeup syscalls/sys_enter_{sendmsg,clone,clone3}; do
 	echo 1 >"$WATCH/events/$event/enable"
 done
 grep -h '^\(entries\|overrun\)' "$(instance idle)"/per_cpu/cpu*/stats >"$T/before"
 sleep "$WATCHED"
 cat "$WATCH/trace" >"$T/trace"
 grep -h '^\(entries\|overrun\)' "$(instance idle)"/per_cpu/cpu*/stats >"$T/after"
+tasks=("/proc/$FLYRECD_PID/task/"*)
+[ ${#tasks[@]} = 1 ] || fail "it has threads now: ${tasks[*]}"
+born=$(seen "sys_clone")
+[ "$born" = 0 ] || fail "$born threads were born meanwhile"
 
 # sd_event(3) sends one after half to three quarters of the time
 limit=$(systemctl show --property=WatchdogUSec --value flyrecd)

@@ -4,6 +4,7 @@
 # SIGKILL again and again at random times, also while it starts and while it finishes a segment,
 # under load, with the file descriptor store of systemd: each marker comes out once and in order.
 # machines: debian13
+# also: debian12
 # time-limit: 600
 . "$(dirname "$0")/../guest.sh"
 KILLS=${LONG:+1000}
@@ -99,6 +100,8 @@ echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@
 [ "$restarts" -ge "$KILLS" ] || fail "$restarts restarts for $KILLS kills"
 [ "$recorded" -ge $((KILLS / 2)) ] || fail "it recorded $recorded times: a poor test"
 [ ${#segments[@]} -gt 1 ] || fail "no rotation: a poor test"
+taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes')
+echo "$taken times bytes beyond the recorded sizes were taken in"
 ! logged 'session failed' || fail "$(flyrecd_log | grep -m 1 'session failed')"
 ! logged 'may be lost' || fail "not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
 verify "$STATE/kill"

@@ -6,6 +6,7 @@
 # disk is mounted there. One is mounted over the directory that a session records in: the recording
 # goes on there, and nothing is lost.
 # machines: debian13
+# also: debian12
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

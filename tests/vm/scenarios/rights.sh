@@ -5,6 +5,7 @@
 # the socket, the system bus and the files; then hostile session files and a state directory full of
 # traps: nothing outside is read or written, and a session beside them records.
 # machines: debian13
+# also: debian12
 # time-limit: 180
 . "$(dirname "$0")/../guest.sh"
 useradd --no-create-home stranger

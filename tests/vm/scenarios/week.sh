@@ -4,8 +4,8 @@
 # Days in minutes: rotations and snapshots one after the other, with retention. What flyrecd holds
 # (memory, files, threads, instances) stays as it was after the first ones, its directory within
 # its limits, and what retention has left is whole.
-# machines: debian13
-# only: long
+# machines: debian12
+# also: debian13
 # time-limit: 900
 . "$(dirname "$0")/../guest.sh"
 TURNS=${LONG:+2000}
