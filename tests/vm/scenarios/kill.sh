@@ -102,6 +102,7 @@ echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@
 [ ${#segments[@]} -gt 1 ] || fail "no rotation: a poor test"
 taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes')
 echo "$taken times bytes beyond the recorded sizes were taken in"
+[ "$taken" -gt 0 ] || fail "nothing was in flight in any of the kills: a poor test"
 ! logged 'session failed' || fail "$(flyrecd_log | grep -m 1 'session failed')"
 ! logged 'may be lost' || fail "not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
 verify "$STATE/kill"

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "basic/macro.h"
+#include "daemon/clock.h"
+
+#define OFFSET_USEC (1700000000 * (int64_t)USEC_PER_SEC)
+
+/* Microseconds that pass after each reading */
+static const unsigned *passes;
+static size_t n_passes, reading;
+static int64_t monotonic_usec;
+static int64_t step_usec; /* the wall clock is set by as much after the second reading */
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int64_t usec = monotonic_usec;
+
+	if (id == CLOCK_REALTIME)
+		usec += OFFSET_USEC + (reading >= 2 ? step_usec : 0);
+	*ret = (struct timespec){
+		.tv_sec = usec / (int64_t)USEC_PER_SEC,
+		.tv_nsec = usec % (int64_t)USEC_PER_SEC * (int64_t)NSEC_PER_USEC,
+	};
+	monotonic_usec += reading < n_passes ? passes[reading] : 1;
+	reading++;
+	return 0;
+}
+
+static int64_t date(const unsigned *times, size_t n, int64_t step)
+{
+	int64_t ret = 0;
+
+	passes = times;
+	n_passes = n;
+	reading = 0;
+	monotonic_usec = 12345678;
+	step_usec = step;
+	assert_int_equal(clock_date_usec(NULL, "mono", &ret), 0);
+	return ret;
+}
+
+static void test_quick(void **state)
+{
+	static const unsigned times[] = {1, 1, 1};
+
+	assert_in_range(date(times, 3, 0), OFFSET_USEC - 1, OFFSET_USEC + 1);
+	assert_int_equal(reading, 3);
+}
+
+/* Somebody else runs for 15 ms between two readings */
+static void test_slow(void **state)
+{
+	static const unsigned first[] = {15000, 1, 1}, second[] = {1, 15000, 1},
+			      often[] = {1, 9000, 1, 9000, 1, 1, 30, 40, 1};
+
+	assert_in_range(date(first, 3, 0), OFFSET_USEC - 10, OFFSET_USEC + 10);
+	assert_in_range(date(second, 3, 0), OFFSET_USEC - 10, OFFSET_USEC + 10);
+	assert_in_range(date(often, 9, 0), OFFSET_USEC - 10, OFFSET_USEC + 10);
+}
+
+/* The wall clock is set meanwhile, forward and back */
+static void test_set(void **state)
+{
+	static const unsigned times[] = {1, 1, 1};
+	int64_t hour = 3600 * (int64_t)USEC_PER_SEC;
+
+	assert_in_range(date(times, 3, hour), OFFSET_USEC + hour - 10, OFFSET_USEC + hour + 10);
+	assert_in_range(date(times, 3, -hour), OFFSET_USEC - hour - 10, OFFSET_USEC - hour + 10);
+}
+
+static void test_none(void **state)
+{
+	int64_t ret;
+
+	assert_int_equal(clock_date_usec(NULL, "counter", &ret), -EOPNOTSUPP);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_quick),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_set),
+		cmocka_unit_test(test_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
