@@ -190,6 +190,9 @@ void daemon_raise_cmdlines(struct daemon *d)
 	struct fault why = {};
 	unsigned old = 0;
 
+	if (d->cmdlines_raised)
+		return;
+	d->cmdlines_raised = true;
 	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
 		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
 	if (d->cmdlines_old == 0 &&
@@ -200,6 +203,12 @@ void daemon_raise_cmdlines(struct daemon *d)
 		return;
 	(void)snprintf(line, sizeof(line), "%s %u\n", d->boot_id_text, d->cmdlines_old);
 	(void)io_write_file_at(d->state_fd, CMDLINES_FILE, line, strlen(line), 0640);
+}
+
+void daemon_resume_cmdlines(struct daemon *d)
+{
+	if (faccessat(d->state_fd, CMDLINES_FILE, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+		daemon_raise_cmdlines(d);
 }
 
 void daemon_restore_cmdlines(struct daemon *d)

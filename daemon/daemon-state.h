@@ -43,10 +43,13 @@ int daemon_watch_mounts(struct daemon *daemon);
 void daemon_mind_mounts(struct daemon *daemon);
 
 /**
- * daemon_raise_cmdlines() - have the kernel keep more task names than it does by itself
+ * daemon_raise_cmdlines() - have the kernel keep more task names than it does by itself; once
  * The size found is kept over a kill, in the state directory. Failure is only logged.
  */
 void daemon_raise_cmdlines(struct daemon *daemon);
+
+/* If an earlier process has done that and had no time to undo it */
+void daemon_resume_cmdlines(struct daemon *daemon);
 
 /**
  * daemon_watch_clock() - when the wall clock is set, sessions begin new segments

@@ -550,7 +550,7 @@ int daemon_run(const struct daemon_options *options)
 	block_signals();
 	r = set_up(&d);
 	if (r >= 0) {
-		daemon_raise_cmdlines(&d);
+		daemon_resume_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
 		apply_config(&d);
 		daemon_session_settled(&d, NULL);

@@ -61,9 +61,10 @@ struct daemon {
 	struct fdstore *fdstore;
 	struct session **sessions;
 	size_t n_sessions;
-	struct control *control;	    /* NULL: nobody can ask anything */
-	struct unit_watch *units;	    /* NULL: no session wants it */
-	uint64_t started_usec;		    /* monotonic */
+	struct control *control;  /* NULL: nobody can ask anything */
+	struct unit_watch *units; /* NULL: no session wants it */
+	uint64_t started_usec;	  /* monotonic */
+	bool cmdlines_raised;
 	unsigned cmdlines_old;		    /* saved_cmdlines_size as we found it; 0: not changed */
 	uint64_t status_bytes, status_usec; /* for the rate in STATUS= */
 };

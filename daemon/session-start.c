@@ -154,6 +154,8 @@ void session_start(struct session *s)
 
 	s->state = SESSION_STARTING;
 	daemon_session_changed(s->daemon, s);
+	if (s->config)
+		daemon_raise_cmdlines(s->daemon);
 	if (!s->away)
 		s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;

@@ -35,6 +35,14 @@ echo "$begun ms after the kernel's start, sysinit.target after $(since_boot "Rea
 systemctl list-dependencies --after --plain flyrecd.service >"$T/after"
 ! grep -E 'network|basic\.target|dbus' "$T/after" || fail "it waits for these"
 
+echo "== nothing is changed before there is a session"
+names() {
+	cat "$TRACEFS/saved_cmdlines_size"
+}
+systemctl start flyrecd
+[ "$(names)" -lt 32768 ] || fail "the kernel keeps $(names) names of tasks"
+systemctl stop flyrecd
+
 echo "== confined"
 session keep <<-EOT
 	[Trace]
@@ -42,6 +50,7 @@ session keep <<-EOT
 	BufferSize=4M
 EOT
 flyrecd_start
+[ "$(names)" -ge 32768 ] || fail "the kernel keeps $(names) names of tasks only"
 systemd-analyze --man=no verify flyrecd.service flyrecd.socket >"$T/analyzed" 2>&1 || fail "$(cat "$T/analyzed")"
 [ ! -s "$T/analyzed" ] || fail "systemd-analyze verify: $(cat "$T/analyzed")"
 exposure=$(systemd-analyze security --no-pager flyrecd.service |
