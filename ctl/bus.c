@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/bus.h"
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
+#define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
+#define RECONNECTS	    5
 
 /* Values in addresses: everything but these as %XX */
 static void append_escaped(FILE *f, const char *text)
@@ -70,6 +73,11 @@ static char *local_address(const char *runtime_dir)
 	return fclose(f) == 0 ? address : NULL;
 }
 
+static bool is_cut_off(int error)
+{
+	return error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE;
+}
+
 static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 {
 	if (ctl->host)
@@ -82,6 +90,8 @@ static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 		(void)fprintf(stderr,
 			      "flyrecctl: %s: %s/control: %s: it is for root and group flyrec\n",
 			      verb, ctl->runtime_dir, strerror(-error));
+	else if (is_cut_off(error))
+		(void)fprintf(stderr, "flyrecctl: %s: " HUNG_UP "\n", verb);
 	else
 		(void)fprintf(stderr, "flyrecctl: %s: cannot connect to %s/control: %s\n", verb,
 			      ctl->runtime_dir, strerror(-error));
@@ -106,10 +116,29 @@ int bus_open(const struct ctl *ctl, sd_bus **ret)
 	return 0;
 }
 
+/* Does somebody answer? Not only a process that is about to end, with the next one on its way */
+static int greet(sd_bus *bus)
+{
+	int r = sd_bus_call_method(bus, NULL, "/", "org.freedesktop.DBus.Peer", "Ping", NULL, NULL,
+				   NULL);
+
+	return is_cut_off(r) ? r : 0; /* what else there is to say the call itself is told */
+}
+
 int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 {
-	int r = bus_open(ctl, ret);
+	static const struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
+	int r;
 
+	for (unsigned i = 0;; i++) {
+		r = bus_open(ctl, ret);
+		if (r >= 0 && !ctl->host)
+			r = greet(*ret);
+		if (!is_cut_off(r) || i == RECONNECTS)
+			break;
+		*ret = sd_bus_flush_close_unref(*ret);
+		(void)nanosleep(&pause, NULL);
+	}
 	if (r < 0)
 		explain_connect(ctl, verb, r);
 	return r;
@@ -124,8 +153,8 @@ int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus
 		/* One that was cut off while connecting says so only now */
 		const char *text = error.message ? error.message : strerror(-r);
 
-		if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
-			text = "flyrecd has hung up: too many connections, or it ended";
+		if (is_cut_off(r))
+			text = HUNG_UP;
 		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, text);
 	}
 	sd_bus_error_free(&error);

@@ -16,7 +16,7 @@
 #define BUS_SESSION	 "org.flyrec.Recorder1.Session"
 
 /**
- * bus_connect() - to the daemon that the options name
+ * bus_connect() - to the daemon that the options name; again for a while where one ends meanwhile
  * @verb: for the message
  * Return: 0, or negative errno after a line on stderr.
  */
