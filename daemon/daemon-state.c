@@ -182,11 +182,20 @@ int daemon_open_state_dir(struct daemon *d)
 	return 0;
 }
 
+static bool read_cmdlines_note(const struct daemon *d, unsigned *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char boot_id[33];
+
+	return io_read_stored_file_at(d->state_fd, CMDLINES_FILE, NOTES_SIZE_MAX, &text, NULL) >=
+		       0 &&
+	       sscanf(text, "%32s %u", boot_id, ret) == 2 && strcmp(boot_id, d->boot_id_text) == 0;
+}
+
 /* More task names than the kernel keeps by itself; the old size is kept over a kill */
 void daemon_raise_cmdlines(struct daemon *d)
 {
-	_cleanup_free_ char *text = NULL;
-	char line[64], boot_id[33];
+	char line[64];
 	struct fault why = {};
 	unsigned old = 0;
 
@@ -195,9 +204,7 @@ void daemon_raise_cmdlines(struct daemon *d)
 	d->cmdlines_raised = true;
 	if (saved_cmdlines_raise(CMDLINES_SIZE, &d->cmdlines_old, &why) < 0)
 		log_warning("%s, ignoring: some tasks may show as <...>", why.text);
-	if (d->cmdlines_old == 0 &&
-	    io_read_stored_file_at(d->state_fd, CMDLINES_FILE, NOTES_SIZE_MAX, &text, NULL) >= 0 &&
-	    sscanf(text, "%32s %u", boot_id, &old) == 2 && strcmp(boot_id, d->boot_id_text) == 0)
+	if (d->cmdlines_old == 0 && read_cmdlines_note(d, &old))
 		d->cmdlines_old = old;
 	if (d->cmdlines_old == 0)
 		return;
@@ -207,7 +214,9 @@ void daemon_raise_cmdlines(struct daemon *d)
 
 void daemon_resume_cmdlines(struct daemon *d)
 {
-	if (faccessat(d->state_fd, CMDLINES_FILE, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+	unsigned old;
+
+	if (read_cmdlines_note(d, &old))
 		daemon_raise_cmdlines(d);
 }
 

@@ -106,13 +106,11 @@ int session_read_notes(struct session *s, struct state **ret)
 	_cleanup_close_ int dir = open_notes(s, s->name, false);
 	int r = dir < 0 ? dir : state_read(dir, ret);
 
-	if (r >= 0 && strcmp((*ret)->boot_id, s->daemon->boot_id_text) != 0) {
-		state_free(TAKE_PTR(*ret));
-		r = -ENOENT;
-	}
-	if (r >= 0 && (*ret)->mounted)
-		s->was_mounted = true;
-	return r;
+	if (r < 0 || session_is_in_kernel(s, *ret))
+		return r;
+	state_free(TAKE_PTR(*ret));
+	session_remove_notes(s);
+	return -ENOENT;
 }
 
 /* What the file has, as far as we know, so that what it turns out to have lost can be counted */
@@ -217,7 +215,9 @@ void session_end_away(struct session *s, bool hand_over)
 	s->away = false;
 	s->again_source = sd_event_source_disable_unref(s->again_source);
 	daemon_session_settled(s->daemon, s); /* it may be forgotten now */
-	if (hand_over || !s->left)
+	if (hand_over)
+		return;
+	if (!s->left && session_read_notes(s, &s->left) < 0)
 		return;
 	fdstore_drop_session(s->daemon->fdstore, s->name);
 	(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,

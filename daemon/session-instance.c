@@ -53,22 +53,43 @@ static bool is_state_of(const struct state *state, const char *session)
 	return n >= m && strcmp(state->instance + n - m, session) == 0;
 }
 
+bool session_is_in_kernel(const struct session *s, const struct state *state)
+{
+	uint64_t inode = instance_inode(s->daemon, state->instance);
+
+	return strcmp(state->boot_id, s->daemon->boot_id_text) == 0 && inode != 0 &&
+	       (state->inode == 0 || state->inode == inode);
+}
+
+/* What an earlier process noted while its disk was gone, if it is this disk that is there now */
+static int read_notes(struct session *s, struct state **ret, struct fault *why)
+{
+	int r = session_read_notes(s, ret);
+
+	if (r < 0)
+		return r;
+	s->was_mounted |= (*ret)->mounted;
+	if (session_check_place(s, why) >= 0)
+		return 0;
+	s->left = TAKE_PTR(*ret);
+	return why->error;
+}
+
 /* The state of an earlier process of this boot, if it left anything in the kernel */
 int session_read_leftover(struct session *s, struct state **ret, struct fault *why)
 {
 	_cleanup_(state_freep) struct state *state = NULL;
-	uint64_t inode;
 	int r = 0;
 
 	/* We may know better than the file, or an earlier process whose disk was gone */
 	if (s->left)
 		state = TAKE_PTR(s->left);
-	else if (session_read_notes(s, &state) < 0)
+	else
+		r = read_notes(s, &state, why);
+	if (r == -ESTALE)
+		return r;
+	if (!state)
 		r = state_read(s->dir_fd, &state);
-	else if (session_check_place(s, why) < 0) {
-		s->left = TAKE_PTR(state);
-		return why->error;
-	}
 	if (r == -EBADMSG) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
 			       "the state file makes no sense, ignoring it");
@@ -86,13 +107,10 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 			       state->instance);
 		return 0;
 	}
-	inode = instance_inode(s->daemon, state->instance);
-	if (strcmp(state->boot_id, s->daemon->boot_id_text) != 0)
-		return 0; /* of another boot */
-	if (inode == 0 || (state->inode != 0 && state->inode != inode)) {
-		if (state->watched)
+	if (!session_is_in_kernel(s, state)) {
+		if (state->watched && strcmp(state->boot_id, s->daemon->boot_id_text) == 0)
 			triggers_remove_stray(s, state->instance);
-		return 0; /* somebody has removed it */
+		return 0; /* of another boot, or somebody has removed it */
 	}
 	*ret = TAKE_PTR(state);
 	return 0;

@@ -224,11 +224,14 @@ void session_left_disk(struct session *session);
 /* What the file that goes on has lost since it was left counts as not written */
 void session_count_missing(struct session *session);
 /**
- * session_read_notes() - of what an earlier process left in the kernel while its disk was gone,
- * which is noted in the runtime directory Return: 0 or negative errno, -ENOENT there are none.
+ * session_read_notes() - of what an earlier process left in the kernel while its disk was gone
+ * They are in the runtime directory; those of what is no longer there are removed.
+ * Return: 0 or negative errno, -ENOENT there are none.
  */
 int session_read_notes(struct session *session, struct state **ret);
 void session_remove_notes(const struct session *session);
+/* Is the instance of this state still that one? */
+bool session_is_in_kernel(const struct session *session, const struct state *state);
 /* A start has failed: if it is for the disk, keep what there is, and try again later */
 bool session_failed_for_disk(struct session *session, int error);
 /* No more tries; unless handing over, the instance goes too */
@@ -241,6 +244,9 @@ int session_check_place(struct session *session, struct fault *why);
 bool session_check_instance(struct session *session);
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
 void session_look(struct session *session);
+/* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
+ * time */
+uint64_t session_tick_usec(const struct storage_config *storage);
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
 /* @boundary: as the workers noted them when they left the last file, not as they are now */
 int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);

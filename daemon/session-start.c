@@ -154,16 +154,16 @@ void session_start(struct session *s)
 
 	s->state = SESSION_STARTING;
 	daemon_session_changed(s->daemon, s);
-	if (s->config)
-		daemon_raise_cmdlines(s->daemon);
 	if (!s->away)
 		s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = session_now_usec();
 	s->hang_usec = 0;
-	s->mapped = s->held = s->kept = s->notes_wanted = s->left_behind = false;
+	s->mapped = s->held = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
+	if (r >= 0 && s->config)
+		daemon_raise_cmdlines(s->daemon);
 	if (r >= 0 && left) {
 		r = session_attach(s, left, &why);
 		s->kernel = TAKE_PTR(left);
@@ -180,6 +180,7 @@ void session_start(struct session *s)
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
 		s->state = SESSION_STOPPED;
+		s->left_behind = false;
 		daemon_session_settled(s->daemon, s);
 		return;
 	}
@@ -297,7 +298,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 			r = sd_event_source_set_priority(s->notify_source, PRIORITY_WORKER);
 		if (r >= 0)
 			r = sd_event_add_time_relative(d->event, &s->flush_source, CLOCK_MONOTONIC,
-						       s->config->storage.flush_usec, 0,
+						       session_tick_usec(&s->config->storage), 0,
 						       session_on_flush, s);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot watch the session");

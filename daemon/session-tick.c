@@ -161,8 +161,7 @@ static void report_losses(struct session *s, uint64_t now)
 	s->lost_usec = now;
 }
 
-/* FlushSec=, or less where what is flushed could not be synced in time */
-static uint64_t tick_usec(const struct storage_config *storage)
+uint64_t session_tick_usec(const struct storage_config *storage)
 {
 	return MIN(storage->flush_usec, storage->sync_interval_usec / 2);
 }
@@ -180,7 +179,7 @@ static uint64_t next_tick(uint64_t tick, uint64_t forks)
 static bool sync_is_due(const struct session *s, uint64_t now)
 {
 	const struct storage_config *storage = &s->config->storage;
-	uint64_t tick = tick_usec(storage);
+	uint64_t tick = session_tick_usec(storage);
 
 	return now - s->synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
@@ -297,12 +296,13 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	if (s->forks == 0)
 		s->forks = forks;
 	forks -= s->forks;
-	(void)sd_event_source_set_time_relative(source, next_tick(tick_usec(storage), forks));
+	(void)sd_event_source_set_time_relative(source,
+						next_tick(session_tick_usec(storage), forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 	if (!session_check_instance(s))
 		return 0;
-	session_check_disk(
-		s); /* before it is asked of the workers again what they have just done */
+	/* Before it is asked of the workers again what they have just done */
+	session_check_disk(s);
 	if (!s->held)
 		drain_flush(&s->drain);
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&

@@ -139,7 +139,8 @@ void session_fail(struct session *s, const struct fault *why)
 	bool keep = s->segment.adopt || (away && !s->instance);
 
 	s->failure = *why;
-	s->left_behind = s->segment.adopt && !away;
+	/* One that did not get so far does not know */
+	s->left_behind = (s->left_behind || s->segment.adopt) && !away;
 	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
 		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
@@ -168,7 +169,7 @@ void session_opened(struct session *s, int result)
 		session_warn_of_clock(s);
 	if (s->away)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
-	s->away = false;
+	s->away = s->left_behind = false;
 	session_remove_notes(s);
 	s->told = 0;
 	s->failure = (struct fault){};
@@ -363,7 +364,6 @@ void session_stop(struct session *s, bool hand_over)
 	session_end_away(s, hand_over);
 	if (s->left_behind && !hand_over) {
 		/* There is to be no next try */
-		s->left_behind = false;
 		session_config_free(TAKE_PTR(s->config));
 		session_start(s);
 		return;

@@ -254,6 +254,25 @@ missing_is_counted
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
 
+echo "== killed while it is away, and stopped then"
+mkfs_mount xfs 400M "$STATE/s"
+: >"$FLYRECD_LOG"
+storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+flyrecd_start_stored
+write_markers 10
+xfs_io -x -c "shutdown -f" "$STATE/s"
+write_markers 10
+wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+flyrecd_kill
+wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
+[ -d "$(instance s)" ] || fail "the instance is gone"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+[ ! -d "$(instance s)" ] || fail "the instance is left"
+log_has 'what was left in the ring buffer is lost' || fail "not a word of what is lost"
+flyrecd_stop
+
 echo "== the whole state directory, killed as well"
 rm -rf "${STATE:?}"
 mkfs_mount xfs 400M "$STATE"
