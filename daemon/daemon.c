@@ -127,7 +127,7 @@ static void apply_config(struct daemon *d)
 		if (d->config->sessions[i]->enabled)
 			configure_session(d, d->config->sessions[i]->name, d->config->sessions[i]);
 	take_up_orphans(d);
-	memory_check(d->config);
+	memory_check(d->config, d->state_fd);
 }
 
 void daemon_show_status(struct daemon *d)

@@ -334,4 +334,5 @@ void drain_close(struct drain *d, const char *session, struct fdstore *store, bo
 	free(d->order);
 	free(d->next);
 	drain_init(d);
+	fdstore_flush(store);
 }

@@ -19,7 +19,8 @@
  * FileDescriptorStoreMax= of flyrecd.service. systemd says so in $FDSTORE, since its version 254;
  * what is beyond it closes, and says nothing to us.
  */
-#define FDS_MAX 4096
+#define FDS_MAX	     4096
+#define BARRIER_USEC (5 * USEC_PER_SEC) /* much less than the watchdog's time */
 
 struct stored {
 	char *name;
@@ -33,7 +34,8 @@ struct fdstore {
 	size_t names; /* bytes of all names in the store, with a separator each */
 	unsigned fds; /* in the store */
 	unsigned max_fds;
-	bool full; /* for good: then @names and @fds are only lower bounds */
+	bool dropped; /* something, since fdstore_flush() */
+	bool full;    /* for good: then @names and @fds are only lower bounds */
 };
 
 static bool is_ours(const char *name)
@@ -177,6 +179,14 @@ static void drop_name(struct fdstore *store, const char *name)
 	store->names -= MIN(store->names, strlen(name) + 1);
 	store->fds -= MIN(store->fds, 1U);
 	(void)sd_notifyf(0, "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	store->dropped = true;
+}
+
+void fdstore_flush(struct fdstore *store)
+{
+	if (store->dropped)
+		(void)sd_notify_barrier(0, BARRIER_USEC);
+	store->dropped = false;
 }
 
 void fdstore_drop(struct fdstore *store, const char *session, const char *what)

@@ -46,6 +46,12 @@ void fdstore_keep(struct fdstore *store, const char *session, const char *what, 
 /* Out of the store again */
 void fdstore_drop(struct fdstore *store, const char *session, const char *what);
 
+/**
+ * fdstore_flush() - wait until the service manager has let go of all that was dropped, some seconds at
+ * most: an instance whose files it still holds cannot be removed
+ */
+void fdstore_flush(struct fdstore *store);
+
 /* Drop and close what fdstore_keep() kept of a session */
 void fdstore_drop_session(struct fdstore *store, const char *session);
 

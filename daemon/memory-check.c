@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
@@ -48,15 +50,36 @@ int memory_limit(int root_fd, uint64_t *ret)
 	return r == -EINVAL ? -ENOENT : r; /* "max" */
 }
 
-void memory_check(const struct daemon_config *config)
+/* Bytes of a state directory that is itself in memory; what is written there counts as ours */
+static uint64_t kept_in_memory(const struct daemon_config *config, int state_fd)
+{
+	uint64_t room, sum = 0;
+	struct statfs fs;
+
+	if (state_fd < 0 || fstatfs(state_fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
+		return 0;
+	room = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize;
+	for (size_t i = 0; i < config->n_sessions && sum < room; i++)
+		if (config->sessions[i]->enabled)
+			sum += MIN(config->sessions[i]->storage.max_use, room);
+	return MIN(sum, room);
+}
+
+void memory_check(const struct daemon_config *config, int state_fd)
 {
 	_cleanup_close_ int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t wanted = memory_wanted(config, (unsigned)MAX(online, 1L)), limit;
+	uint64_t wanted = memory_wanted(config, (unsigned)MAX(online, 1L)), limit, kept;
 
-	if (root_fd < 0 || memory_limit(root_fd, &limit) < 0 || wanted <= limit)
+	if (root_fd < 0 || memory_limit(root_fd, &limit) < 0)
 		return;
-	log_warning(
-		"snapshots of all flight sessions at once may take %llu MiB of memory, but flyrecd is killed beyond %llu MiB: lower Memory= of the sessions or raise MemoryMax= of its unit",
-		(unsigned long long)(wanted / MIB), (unsigned long long)(limit / MIB));
+	if (wanted > limit)
+		log_warning(
+			"snapshots of all flight sessions at once may take %llu MiB of memory, but flyrecd is killed beyond %llu MiB: lower Memory= of the sessions or raise MemoryMax= of its unit",
+			(unsigned long long)(wanted / MIB), (unsigned long long)(limit / MIB));
+	kept = kept_in_memory(config, state_fd);
+	if (kept > limit)
+		log_warning(
+			"the state directory is in memory (tmpfs), and sessions may keep %llu MiB there, but flyrecd is killed beyond %llu MiB: lower MaxUse= of the sessions or raise MemoryMax= of its unit",
+			(unsigned long long)(kept / MIB), (unsigned long long)(limit / MIB));
 }

@@ -20,6 +20,7 @@ uint64_t memory_wanted(const struct daemon_config *config, unsigned n_cpus);
 int memory_limit(int root_fd, uint64_t *ret);
 
 /**
- * memory_check() - log a warning if the one is more than the other
+ * memory_check() - log a warning if the one is more than the other, or if what is recorded may be
+ * @state_fd: the state directory, which may be in memory; or negative
  */
-void memory_check(const struct daemon_config *config);
+void memory_check(const struct daemon_config *config, int state_fd);

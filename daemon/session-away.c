@@ -220,6 +220,7 @@ void session_end_away(struct session *s, bool hand_over)
 	if (!s->left && session_read_notes(s, &s->left) < 0)
 		return;
 	fdstore_drop_session(s->daemon->fdstore, s->name);
+	fdstore_flush(s->daemon->fdstore);
 	(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
 		       "the disk has not come back: what was left in the ring buffer is lost");
 	if (session_destroy_left(s, s->left, &why) < 0)

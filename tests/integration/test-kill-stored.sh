@@ -132,3 +132,15 @@ flyrecd_kill
 others=1
 [ "$cpus" = 1 ] || others=1-$cpus
 only_cpu_1_may_lack "no room"
+
+echo "== the service manager is busy when the instance goes"
+forget
+: >"$FLYRECD_LOG"
+log_mark
+flyrecd_start_stored
+kill -STOP "$FLYRECD_MANAGER"
+background sh -c "sleep 1; kill -CONT $FLYRECD_MANAGER"
+"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+[ ! -d "$(instance s)" ] || fail "the instance is left"
+! logged 'cannot remove' || fail "$(cat "$FLYRECD_LOG")"
+flyrecd_stop

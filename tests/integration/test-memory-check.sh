@@ -62,3 +62,26 @@ rm "$GROUP/memory.max"
 reload
 ! logged "$WARNING" || fail "warns where no limit is known"
 flyrecd_stop
+
+echo "== a state directory in memory"
+rm "$CONFIG"/sessions.d/*.conf
+mount -t tmpfs -o size=64M,mode=0750 tmpfs "$STATE"
+MOUNTS+=("$STATE")
+echo $((12 << 20)) >"$GROUP/memory.max"
+record() { # MAX-USE
+	session record <<-EOF
+		[Trace]
+		Event=sched:sched_process_exec
+		[Storage]
+		MaxUse=$1
+		KeepFree=0
+	EOF
+}
+record 13M
+log_mark
+flyrecd_start
+must_log 'the state directory is in memory (tmpfs), and sessions may keep 13 MiB there, but flyrecd is killed beyond 12 MiB'
+record 12M
+reload
+! logged 'in memory (tmpfs)' || fail "warns without a reason"
+flyrecd_stop

@@ -144,6 +144,7 @@ run_scenarios() {
 		limit=$(sed -n 's/^# time-limit: \([0-9]*\)$/\1/p;12q' "/job/tests/vm/scenarios/$name.sh")
 		limit=${limit:-60}
 		[ -z "${LONG:-}" ] || limit=$((limit * 12)) # of ten times as much
+		limit=$((limit + ${MINUTES:-0} * 120))
 		FLYREC_TEST_DIR=/var/tmp/vm-$name timeout --kill-after=30 "$limit" \
 			bash "/job/tests/vm/scenarios/$name.sh" >"/job/out/$name.log" 2>&1 </dev/null ||
 			status=$?
