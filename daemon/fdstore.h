@@ -47,8 +47,8 @@ void fdstore_keep(struct fdstore *store, const char *session, const char *what, 
 void fdstore_drop(struct fdstore *store, const char *session, const char *what);
 
 /**
- * fdstore_flush() - wait until the service manager has let go of all that was dropped, some seconds at
- * most: an instance whose files it still holds cannot be removed
+ * fdstore_flush() - wait until the service manager has let go of all that was dropped, some seconds
+ * at most: an instance whose files it still holds cannot be removed
  */
 void fdstore_flush(struct fdstore *store);
 
