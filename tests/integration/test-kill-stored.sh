@@ -21,6 +21,7 @@ fill_pipes() {
 	prlimit --pid "$FLYRECD_PID" --fsize=4096
 	write_markers 10000
 	must_log "s: cannot write to .*File too large"
+	sleep 0.5 # two flushes: all CPUs'
 }
 
 may_be_lost() {
