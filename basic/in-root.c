@@ -31,21 +31,11 @@ int in_root_read(int root_fd, const char *path, size_t limit, char **ret)
 {
 	_cleanup_close_ int fd = in_root_open(root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	_cleanup_free_ char *data = NULL;
-	struct stat st;
 	size_t size;
-	int r;
+	int r = fd < 0 ? fd : io_read_regular(fd, limit, &data, &size);
 
-	if (fd < 0)
-		return fd;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	r = io_read_up_to(fd, limit + 1, &data, &size);
 	if (r < 0)
 		return r;
-	if (size > limit)
-		return -EFBIG;
 	while (size > 0 && strchr(" \t\r\n", data[size - 1]))
 		size--;
 	data[size] = '\0';

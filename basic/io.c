@@ -168,31 +168,6 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 	return 0;
 }
 
-int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_data,
-			   size_t *ret_size)
-{
-	_cleanup_free_ char *data = NULL;
-	_cleanup_close_ int fd =
-		openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-	size_t size;
-	int r;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return errno == ELOOP ? -EBADMSG : -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
-	r = io_read_up_to(fd, max + 1, &data, &size);
-	if (r < 0)
-		return r;
-	if (size > max)
-		return -EBADMSG;
-	*ret_data = TAKE_PTR(data);
-	if (ret_size)
-		*ret_size = size;
-	return 0;
-}
-
 int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size)
 {
 	_cleanup_free_ char *data = malloc(max + 1);
@@ -267,4 +242,36 @@ int io_write_string_at(int dir_fd, const char *path, const char *text, int flags
 		if (errno != EINTR)
 			return -errno;
 	}
+}
+
+int io_read_regular(int fd, size_t max, char **ret_data, size_t *ret_size)
+{
+	_cleanup_free_ char *data = NULL;
+	struct stat st;
+	size_t size;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+	r = io_read_up_to(fd, max + 1, &data, &size);
+	if (r < 0)
+		return r;
+	if (size > max)
+		return -EFBIG;
+	*ret_data = TAKE_PTR(data);
+	if (ret_size)
+		*ret_size = size;
+	return 0;
+}
+
+int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_data,
+			   size_t *ret_size)
+{
+	_cleanup_close_ int fd =
+		openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	int r = fd < 0 ? -errno : io_read_regular(fd, max, ret_data, ret_size);
+
+	return r == -ELOOP || r == -EINVAL || r == -EFBIG ? -EBADMSG : r;
 }

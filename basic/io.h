@@ -59,6 +59,19 @@ int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t s
 int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size);
 
 /**
+ * io_read_up_to() - the rest of a file, but no more than @max bytes of it
+ * @ret_data: malloc'ed, one NUL byte more than @ret_size says
+ * Return: 0 or negative errno.
+ */
+int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size);
+
+/**
+ * io_read_regular() - the rest of a regular file of at most @max bytes
+ * Return: 0 or negative errno: -EISDIR, -EINVAL another kind of file, -EFBIG more than @max.
+ */
+int io_read_regular(int fd, size_t max, char **ret_data, size_t *ret_size);
+
+/**
  * io_read_stored_file_at() - a whole file of ours, whatever somebody has put in its place
  * Never follows a symbolic link or waits for the other end of a FIFO.
  * @max: bytes
@@ -66,13 +79,6 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
  */
 int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_data,
 			   size_t *ret_size);
-
-/**
- * io_read_up_to() - the rest of a file, but no more than @max bytes of it
- * @ret_data: malloc'ed, one NUL byte more than @ret_size says
- * Return: 0 or negative errno.
- */
-int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size);
 
 /**
  * io_write_file_at() - replace a file's content: temporary name, fsync, rename, directory fsync
