@@ -362,7 +362,7 @@ void session_stop(struct session *s, bool hand_over)
 {
 	session_config_free(TAKE_PTR(s->pending));
 	session_end_away(s, hand_over);
-	if (s->left_behind && !hand_over) {
+	if (s->state == SESSION_FAILED && s->left_behind && !hand_over) {
 		/* There is to be no next try */
 		session_config_free(TAKE_PTR(s->config));
 		session_start(s);
