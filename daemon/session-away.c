@@ -18,15 +18,20 @@
 #define HANG_USEC     (5 * USEC_PER_SEC)
 #define AGAIN_USEC    (5 * USEC_PER_SEC)
 
+bool session_is_error_of(int error, const int *errors, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (error == -errors[i])
+			return true;
+	return false;
+}
+
 bool session_disk_may_return(int error)
 {
 	static const int errors[] = {EIO,    EROFS,  ENOSPC,	EDQUOT,
 				     ESTALE, ENODEV, ESHUTDOWN, EUCLEAN};
 
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		if (error == -errors[i])
-			return true;
-	return false;
+	return session_is_error_of(error, errors, ARRAY_SIZE(errors));
 }
 
 /* Has no worker come back since then? */

@@ -17,10 +17,8 @@ static bool may_pass(int error)
 	static const int errors[] = {EACCES, EPERM,  ELOOP,  ENOTDIR, EEXIST,
 				     ENOENT, ENOMEM, EMFILE, ENFILE};
 
-	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
-		if (error == -errors[i])
-			return true;
-	return session_disk_may_return(error);
+	return session_is_error_of(error, errors, ARRAY_SIZE(errors)) ||
+	       session_disk_may_return(error);
 }
 
 /* It waits in its ring buffer for the next try */

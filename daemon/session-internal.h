@@ -217,6 +217,8 @@ int session_destroy_left(struct session *session, const struct state *left, stru
 /* session-away.c */
 /* Negative errno of the last writes, -ETIMEDOUT if they do not return, or 0 */
 int session_trouble(struct session *session);
+/* Is a negative @error one of these, which are positive? */
+bool session_is_error_of(int error, const int *errors, size_t n);
 /* With each flush: report trouble; if it lasts, leave_wanted */
 void session_check_disk(struct session *session);
 /* The workers' hands are empty: let go of everything on the disk. To be settled as failed then. */

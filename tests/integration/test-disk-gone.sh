@@ -39,6 +39,14 @@ count_log() {
 	grep -c -e "$1" "$FLYRECD_LOG" || true
 }
 
+# begin DIRECTORY SYNC: a new file system there, and nothing written or logged so far
+begin() {
+	mkfs_mount xfs 400M "$1"
+	rm -f "$T"/expect.*
+	: >"$FLYRECD_LOG"
+	storage MaxUse=200M KeepFree=0 FlushSec=200ms "SyncIntervalSec=$2"
+}
+
 # gone MOUNTPOINT [-f [killed]]: the file system there dies under the recording, and comes back; -f: its
 # log is written before; killed: flyrecd is, while it is away
 gone() {
@@ -122,10 +130,7 @@ umount "$STATE/s"
 unset 'MOUNTS[-1]'
 
 echo "== its log is lost"
-mkfs_mount xfs 400M "$STATE/s"
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
+begin "$STATE/s" 1h
 flyrecd_start
 gone "$STATE/s"
 flyrecd_stop
@@ -135,10 +140,7 @@ unset 'MOUNTS[-1]'
 
 echo "== the whole state directory"
 rm -rf "${STATE:?}"
-mkfs_mount xfs 400M "$STATE"
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+begin "$STATE" 200ms
 mount -o remount,ro "$STATE"
 flyrecd_start
 wait_for 10 fails_with "Read-only file system" || fail "status: $(failure)"
@@ -171,10 +173,7 @@ echo "== of a session that is not enabled, but was started"
 umount "$STATE"
 unset 'MOUNTS[-1]'
 rm -rf "${STATE:?}"
-mkfs_mount xfs 400M "$STATE/s"
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
+begin "$STATE/s" 200ms
 mkdir "$CONFIG/sessions.d/s.conf.d"
 printf '[Session]\nEnabled=no\n' >"$CONFIG/sessions.d/s.conf.d/off.conf"
 flyrecd_start
@@ -230,10 +229,7 @@ umount "$STATE/s"
 unset 'MOUNTS[-1]'
 rm -rf "${STATE:?}"
 rm -f "$CONFIG"/sessions.d/*.conf
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
-mkfs_mount xfs 400M "$STATE/s"
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
+begin "$STATE/s" 200ms
 flyrecd_start_stored
 gone "$STATE/s" -f killed
 flyrecd_stop
@@ -243,10 +239,7 @@ umount "$STATE/s"
 unset 'MOUNTS[-1]'
 
 echo "== its log is lost, killed as well"
-mkfs_mount xfs 400M "$STATE/s"
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
+begin "$STATE/s" 1h
 flyrecd_start_stored
 gone "$STATE/s" '' killed
 flyrecd_stop
@@ -275,10 +268,7 @@ flyrecd_stop
 
 echo "== the whole state directory, killed as well"
 rm -rf "${STATE:?}"
-mkfs_mount xfs 400M "$STATE"
-storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=200ms
-rm -f "$T"/expect.*
-: >"$FLYRECD_LOG"
+begin "$STATE" 200ms
 flyrecd_start_stored
 gone "$STATE" -f killed
 flyrecd_stop
