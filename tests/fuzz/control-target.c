@@ -10,6 +10,7 @@
 #include "basic/log.h"
 #include "daemon/config-session.h"
 #include "daemon/control-internal.h"
+#include "daemon/fdstore.h"
 #include "tests/fuzz/control-target.h"
 
 #define ROUNDS_MAX 4096
@@ -58,6 +59,7 @@ static void set_up(void)
 	d->phase = DAEMON_STARTING; /* starts and reloads are refused: nothing is traced */
 	d->state_fd = open(target.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	d->sessions = calloc(1, sizeof(struct session *));
+	require(fdstore_new(&d->fdstore) >= 0, "there is a store");
 	require(sd_event_new(&d->event) >= 0 && session_new(d, "a", &d->sessions[0]) >= 0,
 		"there is a session");
 	d->n_sessions = 1;
@@ -140,6 +142,7 @@ void control_target_done(void)
 	session_free(d->sessions[0]);
 	free(d->sessions);
 	d->n_sessions = 0;
+	fdstore_free(d->fdstore);
 	control_free(TAKE_PTR(d->control));
 	config_free(d->config);
 	sd_event_unref(d->event);
