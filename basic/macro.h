@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,9 +52,16 @@ static inline void fclose_p(FILE **f)
 		fclose(*f);
 }
 
-#define _cleanup_free_	 _cleanup_(free_p)
-#define _cleanup_close_	 _cleanup_(close_p)
-#define _cleanup_fclose_ _cleanup_(fclose_p)
+static inline void closedir_p(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+#define _cleanup_free_	   _cleanup_(free_p)
+#define _cleanup_close_	   _cleanup_(close_p)
+#define _cleanup_fclose_   _cleanup_(fclose_p)
+#define _cleanup_closedir_ _cleanup_(closedir_p)
 
 /* DEFINE_CLEANUP(struct thing *, thing_free) makes thing_freep for _cleanup_(thing_freep) */
 #define DEFINE_CLEANUP(type, func)          \

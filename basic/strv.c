@@ -86,3 +86,14 @@ int strv_copy(char *const *list, char ***ret)
 	*ret = TAKE_PTR(copy);
 	return 0;
 }
+
+int strv_set(char **field, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	if (text && !copy)
+		return -ENOMEM;
+	free(*field);
+	*field = copy;
+	return 0;
+}

@@ -37,4 +37,10 @@ void strv_remove(char **list, const char *text);
  */
 int strv_copy(char *const *list, char ***ret);
 
+/**
+ * strv_set() - one string: *@field becomes a copy of @text, which may be NULL
+ * Return: 0 or -ENOMEM, with *@field as it was.
+ */
+int strv_set(char **field, const char *text);
+
 DEFINE_CLEANUP(char **, strv_free)

@@ -8,14 +8,6 @@
 #include "basic/parse.h"
 #include "basic/timestamp.h"
 
-uint64_t timestamp_now(void)
-{
-	struct timespec ts;
-
-	(void)clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * USEC_PER_SEC + (uint64_t)ts.tv_nsec / NSEC_PER_USEC;
-}
-
 static const char *skip_space(const char *p)
 {
 	while (isspace((unsigned char)*p))

@@ -19,8 +19,3 @@
  * Return: 0, -EINVAL (not a time) or -ERANGE (before 1970 or out of range); @ret is untouched then.
  */
 int timestamp_parse(const char *text, uint64_t now, uint64_t *ret);
-
-/**
- * timestamp_now() - CLOCK_REALTIME in microseconds
- */
-uint64_t timestamp_now(void);

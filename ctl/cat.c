@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
+#include "basic/now.h"
 #include "ctl/bus.h"
 #include "ctl/cat.h"
 #include "ctl/copy.h"
@@ -13,20 +13,12 @@
 
 #define BAR_WIDTH 40
 
-static uint64_t now_usec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
-
 static uint64_t begin_usec, shown_usec;
 
 /* On stderr, ten times a second, once it has taken one */
 static void show_progress(uint64_t done, uint64_t total)
 {
-	uint64_t now = now_usec();
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
 	int filled = total > 0 ? (int)(done * BAR_WIDTH / total) : 0;
 	_cleanup_free_ char *text = NULL;
 
@@ -60,7 +52,7 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 	r = sd_bus_message_read(reply, "h", &fd); /* the message's */
 	if (r < 0)
 		return bus_bad_answer("cat", r) < 0 ? CTL_FAILED : CTL_DONE;
-	begin_usec = now_usec();
+	begin_usec = now_usec(CLOCK_MONOTONIC);
 	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
 	end_progress();
 	if (r < 0)

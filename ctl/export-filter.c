@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
-#include <time.h>
 
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
 #include "ctl/export-filter.h"
@@ -103,7 +103,7 @@ int export_filter_time(struct export_time *time, const char *text)
 		/* which of both it is depends on the file: kept as text until then */
 		time->value = 0;
 	} else {
-		int r = timestamp_parse(text, timestamp_now(), &time->value);
+		int r = timestamp_parse(text, now_usec(CLOCK_REALTIME), &time->value);
 
 		if (r < 0)
 			return r;

@@ -277,7 +277,7 @@ static const char *machine_of(enum gdb_arch arch)
 	return names[arch];
 }
 
-static int write_events(struct import_gdb *g, struct event_file_format *formats)
+static int write_events(struct import_gdb *g, struct sections_format *formats)
 {
 	const size_t others = ARRAY_SIZE(gdb_record_formats);
 	struct event_file_params params = {
@@ -289,14 +289,14 @@ static int write_events(struct import_gdb *g, struct event_file_format *formats)
 	int r = 0;
 
 	for (size_t i = 0; i < others; i++)
-		formats[i] = (struct event_file_format){GDB_RECORD_SYSTEM, gdb_record_formats[i]};
+		formats[i] = (struct sections_format){GDB_RECORD_SYSTEM, gdb_record_formats[i]};
 	for (size_t i = 0; i < g->n_shapes && r >= 0; i++) {
 		char *text = NULL;
 
 		r = gdb_record_format(g->record, g->tfile, &g->shapes[i].shape,
 				      g->shapes[i].ordinal, (unsigned)(GDB_RECORD_FIRST_ID + i),
 				      &text);
-		formats[others + i] = (struct event_file_format){GDB_RECORD_SYSTEM, text};
+		formats[others + i] = (struct sections_format){GDB_RECORD_SYSTEM, text};
 	}
 	if (r >= 0)
 		r = put(g, r);
@@ -313,7 +313,7 @@ static int write_events(struct import_gdb *g, struct event_file_format *formats)
 
 static int import(struct import_gdb *g)
 {
-	_cleanup_free_ struct event_file_format *formats = NULL;
+	_cleanup_free_ struct sections_format *formats = NULL;
 	int r;
 
 	r = gdb_input_open(g->import, &g->input, g->why);

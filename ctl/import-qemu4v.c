@@ -280,7 +280,7 @@ static void report(const struct job *job)
 
 int import_qemu4v(struct import *import, struct fault *why)
 {
-	struct event_file_format formats[_QEMU4V_KIND_MAX];
+	struct sections_format formats[_QEMU4V_KIND_MAX];
 	const struct event_file_params params = {
 		.formats = formats,
 		.n_formats = ARRAY_SIZE(formats),
@@ -291,7 +291,7 @@ int import_qemu4v(struct import *import, struct fault *why)
 	int r = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
-		formats[i] = (struct event_file_format){QEMU4V_SYSTEM, qemu4v_event_formats[i]};
+		formats[i] = (struct sections_format){QEMU4V_SYSTEM, qemu4v_event_formats[i]};
 	if (import->ctl->clk)
 		r = parse_clk(import->ctl->clk, &job.clk);
 	if (r < 0)

@@ -12,6 +12,7 @@
 #include "ctl/bridge.h"
 #include "ctl/cat.h"
 #include "ctl/change.h"
+#include "ctl/command.h"
 #include "ctl/ctl.h"
 #include "ctl/export.h"
 #include "ctl/import.h"
@@ -19,25 +20,6 @@
 #include "ctl/snapshot.h"
 #include "ctl/tail.h"
 #include "ctl/verify.h"
-
-/* Options that not every verb takes */
-enum verb_option {
-	TAKES_PERSIST = 1, /* --persist, --runtime */
-	TAKES_OUTPUT = 2,
-	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
-	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
-	TAKES_SINCE = 16, /* --since=, --until= */
-	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
-	TAKES_TEXT_IN = 128, /* --clk=, --strict */
-	TAKES_TARMAC = 256,
-	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
-	TAKES_CORESIGHT = 2048, /* --coresight */
-	TAKES_MAX_FRAMES = 4096,
-	TAKES_ENDIAN = 8192,
-	TAKES_FOLLOW = 16384, /* --follow, --lines= */
-	TAKES_TOGETHER = 32768,
-};
 
 struct verb {
 	const char *name;
@@ -185,76 +167,6 @@ static const struct {
 		       "     --older-than=TIME  Those whose last event is longer ago\n"},
 };
 
-enum {
-	OPTION_VERSION = 256,
-	OPTION_JSON,
-	OPTION_NO_PAGER,
-	OPTION_RUNTIME_DIR,
-	OPTION_RUNTIME,
-	OPTION_PERSIST,
-	OPTION_MAX_USE,
-	OPTION_OLDER_THAN,
-	OPTION_LAST,
-	OPTION_SINCE,
-	OPTION_UNTIL,
-	OPTION_REASON,
-	OPTION_PIN,
-	OPTION_FORMAT,
-	OPTION_EVENT,
-	OPTION_CPU,
-	OPTION_PID,
-	OPTION_TOGETHER,
-	OPTION_SYSROOT,
-	OPTION_MEMORY,
-	OPTION_CORESIGHT,
-	OPTION_MAX_FRAMES,
-	OPTION_ENDIAN,
-	OPTION_CLK,
-	OPTION_STRICT,
-	OPTION_TARMAC,
-};
-
-static const struct option long_options[] = {
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
-	{"runtime-dir", required_argument, NULL, OPTION_RUNTIME_DIR},
-	{"host", required_argument, NULL, 'H'},
-	{"runtime", no_argument, NULL, OPTION_RUNTIME},
-	{"persist", no_argument, NULL, OPTION_PERSIST},
-	{"output", required_argument, NULL, 'o'},
-	{"max-use", required_argument, NULL, OPTION_MAX_USE},
-	{"older-than", required_argument, NULL, OPTION_OLDER_THAN},
-	{"last", required_argument, NULL, OPTION_LAST},
-	{"since", required_argument, NULL, OPTION_SINCE},
-	{"until", required_argument, NULL, OPTION_UNTIL},
-	{"reason", required_argument, NULL, OPTION_REASON},
-	{"pin", no_argument, NULL, OPTION_PIN},
-	{"together", no_argument, NULL, OPTION_TOGETHER},
-	{"format", required_argument, NULL, OPTION_FORMAT},
-	{"event", required_argument, NULL, OPTION_EVENT},
-	{"cpu", required_argument, NULL, OPTION_CPU},
-	{"pid", required_argument, NULL, OPTION_PID},
-	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
-	{"memory", required_argument, NULL, OPTION_MEMORY},
-	{"coresight", optional_argument, NULL, OPTION_CORESIGHT},
-	{"max-frames", required_argument, NULL, OPTION_MAX_FRAMES},
-	{"endian", required_argument, NULL, OPTION_ENDIAN},
-	{"clk", required_argument, NULL, OPTION_CLK},
-	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"tarmac", no_argument, NULL, OPTION_TARMAC},
-	{"follow", no_argument, NULL, 'f'},
-	{"lines", required_argument, NULL, 'n'},
-	{},
-};
-
-struct command {
-	struct ctl ctl;
-	bool help, version;
-	unsigned used; /* enum verb_option, or-ed */
-};
-
 static void print_help(void)
 {
 	printf("flyrecctl [OPTIONS...] VERB ...\n\nControl the flyrec flight recorder and check its files.\n\n"
@@ -284,173 +196,6 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-static void take_range_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-
-	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
-	ctl->format_options |= c == OPTION_SINCE || c == OPTION_UNTIL ? CTL_FILTER : 0;
-	if (c == OPTION_LAST)
-		ctl->last = optarg;
-	else if (c == OPTION_SINCE)
-		ctl->since = optarg;
-	else if (c == OPTION_UNTIL)
-		ctl->until = optarg;
-	else if (c == OPTION_REASON)
-		ctl->reason = optarg;
-	else
-		ctl->pin = true;
-}
-
-static int take_filter_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-	int r = 0;
-
-	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
-	ctl->format_options |= c == OPTION_FORMAT ? 0 : CTL_FILTER;
-	if (c == OPTION_FORMAT)
-		ctl->format = optarg;
-	else if (c == OPTION_CPU)
-		ctl->cpus = optarg;
-	else
-		r = strv_append(c == OPTION_EVENT ? &ctl->events : &ctl->pids, optarg);
-	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: out of memory\n");
-	return r;
-}
-
-static int take_coresight_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-
-	command->used |= c == OPTION_CORESIGHT ? TAKES_CORESIGHT : TAKES_SYSROOT;
-	ctl->format_options |= c == OPTION_CORESIGHT ? 0 : CTL_SYSROOT;
-	if (c == OPTION_CORESIGHT) {
-		ctl->coresight = true;
-		ctl->coresight_dir = optarg;
-	} else if (c == OPTION_SYSROOT) {
-		ctl->sysroot = optarg;
-	} else if (strv_append(&ctl->memory, optarg) < 0) {
-		(void)fprintf(stderr, "flyrecctl: out of memory\n");
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static void take_format_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-
-	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
-	if (c == OPTION_CLK) {
-		ctl->clk = optarg;
-		ctl->format_options |= CTL_CLK;
-	} else if (c == OPTION_STRICT) {
-		ctl->strict = true;
-		ctl->format_options |= CTL_STRICT;
-	} else {
-		ctl->tarmac = true;
-		ctl->format_options |= CTL_TARMAC;
-	}
-}
-
-/* "+": stop at the first word that is no option, else let options stand anywhere */
-static int parse_options(int argc, char **argv, const char *how, struct command *command)
-{
-	int c;
-
-	while ((c = getopt_long(argc, argv, how, long_options, NULL)) >= 0) {
-		switch (c) {
-		case 'h':
-			command->help = true;
-			break;
-		case OPTION_VERSION:
-			command->version = true;
-			break;
-		case OPTION_JSON:
-			command->ctl.json = true;
-			break;
-		case OPTION_NO_PAGER:
-			command->ctl.no_pager = true;
-			break;
-		case OPTION_RUNTIME_DIR:
-			command->ctl.runtime_dir = optarg;
-			break;
-		case 'H':
-			command->ctl.host = optarg;
-			break;
-		case OPTION_RUNTIME:
-		case OPTION_PERSIST:
-			command->ctl.persist = c == OPTION_PERSIST;
-			command->used |= TAKES_PERSIST;
-			break;
-		case OPTION_LAST:
-		case OPTION_SINCE:
-		case OPTION_UNTIL:
-		case OPTION_REASON:
-		case OPTION_PIN:
-			take_range_option(c, command);
-			break;
-		case OPTION_TOGETHER:
-			command->ctl.together = true;
-			command->used |= TAKES_TOGETHER;
-			break;
-		case OPTION_FORMAT:
-		case OPTION_EVENT:
-		case OPTION_CPU:
-		case OPTION_PID:
-			if (take_filter_option(c, command) < 0)
-				return -ENOMEM;
-			break;
-		case OPTION_MAX_FRAMES:
-			command->ctl.max_frames = optarg;
-			command->ctl.format_options |= CTL_MAX_FRAMES;
-			command->used |= TAKES_MAX_FRAMES;
-			break;
-		case OPTION_ENDIAN:
-			command->ctl.endian = optarg;
-			command->ctl.format_options |= CTL_ENDIAN;
-			command->used |= TAKES_ENDIAN;
-			break;
-		case OPTION_SYSROOT:
-		case OPTION_MEMORY:
-		case OPTION_CORESIGHT:
-			if (take_coresight_option(c, command) < 0)
-				return -ENOMEM;
-			break;
-		case OPTION_CLK:
-		case OPTION_STRICT:
-		case OPTION_TARMAC:
-			take_format_option(c, command);
-			break;
-		case 'f':
-		case 'n':
-			if (c == 'f')
-				command->ctl.follow = true;
-			else
-				command->ctl.lines = optarg;
-			command->used |= TAKES_FOLLOW;
-			break;
-		case 'o':
-			command->ctl.output = optarg;
-			command->used |= TAKES_OUTPUT;
-			break;
-		case OPTION_MAX_USE:
-			command->ctl.max_use = optarg;
-			command->used |= TAKES_VACUUM;
-			break;
-		case OPTION_OLDER_THAN:
-			command->ctl.older_than = optarg;
-			command->used |= TAKES_VACUUM;
-			break;
-		default:
-			return -EINVAL; /* getopt has said why */
-		}
-	}
-	return 0;
-}
-
 static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 {
 	const struct verb *verb = find_verb(argv[0]);
@@ -465,7 +210,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 		return CTL_FAILED;
 	}
 	optind = 0; /* start over; argv[0], the verb, takes the program's place */
-	if (parse_options(argc, argv, "hH:o:fn:", command) < 0)
+	if (command_parse(argc, argv, "hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (command->help) {
 		print_verb_help(verb);
@@ -487,7 +232,7 @@ static enum ctl_status run_verb(struct command *command, int argc, char **argv)
 
 static enum ctl_status run(struct command *command, int argc, char **argv)
 {
-	if (parse_options(argc, argv, "+hH:o:fn:", command) < 0)
+	if (command_parse(argc, argv, "+hH:o:fn:", command) < 0)
 		return CTL_USAGE;
 	if (optind < argc)
 		return run_verb(command, argc - optind, argv + optind);

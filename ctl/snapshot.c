@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "basic/now.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
@@ -34,7 +35,7 @@ static bool parse_when(const char *option, const char *text, uint64_t now, uint6
 
 static bool parse_range(const struct ctl *ctl, struct wanted *w)
 {
-	uint64_t now = timestamp_now(), last;
+	uint64_t now = now_usec(CLOCK_REALTIME), last;
 
 	w->to_usec = UINT64_MAX;
 	if (ctl->last && (ctl->since || ctl->until)) {

@@ -3,8 +3,8 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "ctl/export-filter.h"
 #include "ctl/remote.h"
@@ -14,19 +14,11 @@
 
 #define LINES_DEFAULT 10
 
-#define ROUNDS_FIRST	 2     /* after so many all that was there at the beginning is known */
-#define FIRST_WAIT_MSEC	 10000 /* for these */
+#define ROUNDS_FIRST	 2 /* after so many all that was there at the beginning is known */
+#define FIRST_WAIT_USEC	 (10 * USEC_PER_SEC) /* for these */
 #define RETRY_MSEC	 100
-#define DAEMON_WAIT_MSEC 10000 /* for a daemon that restarts */
-#define START_WAIT_MSEC	 3000  /* for a session that restarts */
-
-static int64_t now_msec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+#define DAEMON_WAIT_USEC (10 * USEC_PER_SEC) /* for a daemon that restarts */
+#define START_WAIT_USEC	 (3 * USEC_PER_SEC)  /* for a session that restarts */
 
 /*
  * Until the daemon has something to tell, or the time is over
@@ -70,7 +62,7 @@ static int connect_again(struct tail *t, bool *ret_answers, bool *ret_retry, str
 /* It has hung up: another daemon may take its place, or the session is started again */
 static int reconnect(struct tail *t, struct fault *why)
 {
-	int64_t begin = now_msec(), refused = 0;
+	uint64_t begin = now_usec(CLOCK_MONOTONIC), refused = 0;
 
 	close_p(&t->stream);
 	t->stream = -EBADF;
@@ -82,9 +74,9 @@ static int reconnect(struct tail *t, struct fault *why)
 		if (r >= 0)
 			break;
 		if (answers && refused == 0)
-			refused = now_msec();
-		if (!retry || now_msec() - begin > DAEMON_WAIT_MSEC ||
-		    (refused > 0 && now_msec() - refused > START_WAIT_MSEC))
+			refused = now_usec(CLOCK_MONOTONIC);
+		if (!retry || now_usec(CLOCK_MONOTONIC) - begin > DAEMON_WAIT_USEC ||
+		    (refused > 0 && now_usec(CLOCK_MONOTONIC) - refused > START_WAIT_USEC))
 			return r;
 		wait_for_news(t, RETRY_MSEC, &gone);
 		if (gone)
@@ -99,18 +91,18 @@ static int reconnect(struct tail *t, struct fault *why)
 /* The first look: all that was there when we came is in the files, and known */
 static int wait_for_beginning(struct tail *t, struct fault *why)
 {
-	int64_t begin = now_msec();
+	uint64_t end = now_usec(CLOCK_MONOTONIC) + FIRST_WAIT_USEC;
 	bool gone;
 
 	while (t->rounds < ROUNDS_FIRST && !t->ended) {
-		int64_t left = begin + FIRST_WAIT_MSEC - now_msec();
+		uint64_t now = now_usec(CLOCK_MONOTONIC);
 		int r;
 
-		if (left <= 0)
+		if (now >= end)
 			return fault_set(why, -ETIMEDOUT,
 					 "flyrecd does not get events onto the disk for %d s",
-					 FIRST_WAIT_MSEC / 1000);
-		wait_for_news(t, (int)left, &gone);
+					 (int)(FIRST_WAIT_USEC / USEC_PER_SEC));
+		wait_for_news(t, (int)((end - now + 999) / 1000), &gone);
 		r = tail_receive(t, why);
 		if (r < 0)
 			return r;

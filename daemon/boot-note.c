@@ -5,7 +5,9 @@
 #include <sys/utsname.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "daemon/boot-note.h"
 #include "recorder/kernel-text.h"
 #include "writer/store.h"
@@ -26,27 +28,20 @@ void boot_note_free(struct boot_note *note)
 	free(note);
 }
 
-static int set_string(char **field, const char *value)
-{
-	free(*field);
-	*field = strdup(value);
-	return *field ? 0 : -ENOMEM;
-}
-
 static int parse_line(struct boot_note *note, const char *key, const char *value)
 {
 	uint64_t n;
 
 	if (strcmp(key, "boot-id") == 0)
-		return set_string(&note->boot_id, value);
+		return strv_set(&note->boot_id, value);
 	if (strcmp(key, "release") == 0)
-		return set_string(&note->release, value);
+		return strv_set(&note->release, value);
 	if (strcmp(key, "version") == 0)
-		return set_string(&note->version, value);
+		return strv_set(&note->version, value);
 	if (strcmp(key, "uname") == 0)
-		return set_string(&note->uname, value);
+		return strv_set(&note->uname, value);
 	if (strcmp(key, "clock") == 0)
-		return set_string(&note->clock, value);
+		return strv_set(&note->clock, value);
 	if (strcmp(key, "noted-usec") == 0)
 		return parse_u64(value, &note->noted_usec) < 0 ? -EBADMSG : 0;
 	if (strcmp(key, "date-usec") == 0) {
@@ -139,7 +134,7 @@ static int compose(const struct trace_file_params *params, const char *boot_id,
 		      "boot-id %s\nrelease %s\nversion %s\nuname %s %s %s %s\nclock %s\n"
 		      "noted-usec %" PRIu64 "\nsub-buffer-size %u\n",
 		      boot_id, u.release, u.version, u.sysname, u.nodename, u.release, u.machine,
-		      clock, store_now_usec(), params->subbuf_size);
+		      clock, now_usec(CLOCK_REALTIME), params->subbuf_size);
 	if (params->has_date)
 		(void)fprintf(out, "date-usec %" PRId64 "\n", params->date_usec);
 	(void)fprintf(out, "formats %zu\n", kept->formats_size);

@@ -3,12 +3,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/utsname.h>
 #include <systemd/sd-id128.h>
 #include <time.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/boot-trace.h"
 #include "daemon/flight.h"
@@ -282,8 +282,6 @@ static int make_params(struct boot_trace *t)
 	if (note && note->subbuf_size == p->subbuf_size)
 		p->source.kept = &note->kept;
 	memcpy(p->boot_id, boot_id.bytes, sizeof(p->boot_id));
-	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
-		p->trace_id = store_now_usec();
 	return 0;
 }
 
@@ -309,7 +307,7 @@ static int write_file(struct boot_trace *t, struct flight *flight, struct fault 
 	t->cut.reason = "boot";
 	t->cut.detail = t->detail;
 	(void)snprintf(t->cut.boot_id, sizeof(t->cut.boot_id), "%s", boot_trace_boot_id(t));
-	t->cut.trigger_usec = store_now_usec();
+	t->cut.trigger_usec = now_usec(CLOCK_REALTIME);
 	t->cut.limits = t->params.limits;
 	r = flight_check_room(flight, head_size(t), why);
 	if (r >= 0) {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "basic/now.h"
 #include "daemon/clock.h"
 
 #define READINGS_MAX 10
@@ -33,14 +34,6 @@ bool clock_counts_time(const char *clock)
 	return false;
 }
 
-static int64_t now_nsec(clockid_t id)
-{
-	struct timespec t = {};
-
-	(void)clock_gettime(id, &t);
-	return (int64_t)t.tv_sec * (int64_t)NSEC_PER_SEC + t.tv_nsec;
-}
-
 bool clock_goes_on_asleep(const char *clock)
 {
 	return strcmp(clock, "boot") == 0 || strcmp(clock, "tai") == 0;
@@ -48,9 +41,9 @@ bool clock_goes_on_asleep(const char *clock)
 
 int64_t clock_slept_usec(void)
 {
-	int64_t awake = now_nsec(CLOCK_MONOTONIC);
+	uint64_t awake = now_usec(CLOCK_MONOTONIC);
 
-	return (now_nsec(CLOCK_BOOTTIME) - awake) / (int64_t)NSEC_PER_USEC;
+	return (int64_t)(now_usec(CLOCK_BOOTTIME) - awake);
 }
 
 /* @ret: nanoseconds by the instance's clock */
@@ -61,7 +54,7 @@ static int read_clock(struct instance *instance, const char *clock, int64_t *ret
 
 	for (size_t i = 0; i < ARRAY_SIZE(readable); i++)
 		if (strcmp(clock, readable[i].name) == 0) {
-			*ret = now_nsec(readable[i].id);
+			*ret = (int64_t)now_nsec(readable[i].id);
 			return 0;
 		}
 	if (!clock_counts_time(clock))
@@ -78,12 +71,12 @@ int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret)
 	int64_t best = INT64_MAX;
 
 	for (unsigned i = 0; i < READINGS_MAX && best > READING_NSEC; i++) {
-		int64_t before = now_nsec(CLOCK_REALTIME), after, then;
+		int64_t before = (int64_t)now_nsec(CLOCK_REALTIME), after, then;
 		int r = read_clock(instance, clock, &then);
 
 		if (r < 0)
 			return r;
-		after = now_nsec(CLOCK_REALTIME);
+		after = (int64_t)now_nsec(CLOCK_REALTIME);
 		if (i > 0 && (after < before || after - before >= best))
 			continue;
 		best = after < before ? INT64_MAX : after - before;

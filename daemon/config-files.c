@@ -12,12 +12,6 @@
 
 #define FILE_MAX (64 * MIB) /* whoever writes more means something else */
 
-static void closedir_p(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 static int compare(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -32,7 +26,7 @@ static bool is_wanted(const char *name, const char *suffix)
 
 static int add_names(const char *path, const char *suffix, char ***names)
 {
-	_cleanup_(closedir_p) DIR *dir = opendir(path);
+	_cleanup_closedir_ DIR *dir = opendir(path);
 	const struct dirent *entry;
 	int r;
 

@@ -216,12 +216,6 @@ void session_config_free(struct session_config *config)
 	free(config);
 }
 
-static int copy_text(const char *from, char **to)
-{
-	*to = from ? strdup(from) : NULL;
-	return from && !*to ? -ENOMEM : 0;
-}
-
 int session_config_copy(const struct session_config *config, struct session_config **ret)
 {
 	_cleanup_(session_config_freep) struct session_config *copy = NULL;
@@ -239,9 +233,9 @@ int session_config_copy(const struct session_config *config, struct session_conf
 		if (key->kind->copy(key, config, copy) < 0)
 			return -ENOMEM;
 	}
-	if (copy_text(config->path, &copy->path) < 0 ||
-	    copy_text(config->trace_text, &copy->trace_text) < 0 ||
-	    copy_text(config->text, &copy->text) < 0)
+	if (strv_set(&copy->path, config->path) < 0 ||
+	    strv_set(&copy->trace_text, config->trace_text) < 0 ||
+	    strv_set(&copy->text, config->text) < 0)
 		return -ENOMEM;
 	*ret = TAKE_PTR(copy);
 	return 0;

@@ -75,23 +75,12 @@ const struct value_kind value_choice = {
 
 /* --- strings */
 
-static int set_string(char **field, const char *text)
-{
-	char *copy = strdup(text);
-
-	if (!copy)
-		return -ENOMEM;
-	free(*field);
-	*field = copy;
-	return 0;
-}
-
 static int string_parse(const struct config_key *key, void *object, const char *text,
 			struct fault *why)
 {
 	int r = key->check ? key->check(text, object, why) : 0;
 
-	return r < 0 ? r : set_string(FIELD(char *, key, object), text);
+	return r < 0 ? r : strv_set(FIELD(char *, key, object), text);
 }
 
 static int word_parse(const struct config_key *key, void *object, const char *text,
@@ -101,7 +90,7 @@ static int word_parse(const struct config_key *key, void *object, const char *te
 
 	if (!c)
 		return why->error ? why->error : -ENOMEM;
-	return set_string(FIELD(char *, key, object), c->word);
+	return strv_set(FIELD(char *, key, object), c->word);
 }
 
 static void string_clear(const struct config_key *key, void *object)
@@ -116,7 +105,7 @@ static int string_copy(const struct config_key *key, const void *from, void *to)
 {
 	const char *text = *FIELD(char *, key, from);
 
-	return text ? set_string(FIELD(char *, key, to), text) : 0;
+	return strv_set(FIELD(char *, key, to), text);
 }
 
 static void string_print(const struct config_key *key, const void *object, FILE *f)

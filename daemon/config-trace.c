@@ -138,12 +138,6 @@ static void events_clear(const struct config_key *key, void *object)
 	trace->n_events = 0;
 }
 
-static int copy_text(const char *from, char **to)
-{
-	*to = from ? strdup(from) : NULL;
-	return from && !*to ? -ENOMEM : 0;
-}
-
 static int events_copy(const struct config_key *key, const void *from, void *to)
 {
 	const struct trace_config *a = trace_of(key, from);
@@ -157,9 +151,9 @@ static int events_copy(const struct config_key *key, const void *from, void *to)
 	b->n_events = a->n_events;
 	for (size_t i = 0; i < a->n_events; i++) {
 		b->events[i].optional = a->events[i].optional;
-		if (copy_text(a->events[i].system, &b->events[i].system) < 0 ||
-		    copy_text(a->events[i].name, &b->events[i].name) < 0 ||
-		    copy_text(a->events[i].filter, &b->events[i].filter) < 0)
+		if (strv_set(&b->events[i].system, a->events[i].system) < 0 ||
+		    strv_set(&b->events[i].name, a->events[i].name) < 0 ||
+		    strv_set(&b->events[i].filter, a->events[i].filter) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -279,9 +273,9 @@ static int triggers_copy(const struct config_key *key, const void *from, void *t
 	b->n_triggers = a->n_triggers;
 	for (size_t i = 0; i < a->n_triggers; i++) {
 		b->triggers[i].optional = a->triggers[i].optional;
-		if (copy_text(a->triggers[i].system, &b->triggers[i].system) < 0 ||
-		    copy_text(a->triggers[i].name, &b->triggers[i].name) < 0 ||
-		    copy_text(a->triggers[i].trigger, &b->triggers[i].trigger) < 0)
+		if (strv_set(&b->triggers[i].system, a->triggers[i].system) < 0 ||
+		    strv_set(&b->triggers[i].name, a->triggers[i].name) < 0 ||
+		    strv_set(&b->triggers[i].trigger, a->triggers[i].trigger) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -425,7 +419,7 @@ static void cpus_clear(const struct config_key *key, void *object)
 
 static int cpus_copy(const struct config_key *key, const void *from, void *to)
 {
-	return copy_text(trace_of(key, from)->cpus, &trace_of(key, to)->cpus);
+	return strv_set(&trace_of(key, to)->cpus, trace_of(key, from)->cpus);
 }
 
 static void cpus_print(const struct config_key *key, const void *object, FILE *f)

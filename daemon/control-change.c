@@ -12,6 +12,7 @@
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "daemon/control-internal.h"
+#include "daemon/daemon-config.h"
 #include "daemon/override.h"
 #include "daemon/runtime-changes.h"
 

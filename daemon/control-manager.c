@@ -8,9 +8,11 @@
 
 #include "basic/io.h"
 #include "basic/near.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/boot-parameters.h"
 #include "daemon/control-internal.h"
+#include "daemon/daemon-config.h"
 #include "recorder/tracefs.h"
 #include "writer/store.h"
 
@@ -44,7 +46,8 @@ static int get_uptime(sd_bus *bus, const char *path, const char *interface, cons
 {
 	const struct control *c = userdata;
 
-	return sd_bus_message_append(reply, "t", session_now_usec() - c->daemon->started_usec);
+	return sd_bus_message_append(reply, "t",
+				     now_usec(CLOCK_MONOTONIC) - c->daemon->started_usec);
 }
 
 static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,

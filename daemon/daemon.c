@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 #include <systemd/sd-daemon.h>
@@ -12,8 +10,8 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "daemon/control.h"
+#include "daemon/daemon-config.h"
 #include "daemon/daemon-state.h"
-#include "daemon/memory-check.h"
 #include "daemon/session.h"
 #include "daemon/ship.h"
 #include "daemon/trigger.h"
@@ -31,103 +29,6 @@ struct session *daemon_find_session(const struct daemon *d, const char *name)
 		if (strcmp(session_name(d->sessions[i]), name) == 0)
 			return d->sessions[i];
 	return NULL;
-}
-
-static int add_session(struct daemon *d, const char *name, struct session **ret)
-{
-	struct session **more = reallocarray(d->sessions, d->n_sessions + 1, sizeof(*more));
-	int r;
-
-	if (!more)
-		return -ENOMEM;
-	d->sessions = more;
-	r = session_new(d, name, &more[d->n_sessions]);
-	if (r < 0)
-		return r;
-	*ret = more[d->n_sessions++];
-	control_session_added(d->control, name);
-	return 0;
-}
-
-static void configure_session(struct daemon *d, const char *name,
-			      const struct session_config *config)
-{
-	struct session *s = daemon_find_session(d, name);
-	int r = 0;
-
-	if (!s)
-		r = add_session(d, name, &s);
-	if (r >= 0)
-		r = session_configure(s, config);
-	if (r < 0)
-		(void)log_full(LOG_ERR, name, MESSAGE_SESSION_FAILED, r, "cannot start: %m");
-}
-
-/* What config_load() had to say */
-struct complaints {
-	bool bad;
-	FILE *text; /* or NULL */
-};
-
-static void on_complaint(enum config_severity severity, const char *file, unsigned line,
-			 const char *text, void *userdata)
-{
-	struct complaints *complaints = userdata;
-
-	complaints->bad |= severity == CONFIG_ERROR;
-	if (complaints->text && line > 0)
-		(void)fprintf(complaints->text, "%s:%u: %s\n", file, line, text);
-	else if (complaints->text)
-		(void)fprintf(complaints->text, "%s: %s\n", file, text);
-	if (line > 0)
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s:%u: %s", file, line, text);
-	else
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s: %s", file, text);
-}
-
-static int load(struct daemon *d, struct daemon_config **ret, struct complaints *complaints)
-{
-	return config_load(d->options.config_dir, VENDOR_DIR, on_complaint, complaints, ret, NULL);
-}
-
-static bool is_wanted(const struct daemon *d, const char *name)
-{
-	const struct session_config *config = config_find(d->config, name);
-
-	return config && config->enabled;
-}
-
-/* Sessions that an earlier process left in the kernel, and nobody wants any more */
-static void take_up_orphans(struct daemon *d)
-{
-	struct dirent **entries = NULL;
-	int n = scandirat(d->state_fd, ".", &entries, NULL, alphasort);
-
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-		char path[300];
-
-		(void)snprintf(path, sizeof(path), "%s/state", name);
-		if (name[0] != '.' && !is_wanted(d, name) && !daemon_find_session(d, name) &&
-		    faccessat(d->state_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
-			configure_session(d, name, NULL);
-		free(entries[i]);
-	}
-	free(entries);
-}
-
-static void apply_config(struct daemon *d)
-{
-	for (size_t i = 0; i < d->n_sessions; i++)
-		if (!is_wanted(d, session_name(d->sessions[i])))
-			session_stop(d->sessions[i], false);
-	for (size_t i = 0; i < d->config->n_sessions; i++)
-		if (d->config->sessions[i]->enabled)
-			configure_session(d, d->config->sessions[i]->name, d->config->sessions[i]);
-	take_up_orphans(d);
-	memory_check(d->config, d->state_fd);
 }
 
 void daemon_show_status(struct daemon *d)
@@ -157,12 +58,11 @@ static void forget_session(struct daemon *d, struct session *session)
 	control_session_removed(d->control, session_name(session));
 	session_free(session);
 }
-static void reload(struct daemon *d);
-
 /* Nobody wants it, and nothing is to come of it: one that waits for its disk was started by hand */
 static bool is_over(const struct daemon *d, const struct session *s)
 {
-	return session_settled(s) && !session_waits_for_disk(s) && !is_wanted(d, session_name(s));
+	return session_settled(s) && !session_waits_for_disk(s) &&
+	       !daemon_wants(d, session_name(s));
 }
 
 static bool any_waits(const struct daemon *d)
@@ -210,13 +110,13 @@ static void check_settled(struct daemon *d)
 		return;
 	}
 	if (d->state_new)
-		take_up_orphans(d);
+		daemon_take_up_orphans(d);
 	d->state_new = false;
 	if (d->phase != DAEMON_RUNNING) {
 		d->phase = DAEMON_RUNNING;
 		d->start_source = sd_event_source_disable_unref(d->start_source);
 		if (d->reload_wanted) {
-			reload(d);
+			daemon_reload_asked(d);
 			return;
 		}
 		(void)sd_notify(0, "READY=1");
@@ -248,7 +148,7 @@ static int on_settled(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-void daemon_session_settled(struct daemon *d, struct session *session)
+void daemon_session_settled(struct daemon *d)
 {
 	/* Later: we may be in the middle of looking at the sessions */
 	if (sd_event_add_defer(d->event, NULL, on_settled, d) < 0)
@@ -266,61 +166,7 @@ static void end(struct daemon *d, enum daemon_phase phase)
 		session_stop(d->sessions[i], phase == DAEMON_HANDING_OVER);
 	if (phase == DAEMON_STOPPING)
 		daemon_forget_mount(d);
-	daemon_session_settled(d, NULL);
-}
-
-static void take_config(struct daemon *d, struct daemon_config *config)
-{
-	if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
-		log_warning("InstancePrefix= takes effect at the next start of each session");
-	config_free(d->config);
-	d->config = config;
-	log_set_level(d->config->log_level);
-	d->state_mounted = false; /* who reloads may want it elsewhere */
-	control_configure(d->control);
-	apply_config(d);
-	log_info("configuration reloaded");
-}
-
-int daemon_reload(struct daemon *d, char **ret_complaints)
-{
-	struct daemon_config *config = NULL;
-	struct complaints complaints = {};
-	uint64_t now = 0;
-	size_t size;
-	int r;
-
-	if (d->phase != DAEMON_RUNNING)
-		return -EBUSY;
-	*ret_complaints = NULL;
-	complaints.text = open_memstream(ret_complaints, &size);
-	if (!complaints.text)
-		return -ENOMEM;
-	(void)sd_event_now(d->event, CLOCK_MONOTONIC, &now);
-	(void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now);
-	d->phase = DAEMON_RELOADING;
-	r = load(d, &config, &complaints);
-	(void)fclose(complaints.text);
-	if (r < 0 || complaints.bad) {
-		config_free(config);
-		(void)log_full(LOG_ERR, NULL, MESSAGE_CONFIG, 0,
-			       "the configuration has errors: going on with the old one");
-		r = -EINVAL;
-	} else {
-		take_config(d, config);
-	}
-	daemon_session_settled(d, NULL);
-	return r;
-}
-
-static void reload(struct daemon *d)
-{
-	_cleanup_free_ char *complaints = NULL;
-
-	/* Sessions are on their way: what is read now must not be the last word */
-	d->reload_wanted = d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING;
-	if (d->phase == DAEMON_RUNNING)
-		(void)daemon_reload(d, &complaints);
+	daemon_session_settled(d);
 }
 
 /* --- asked for by clients */
@@ -334,44 +180,6 @@ void daemon_session_changed(struct daemon *d, struct session *session)
 void daemon_segment_finished(struct daemon *d, struct session *session, const char *path)
 {
 	control_segment_finished(d->control, session_name(session), path);
-}
-
-int daemon_start_session(struct daemon *d, const char *name, struct fault *why)
-{
-	const struct session_config *config = config_find(d->config, name);
-	struct session *s = daemon_find_session(d, name);
-
-	if (d->phase != DAEMON_RUNNING)
-		return fault_set(why, -EBUSY, "flyrecd is %s",
-				 d->phase >= DAEMON_STOPPING ? "stopping" : "starting");
-	if (!config)
-		return fault_set(why, -ENOENT, "no session %s is configured", name);
-	if (s && session_state(s) == SESSION_RECORDING)
-		return 0;
-	configure_session(d, name, config);
-	return daemon_find_session(d, name) ? 0 : fault_errno(why, -ENOMEM, "session %s", name);
-}
-
-int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
-{
-	_cleanup_(config_freep) struct daemon_config *config = NULL;
-	struct complaints complaints = {};
-
-	if (load(d, &config, &complaints) < 0 || complaints.bad)
-		return fault_set(why, -EINVAL,
-				 "it is kept, but the configuration has errors: see the log");
-	for (size_t i = 0; i < config->n_sessions; i++)
-		for (size_t j = 0; j < d->config->n_sessions; j++)
-			if (strcmp(config->sessions[i]->name, name) == 0 &&
-			    strcmp(d->config->sessions[j]->name, name) == 0) {
-				struct session_config *old = d->config->sessions[j];
-
-				d->config->sessions[j] = config->sessions[i];
-				config->sessions[i] = old;
-				return 0;
-			}
-	return fault_set(why, -ENOENT, "it is kept, but session %s is not configured any more",
-			 name);
 }
 
 void daemon_snapshot_finished(struct daemon *d, const char *session, const char *path)
@@ -422,7 +230,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
 	else if (signal == SIGRTMIN + 1)
 		end(d, DAEMON_HANDING_OVER);
 	else if (signal == SIGHUP)
-		reload(d);
+		daemon_reload_asked(d);
 	else if (signal == SIGUSR1)
 		snapshot_all(d);
 	else if (signal == SIGUSR2)
@@ -453,15 +261,12 @@ static int watch_signals(struct daemon *d)
 static int set_up(struct daemon *d)
 {
 	struct fault why = {};
-	struct complaints complaints = {};
 	sd_id128_t boot_id;
 	int r;
 
-	r = load(d, &d->config, &complaints);
+	r = daemon_read_config(d);
 	if (r < 0)
-		return log_error_errno(r, "cannot read the configuration in %s: %m",
-				       d->options.config_dir);
-	log_set_level(d->config->log_level);
+		return r;
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
@@ -552,8 +357,8 @@ int daemon_run(const struct daemon_options *options)
 	if (r >= 0) {
 		daemon_resume_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
-		apply_config(&d);
-		daemon_session_settled(&d, NULL);
+		daemon_apply_config(&d);
+		daemon_session_settled(&d);
 		(void)sd_event_add_time_relative(d.event, &d.start_source, CLOCK_MONOTONIC,
 						 START_PATIENCE_USEC, 0, on_start_takes_long, &d);
 		r = sd_event_loop(d.event);

@@ -78,7 +78,7 @@ int daemon_run(const struct daemon_options *options);
 /**
  * daemon_session_settled() - a session has reached recording, stopped or failed
  */
-void daemon_session_settled(struct daemon *daemon, struct session *session);
+void daemon_session_settled(struct daemon *daemon);
 
 /**
  * daemon_session_changed() - something that clients may watch has changed
@@ -103,27 +103,6 @@ void daemon_watch_units(struct daemon *daemon);
 
 /* By name, or NULL */
 struct session *daemon_find_session(const struct daemon *daemon, const char *name);
-
-/**
- * daemon_start_session() - start what is configured, enabled or not
- * Return: 0 or negative errno with @why set. Whether it records in the end is told later.
- */
-int daemon_start_session(struct daemon *daemon, const char *name, struct fault *why);
-
-/**
- * daemon_reload() - read the configuration again, and do as it says
- * @ret_complaints: what is wrong with it, a line each, "" if nothing is; malloc'ed
- * Return: 0: it is being applied, control_reloaded() is called when that is done; -EINVAL: it has
- * errors, the old one stays; -EBUSY: starting or stopping.
- */
-int daemon_reload(struct daemon *daemon, char **ret_complaints);
-
-/**
- * daemon_refresh_config() - one session's files have been written: only those are read again
- * What it does now stays.
- * Return: 0 or negative errno with @why.
- */
-int daemon_refresh_config(struct daemon *daemon, const char *name, struct fault *why);
 
 /**
  * daemon_show_status() - STATUS= for the service manager: sessions and rate

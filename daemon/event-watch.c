@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/config-trace.h"
 #include "daemon/event-text.h"
@@ -216,14 +216,6 @@ bool event_watch_has(const struct event_watch *w, size_t index)
 }
 
 /* --- reading */
-
-static uint64_t now_nsec(clockid_t clock)
-{
-	struct timespec now;
-
-	(void)clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-}
 
 /* By the instance's clock, "mono" */
 static uint64_t realtime_usec(uint64_t ts)

@@ -11,16 +11,13 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "basic/io.h"
 #include "daemon/flight-internal.h"
 #include "daemon/parallel.h"
-#include "recorder/ring-read.h"
 
 #define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
 #define HEAD_SIZE     (2 * MIB) /* copied of each CPU before anything else is done */
 #define HEAD_MAX      (8 * MIB) /* and before it is looked through */
 #define CPUS_A_THREAD 4U
-#define TAKE_SIZE     MIB /* bytes taken out of the kernel at a time, without a map */
 
 /*
  * Of a ring buffer, how much the copy has to be ahead of the kernel before it waits for the disk.
@@ -68,7 +65,7 @@ size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 	return f->method == FLIGHT_MAPPED ? ring_copy_left(&c->copy) : c->end - c->next;
 }
 
-static size_t ring_subbufs(const struct flight *f)
+size_t flight_ring_subbufs(const struct flight *f)
 {
 	uint64_t room = f->subbuf_size - HEADER_SIZE;
 
@@ -116,7 +113,7 @@ static size_t find_share(const struct flight *f)
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t share = f->params.memory / (uint64_t)MAX(online, 1L) / f->subbuf_size;
 
-	return MIN(MAX(share, (size_t)1), ring_subbufs(f));
+	return MIN(MAX(share, (size_t)1), flight_ring_subbufs(f));
 }
 
 /* The share; no more than there is to copy */
@@ -142,11 +139,6 @@ static int allocate(struct flight *f, struct flight_cpu *c)
 
 #define STEP_SIZE MIB /* bytes of a CPU before it is the next one's turn */
 
-struct group {
-	struct flight *flight;
-	unsigned n; /* of groups: CPU i is in group i % n */
-};
-
 static int fill_step(struct flight *f, struct flight_cpu *c)
 {
 	size_t total = c->buffer_size / f->subbuf_size, n = 0;
@@ -170,13 +162,13 @@ static bool has_enough(const struct flight *f, struct flight_cpu *c)
 	return c->n > 0 && c->n % c->chunk == 0 && flight_is_ahead(f, c);
 }
 
-static int fill_group(struct group *g, unsigned first)
+int flight_fill_group(struct flight_group *g, unsigned group)
 {
 	struct flight *f = g->flight;
 	bool more = true;
 	int r = 0;
 
-	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+	for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n) {
 		struct flight_cpu *c = &f->cpus[cpu];
 
 		if (c->n + flight_left(f, c) > 0 && allocate(f, c) < 0)
@@ -184,7 +176,7 @@ static int fill_group(struct group *g, unsigned first)
 	}
 	while (more) {
 		more = false;
-		for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n) {
+		for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n) {
 			struct flight_cpu *c = &f->cpus[cpu];
 
 			if (has_enough(f, c))
@@ -196,7 +188,7 @@ static int fill_group(struct group *g, unsigned first)
 		}
 	}
 	/* Unmapped as soon as all of it is in memory */
-	for (unsigned cpu = first; cpu < f->n_cpus; cpu += g->n)
+	for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n)
 		if (f->method == FLIGHT_MAPPED && flight_left(f, &f->cpus[cpu]) == 0)
 			ring_copy_close(&f->cpus[cpu].copy);
 		else
@@ -215,7 +207,7 @@ static bool is_overrun(const struct flight_cpu *c)
 /* No more than half of it: there is the list for the rest */
 static void copy_head(const struct flight *f, struct flight_cpu *c, size_t size)
 {
-	size_t most = MIN(f->share, ring_subbufs(f) / 2);
+	size_t most = MIN(f->share, flight_ring_subbufs(f) / 2);
 
 	ring_copy_head(&c->copy, c->memory, MIN(most, size / f->subbuf_size), &c->n);
 }
@@ -267,185 +259,21 @@ static int list_mapped(struct flight *f, unsigned cpu)
 
 static int copy_mapped(void *userdata, unsigned group)
 {
-	struct group *g = userdata;
+	struct flight_group *g = userdata;
 	int r = 0;
 
 	for (unsigned cpu = group; cpu < g->flight->n_cpus && r >= 0; cpu += g->n)
 		r = list_mapped(g->flight, cpu);
-	return r < 0 ? r : fill_group(g, group);
-}
-
-/* --- swap, drain: into the carry first */
-
-static int open_taken(struct flight *f, unsigned cpu, int *ret)
-{
-	char path[64];
-	int fd;
-
-	if (f->method == FLIGHT_DRAIN)
-		return instance_open_cpu(f->params.instance, cpu, ret, NULL);
-	(void)snprintf(path, sizeof(path), "per_cpu/cpu%u/snapshot_raw", cpu);
-	fd = openat(instance_dir_fd(f->params.instance), path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret = fd;
-	return 0;
-}
-
-/*
- * Where the ring buffer has run over since it was last emptied, the history begins anew: what was
- * taken before would stand in front of a hole. It shows in the first sub-buffer, or in the second
- * if the reader had the first one already.
- */
-static size_t skip_hole(struct flight *f, unsigned cpu, const char *subbufs, size_t n)
-{
-	for (size_t i = 0; i < MIN(n, (size_t)2); i++)
-		if (ring_read_missed(subbufs + i * f->subbuf_size)) {
-			carry_trim(f->carry, cpu, 0);
-			return i;
-		}
-	return 0;
-}
-
-static int take(struct flight *f, unsigned cpu, struct ring_read *source)
-{
-	size_t max = MAX(TAKE_SIZE / f->subbuf_size, (size_t)2), n;
-	_cleanup_free_ char *buffer = malloc(max * f->subbuf_size);
-	bool first = true;
-	int r = buffer ? 0 : -ENOMEM;
-
-	while (r >= 0 && !source->done) {
-		size_t skip;
-		int kept;
-
-		r = ring_read_fill(source, buffer, max, &n);
-		skip = first ? skip_hole(f, cpu, buffer, n) : 0;
-		kept = carry_append(f->carry, cpu, buffer + skip * f->subbuf_size, n - skip);
-		r = kept < 0 ? kept : r;
-		first = false;
-	}
-	return r;
-}
-
-static int capture_taken(void *userdata, unsigned cpu)
-{
-	struct flight *f = userdata;
-	struct flight_cpu *c = &f->cpus[cpu];
-	_cleanup_close_ int fd = -EBADF;
-	struct ring_read source = {
-		.subbuf_size = f->subbuf_size, .stop_nsec = UINT64_MAX, .left = ring_subbufs(f)};
-	int r;
-
-	if (!c->has_stats) /* never online */
-		return 0;
-	r = open_taken(f, cpu, &fd);
-	if (r < 0)
-		return flight_fault(f, r, "cannot open CPU %u's ring buffer", cpu);
-	source.fd = fd;
-	if (f->method == FLIGHT_DRAIN && f->params.counts_time)
-		source.stop_nsec = (c->stats.now_usec + 1) * NSEC_PER_USEC;
-	r = take(f, cpu, &source);
-	carry_sort(f->carry, cpu);
-	carry_trim(f->carry, cpu, ring_subbufs(f));
-	return r < 0 ? flight_fault(f, r, "cannot keep what CPU %u's ring buffer held", cpu) : 0;
-}
-
-static uint64_t item_timestamp(const void *items, size_t i)
-{
-	const struct carry_item *list = items;
-
-	return list[i].timestamp;
-}
-
-static int fill_taken(void *userdata, unsigned group)
-{
-	struct group *g = userdata;
-	struct flight *f = g->flight;
-
-	for (unsigned cpu = group; cpu < f->n_cpus; cpu += g->n) {
-		struct flight_cpu *c = &f->cpus[cpu];
-		size_t n;
-
-		c->items = carry_list(f->carry, cpu, &n);
-		ring_list_range(c->items, n, item_timestamp, f->from_nsec, f->to_nsec, &c->next,
-				&c->end);
-	}
-	return fill_group(g, group);
-}
-
-static int write_snapshot(struct flight *f, const char *text)
-{
-	int r = io_write_string_at(instance_dir_fd(f->params.instance), "snapshot", text, 0);
-
-	f->swap_failed = r < 0;
-	return r < 0 ? flight_fault(f, r, "cannot swap the ring buffer") : 0;
-}
-
-/*
- * What is on the other side comes first: a snapshot trigger of somebody's has put it there. A swap
- * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of
- * it.
- */
-static int capture_by_swap(struct flight *f)
-{
-	static const char swap[] = "1", clear[] = "2";
-	int r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
-
-	if (r >= 0)
-		r = write_snapshot(f, clear);
-	if (r >= 0)
-		r = write_snapshot(f, swap);
-	if (r >= 0)
-		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
-	return r < 0 ? r : write_snapshot(f, clear);
-}
-
-uint64_t flight_count_subbufs(struct flight *f)
-{
-	uint64_t n = 0;
-
-	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
-		struct flight_cpu *c = &f->cpus[cpu];
-
-		c->has_stats = instance_read_stats(f->params.instance, cpu, &c->stats) >= 0;
-		n += c->has_stats && c->stats.entries > 0 ? ring_subbufs(f) : 1;
-	}
-	return n;
-}
-
-/* Before anything is taken: is there room for all of it? */
-static int prepare_carry(struct flight *f)
-{
-	uint64_t n = flight_count_subbufs(f);
-	int r = 0;
-
-	if (!f->carry)
-		r = carry_new(f->params.dir_fd, f->n_cpus, f->subbuf_size, &f->carry);
-	if (r >= 0)
-		r = carry_reserve(f->carry, n);
-	return r < 0 ? flight_fault(f, r, "cannot keep what the ring buffer holds") : 0;
+	return r < 0 ? r : flight_fill_group(g, group);
 }
 
 /* The first step has no time to lose on any CPU; in the second one few threads disturb less */
-static int capture_by_mapping(struct group *g)
+static int capture_by_mapping(struct flight_group *g)
 {
 	struct flight *f = g->flight;
 	int r = parallel_run(f->n_cpus, f->params.threads, open_mapped, f);
 
 	return r < 0 ? r : parallel_run(g->n, g->n, copy_mapped, g);
-}
-
-static int capture_by_taking(struct group *g)
-{
-	struct flight *f = g->flight;
-	int r = prepare_carry(f);
-
-	f->taken = r >= 0;
-	if (r >= 0 && f->method == FLIGHT_SWAP)
-		r = capture_by_swap(f);
-	else if (r >= 0)
-		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
-	return r < 0 ? r : parallel_run(g->n, g->n, fill_taken, g);
 }
 
 /*
@@ -497,7 +325,7 @@ static unsigned count_groups(const struct flight *f)
 
 int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struct fault *why)
 {
-	struct group g = {f, count_groups(f)};
+	struct flight_group g = {f, count_groups(f)};
 	size_t n = 0;
 	int r;
 
@@ -508,7 +336,7 @@ int flight_capture(struct flight *f, uint64_t from_nsec, uint64_t to_nsec, struc
 	f->swap_failed = f->taken = false;
 	f->share = find_share(f);
 	flight_hurry(true);
-	r = f->method == FLIGHT_MAPPED ? capture_by_mapping(&g) : capture_by_taking(&g);
+	r = f->method == FLIGHT_MAPPED ? capture_by_mapping(&g) : flight_take(&g);
 	flight_hurry(false);
 	f->why = NULL;
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)

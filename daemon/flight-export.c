@@ -13,6 +13,7 @@
 #include "daemon/flight-internal.h"
 #include "daemon/parallel.h"
 #include "daemon/segment-internal.h"
+#include "recorder/kernel-text.h"
 #include "writer/store.h"
 
 /* Names that the kernel's table can have, and as many threads again: 1 MiB and no more to write */
@@ -129,20 +130,14 @@ static int write_item(void *userdata, unsigned item)
 static char *stats_text(const struct flight *f, unsigned cpu)
 {
 	const struct flight_cpu *c = &f->cpus[cpu];
-	const struct cpu_stats *s = &c->stats;
+	_cleanup_free_ char *counted = kernel_text_of_stats(cpu, &c->stats);
 	char *text;
 
-	if (asprintf(&text,
-		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
-		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
-		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
-		     "\nread events: %" PRIu64 "\nflyrec method: %s\nflyrec subbufs: %" PRIu64
-		     "\nflyrec bytes: %" PRIu64 "\nflyrec torn subbufs: %" PRIu64
-		     "\nflyrec final: yes\n",
-		     cpu, s->entries, s->overrun, s->commit_overrun, s->bytes,
-		     s->oldest_usec / USEC_PER_SEC, s->oldest_usec % USEC_PER_SEC,
-		     s->now_usec / USEC_PER_SEC, s->now_usec % USEC_PER_SEC, s->dropped_events,
-		     s->read_events, flight_method_name(f), c->written / f->subbuf_size, c->written,
+	if (!counted ||
+	    asprintf(&text,
+		     "%sflyrec method: %s\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		     "\nflyrec torn subbufs: %" PRIu64 "\nflyrec final: yes\n",
+		     counted, flight_method_name(f), c->written / f->subbuf_size, c->written,
 		     c->copy.torn) < 0)
 		return NULL;
 	return text;

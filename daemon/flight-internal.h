@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What flight.c (methods), flight-capture.c (from the kernel) and flight-export.c (to the disk)
- * share.
+ * What flight.c (methods), flight-capture.c and flight-take.c (from the kernel) and
+ * flight-export.c (to the disk) share.
  */
 #pragma once
 
@@ -64,3 +64,24 @@ bool flight_is_ahead(const struct flight *flight, struct flight_cpu *cpu);
 
 /* Sub-buffers that flight_fill() may still give, at most */
 size_t flight_left(const struct flight *flight, const struct flight_cpu *cpu);
+
+/* The CPUs of one thread, in turn, so that each is ahead of its writer soon */
+struct flight_group {
+	struct flight *flight;
+	unsigned n; /* of groups: CPU i is in group i % n */
+};
+
+/**
+ * flight_fill_group() - buffers of group @group's CPUs, and as much into them as goes before
+ * anything is written
+ * Return: 0 or negative errno, told as flight_fault() does.
+ */
+int flight_fill_group(struct flight_group *g, unsigned group);
+
+/**
+ * flight_take() - capture by swap or drain: all of the ring buffer into the carry, then the buffers
+ */
+int flight_take(struct flight_group *g);
+
+/* Of one CPU, at most */
+size_t flight_ring_subbufs(const struct flight *flight);

@@ -11,6 +11,7 @@
 #include <systemd/sd-id128.h>
 #include <time.h>
 
+#include "basic/now.h"
 #include "daemon/segment-internal.h"
 #include "writer/file-age.h"
 #include "writer/store.h"
@@ -75,8 +76,8 @@ void segment_retain_snapshots(struct segment_cut *request)
 {
 	struct retention_report report = {0};
 
-	file_age_note(request->dir_fd, request->name, (int64_t)file_age_now_usec(),
-		      file_age_now_usec());
+	file_age_note(request->dir_fd, request->name, (int64_t)now_usec(CLOCK_BOOTTIME),
+		      now_usec(CLOCK_BOOTTIME));
 	request->complaint = (struct fault){0};
 	(void)retention_apply(request->dir_fd, &request->limits, &report, &request->complaint);
 	request->kept_bytes = report.kept_bytes;

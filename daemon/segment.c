@@ -9,6 +9,7 @@
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
+#include "basic/now.h"
 #include "daemon/segment-internal.h"
 #include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
@@ -165,7 +166,7 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 		return fault_errno(&s->failure, r, "cannot finish %s", name);
 	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
 	if (r < 0)
-		r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), to);
+		r = store_archive_name(s->dir_fd, usec > 0 ? usec : now_usec(CLOCK_REALTIME), to);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
@@ -182,8 +183,8 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 	if (is_of_this_boot(s, file))
 		file_age_note(s->dir_fd, to,
 			      usec > 0 ? (int64_t)usec - s->old_clock_usec
-				       : (int64_t)file_age_now_usec(),
-			      file_age_now_usec());
+				       : (int64_t)now_usec(CLOCK_BOOTTIME),
+			      now_usec(CLOCK_BOOTTIME));
 	(void)strcpy(s->archive, to);
 	return 0;
 }
@@ -384,7 +385,7 @@ int segment_begin_next(struct segment *s)
 	int r;
 
 	retain(s, trace_file_disk_bytes(s->file));
-	r = store_archive_name(s->dir_fd, usec > 0 ? usec : store_now_usec(), archive);
+	r = store_archive_name(s->dir_fd, usec > 0 ? usec : now_usec(CLOCK_REALTIME), archive);
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot name the finished segment");
 	store_finishing_name(archive, s->old_name);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session-internal.h"
 
@@ -50,12 +51,12 @@ int session_trouble(struct session *s)
 {
 	int trouble = drain_trouble(&s->drain);
 
-	return trouble == 0 && hangs(s, session_now_usec()) ? -ETIMEDOUT : trouble;
+	return trouble == 0 && hangs(s, now_usec(CLOCK_MONOTONIC)) ? -ETIMEDOUT : trouble;
 }
 
 void session_check_disk(struct session *s)
 {
-	uint64_t now = session_now_usec();
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
 	int trouble;
 
 	session_report_trouble(s);
@@ -219,7 +220,7 @@ void session_end_away(struct session *s, bool hand_over)
 		return;
 	s->away = false;
 	s->again_source = sd_event_source_disable_unref(s->again_source);
-	daemon_session_settled(s->daemon, s); /* it may be forgotten now */
+	daemon_session_settled(s->daemon); /* it may be forgotten now */
 	if (hand_over)
 		return;
 	if (!s->left && session_read_notes(s, &s->left) < 0)

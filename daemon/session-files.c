@@ -5,12 +5,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/statvfs.h>
 
 #include <tracefs/tracefs.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
@@ -143,7 +143,5 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
 	p->direct = s->config->storage.direct;
 	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
-	if (getrandom(&p->trace_id, sizeof(p->trace_id), GRND_NONBLOCK) != sizeof(p->trace_id))
-		p->trace_id = session_now_usec();
 	return 0;
 }

@@ -10,15 +10,9 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session-internal.h"
-
-static int set_string(char **field, const char *value)
-{
-	free(*field);
-	*field = strdup(value);
-	return *field ? 0 : -ENOMEM;
-}
 
 /* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
 static char *group_name(const char *instance)
@@ -129,7 +123,6 @@ int session_leftover_config(struct session *s, const struct state *left,
 		.sync_interval_usec = 30 * USEC_PER_SEC,
 		.flush_usec = 5 * USEC_PER_SEC,
 	};
-	size_t n = 0;
 
 	c = calloc(1, sizeof(*c));
 	if (!c)
@@ -140,13 +133,9 @@ int session_leftover_config(struct session *s, const struct state *left,
 	c->trace.clock = strdup("mono"); /* the instance knows better; this is for attaching only */
 	c->text = strdup("");
 	c->trace_text = strdup("");
-	while (left->synthetic && left->synthetic[n])
-		n++;
-	c->trace.synthetic_events = calloc(n + 1, sizeof(char *));
-	if (!c->name || !c->trace.clock || !c->text || !c->trace_text || !c->trace.synthetic_events)
+	if (!c->name || !c->trace.clock || !c->text || !c->trace_text ||
+	    strv_copy(left->synthetic, &c->trace.synthetic_events) < 0)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		c->trace.synthetic_events[i] = strdup(left->synthetic[i]);
 	*ret = TAKE_PTR(c);
 	return 0;
 }
@@ -245,23 +234,17 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 int session_create_instance(struct session *s, struct fault *why)
 {
 	struct state *k = s->kernel;
-	char **synthetic = s->config->trace.synthetic_events;
 	const char *name;
-	size_t n = 0;
 	int r;
 
-	while (synthetic && synthetic[n])
-		n++;
 	k->flight = session_is_flight(s);
-	k->synthetic = calloc(n + 1, sizeof(char *));
-	if (!k->synthetic || session_instance_names(s, &k->instance, &k->group) < 0 ||
-	    set_string(&k->session, s->name) < 0 ||
-	    set_string(&k->boot_id, s->daemon->boot_id_text) < 0 ||
-	    set_string(&k->trace_text, s->config->trace_text) < 0)
+	if (strv_copy(s->config->trace.synthetic_events, &k->synthetic) < 0 ||
+	    session_instance_names(s, &k->instance, &k->group) < 0 ||
+	    strv_set(&k->session, s->name) < 0 ||
+	    strv_set(&k->boot_id, s->daemon->boot_id_text) < 0 ||
+	    strv_set(&k->trace_text, s->config->trace_text) < 0)
 		return fault_errno(why, -ENOMEM, "cannot make the instance");
 	name = k->instance;
-	for (size_t i = 0; i < n; i++)
-		k->synthetic[i] = strdup(synthetic[i]);
 	r = check_name(s, name, why);
 	if (r < 0)
 		return r;

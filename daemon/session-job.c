@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
@@ -47,14 +48,14 @@ static void on_next(struct session *s, int result)
 			       s->segment.failure.text);
 	s->next_error = result;
 	if (result < 0) {
-		s->retry_usec = session_now_usec() + RETRY_USEC;
+		s->retry_usec = now_usec(CLOCK_MONOTONIC) + RETRY_USEC;
 		s->held = false;
 		drain_flush(&s->drain);
 		session_rotation_done(s, result, s->segment.failure.text);
 		session_drop_change(s, result, s->segment.failure.text);
 		return;
 	}
-	s->segment_usec = session_now_usec();
+	s->segment_usec = now_usec(CLOCK_MONOTONIC);
 	s->step = STEP_RETARGETING;
 	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
 }

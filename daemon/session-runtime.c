@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/config-session.h"
 #include "daemon/session-internal.h"
@@ -268,7 +269,8 @@ void session_usage(const struct session *s, struct session_usage *ret)
 	ret->files++;
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++)
 		ret->bytes += atomic_load(&s->drain.pumps[cpu].published);
-	ret->segment_usec = store_now_usec() - (session_now_usec() - s->segment_usec);
+	ret->segment_usec =
+		now_usec(CLOCK_REALTIME) - (now_usec(CLOCK_MONOTONIC) - s->segment_usec);
 }
 
 /* --- counting */
@@ -325,18 +327,19 @@ void session_sample(struct session *s)
 {
 	if (!s->instance || s->salvage || s->account.n_cpus < n_cpus(s))
 		return;
-	s->sampled_usec = session_now_usec();
+	s->sampled_usec = now_usec(CLOCK_MONOTONIC);
 	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
 		struct account_raw raw = s->account.last[cpu];
 
 		read_raw(s, cpu, &raw);
-		account_add(&s->account, cpu, &raw, store_now_usec());
+		account_add(&s->account, cpu, &raw, now_usec(CLOCK_REALTIME));
 	}
 }
 
 const struct account *session_count(struct session *s)
 {
-	if (s->state == SESSION_RECORDING && session_now_usec() - s->sampled_usec >= SAMPLE_USEC)
+	if (s->state == SESSION_RECORDING &&
+	    now_usec(CLOCK_MONOTONIC) - s->sampled_usec >= SAMPLE_USEC)
 		session_sample(s);
 	return &s->account;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
@@ -164,8 +165,9 @@ int session_request_cut(struct session *s, const struct segment_cut *what, const
 int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
 		     session_snapshot_done_t done, void *userdata)
 {
-	const struct segment_cut what = {
-		.from_usec = from_usec, .to_usec = to_usec, .trigger_usec = store_now_usec()};
+	const struct segment_cut what = {.from_usec = from_usec,
+					 .to_usec = to_usec,
+					 .trigger_usec = now_usec(CLOCK_REALTIME)};
 
 	return session_request_cut(s, &what, reason, done, userdata);
 }
@@ -176,7 +178,7 @@ int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t t
 	const struct segment_cut what = {
 		.from_usec = from_usec,
 		.to_usec = to_usec,
-		.trigger_usec = store_now_usec(),
+		.trigger_usec = now_usec(CLOCK_REALTIME),
 		.coresight = true,
 	};
 
@@ -225,7 +227,7 @@ static void on_triggered(void *userdata, int result, const char *path, const str
 static bool too_many(struct session *s, const struct snapshot_config *config, const char *reason)
 {
 	if (trigger_limit_admit(&s->limit, config->burst, config->interval_usec,
-				session_now_usec()))
+				now_usec(CLOCK_MONOTONIC)))
 		return false;
 	if (s->limit.refused == 1) /* said once an interval */
 		(void)log_full(LOG_WARNING, s->name, NULL, 0,
@@ -241,7 +243,7 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 		.to_usec = UINT64_MAX,
 		.reason = cause->reason,
 		.detail = cause->detail,
-		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : store_now_usec(),
+		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
 	};
 	int r;
 

@@ -11,6 +11,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/clock.h"
 #include "daemon/daemon-state.h"
@@ -158,7 +159,7 @@ void session_start(struct session *s)
 		s->failure = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
-	s->trouble_usec = session_now_usec();
+	s->trouble_usec = now_usec(CLOCK_MONOTONIC);
 	s->hang_usec = 0;
 	s->mapped = s->held = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
@@ -181,7 +182,7 @@ void session_start(struct session *s)
 		session_release(s, true); /* nothing wanted, nothing left */
 		s->state = SESSION_STOPPED;
 		s->left_behind = false;
-		daemon_session_settled(s->daemon, s);
+		daemon_session_settled(s->daemon);
 		return;
 	}
 	start_with(s, r, &why);
@@ -308,7 +309,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 			      session_max_file_size(s), chunk, s->notify_fd, why);
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
-	s->segment_usec = s->synced_usec = session_now_usec();
+	s->segment_usec = s->synced_usec = now_usec(CLOCK_MONOTONIC);
 	if (r >= 0)
 		session_look(s);
 	return r;

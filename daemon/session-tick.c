@@ -10,6 +10,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "recorder/kernel-text.h"
@@ -45,25 +46,24 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
 	const struct pump *pump = &s->drain.pumps[cpu];
 	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
+	_cleanup_free_ char *counted = NULL;
+	struct cpu_stats since = *now;
 	uint64_t size = 0;
 	char *text;
 
+	since.overrun -= base->overrun;
+	since.commit_overrun -= base->commit_overrun;
+	since.dropped_events -= base->dropped_events;
+	since.read_events -= base->read_events;
+	counted = kernel_text_of_stats(cpu, &since);
 	(void)trace_file_read_size(file, cpu, &size);
-	if (asprintf(&text,
-		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
-		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
-		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
-		     "\nread events: %" PRIu64 "\nflyrec subbufs: %" PRIu64
-		     "\nflyrec bytes: %" PRIu64 "\nflyrec not written bytes: %" PRIu64
+	if (!counted ||
+	    asprintf(&text,
+		     "%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		     "\nflyrec not written bytes: %" PRIu64
 		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
-		     cpu, now->entries, now->overrun - base->overrun,
-		     now->commit_overrun - base->commit_overrun, now->bytes,
-		     now->oldest_usec / USEC_PER_SEC, now->oldest_usec % USEC_PER_SEC,
-		     now->now_usec / USEC_PER_SEC, now->now_usec % USEC_PER_SEC,
-		     now->dropped_events - base->dropped_events,
-		     now->read_events - base->read_events, size / s->drain.subbuf_size, size,
-		     atomic_load(&pump->dropped_bytes), base->in_flight,
-		     final ? "flyrec final: yes\n" : "") < 0)
+		     counted, size / s->drain.subbuf_size, size, atomic_load(&pump->dropped_bytes),
+		     base->in_flight, final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	return text;
 }
@@ -270,7 +270,7 @@ static void look_later(struct session *s, uint64_t usec)
 
 void session_look(struct session *s)
 {
-	uint64_t now = session_now_usec(), forks;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), forks;
 
 	if (now < s->look_usec + LOOK_USEC) {
 		look_later(s, s->look_usec + LOOK_USEC - now);
@@ -291,7 +291,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 	const struct storage_config *storage = &s->config->storage;
-	uint64_t now = session_now_usec(), forks = count_forks();
+	uint64_t now = now_usec(CLOCK_MONOTONIC), forks = count_forks();
 
 	if (s->forks == 0)
 		s->forks = forks;

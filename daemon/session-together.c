@@ -9,6 +9,7 @@
 #include <syslog.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -204,7 +205,7 @@ static struct together *together_new(struct session *const *sessions, size_t n, 
 		return NULL;
 	t->n = n;
 	t->daemon = sessions[0]->daemon;
-	t->trigger_usec = store_now_usec();
+	t->trigger_usec = now_usec(CLOCK_REALTIME);
 	t->members = calloc(n, sizeof(*t->members));
 	t->parts = calloc(n, sizeof(*t->parts));
 	for (size_t i = 0; t->parts && i < n; i++)

@@ -1,22 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
 #include "daemon/session-tail.h"
 #include "formats/tail-message.h"
-
-uint64_t session_now_usec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 int session_new(struct daemon *daemon, const char *name, struct session **ret)
 {
@@ -113,7 +105,7 @@ void session_settle(struct session *s, enum session_state state)
 	if (s->config && state == SESSION_STOPPED && s->daemon->phase < DAEMON_STOPPING)
 		session_start(s);
 	else
-		daemon_session_settled(s->daemon, s);
+		daemon_session_settled(s->daemon);
 	session_check_waits(s);
 	daemon_session_changed(s->daemon, s);
 }
@@ -179,7 +171,7 @@ void session_opened(struct session *s, int result)
 	else if (!s->salvage)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
 			       trace_file_is_direct(s->segment.file) ? "O_DIRECT" : "page cache");
-	daemon_session_settled(s->daemon, s);
+	daemon_session_settled(s->daemon);
 	session_check_waits(s);
 	daemon_session_changed(s->daemon, s);
 	if (s->flight) /* nothing else will come by */
@@ -189,7 +181,7 @@ void session_opened(struct session *s, int result)
 /* Tracing is off and everything there was has been taken: close the last segment */
 static void on_drained(struct session *s)
 {
-	if (drain_full(&s->drain) && session_now_usec() >= s->retry_usec) {
+	if (drain_full(&s->drain) && now_usec(CLOCK_MONOTONIC) >= s->retry_usec) {
 		s->rotate_wanted = true;
 		return;
 	}
@@ -326,7 +318,7 @@ void session_advance(struct session *s)
 		session_start_job(s, STEP_NOTING);
 		return;
 	}
-	may_rotate = s->rotate_wanted && session_now_usec() >= s->retry_usec;
+	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		session_begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
@@ -337,7 +329,7 @@ void session_advance(struct session *s)
 		begin_stop(s);
 	} else if (s->sync_wanted) {
 		s->sync_wanted = false;
-		s->synced_usec = session_now_usec();
+		s->synced_usec = now_usec(CLOCK_MONOTONIC);
 		s->synced_bytes = drain_total_bytes(&s->drain);
 		session_prepare_stats(s, false);
 		session_start_job(s, STEP_SYNCING);

@@ -19,9 +19,6 @@ enum session_state {
 
 struct session;
 
-/* Monotonic */
-uint64_t session_now_usec(void);
-
 /**
  * session_new() - an object for @name, stopped
  */

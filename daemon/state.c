@@ -58,23 +58,16 @@ static int add_published(struct state *state, const char *value)
 	return parse_u64(value, &p[state->n_published++]) < 0 ? -EBADMSG : 0;
 }
 
-static int set_string(char **field, const char *value)
-{
-	free(*field);
-	*field = strdup(value);
-	return *field ? 0 : -ENOMEM;
-}
-
 static int parse_line(struct state *state, const char *key, const char *value)
 {
 	if (strcmp(key, "session") == 0)
-		return set_string(&state->session, value);
+		return strv_set(&state->session, value);
 	if (strcmp(key, "instance") == 0)
-		return set_string(&state->instance, value);
+		return strv_set(&state->instance, value);
 	if (strcmp(key, "group") == 0)
-		return set_string(&state->group, value);
+		return strv_set(&state->group, value);
 	if (strcmp(key, "boot-id") == 0)
-		return set_string(&state->boot_id, value);
+		return strv_set(&state->boot_id, value);
 	if (strcmp(key, "synthetic") == 0)
 		return strv_append(&state->synthetic, value);
 	if (strcmp(key, "watched") == 0)
@@ -114,7 +107,7 @@ int state_read(int dir_fd, struct state **ret)
 		if (!end)
 			return -EBADMSG;
 		if (strncmp(line, TRACE_LINE, strlen(TRACE_LINE)) == 0) {
-			r = set_string(&state->trace_text, end + 1);
+			r = strv_set(&state->trace_text, end + 1);
 			break;
 		}
 		*end = '\0';

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/event-watch.h"
 #include "daemon/session-internal.h"
@@ -33,7 +34,7 @@ static struct event_pause pause_events(void *userdata)
 	struct session *s = userdata;
 	const struct snapshot_config *config = &s->config->snapshot;
 	uint64_t usec = trigger_limit_wait(&s->limit, config->burst, config->interval_usec,
-					   session_now_usec());
+					   now_usec(CLOCK_MONOTONIC));
 
 	if (usec > 0)
 		return (struct event_pause){.usec = usec, .discard = true};

@@ -6,6 +6,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/event-watch.h"
 #include "daemon/pressure.h"
@@ -348,9 +349,9 @@ const struct trigger *triggers_list(struct session *s, size_t *ret_n)
 	*ret_n = all ? all->n : 0;
 	if (!all)
 		return NULL;
-	if (all->watch && session_now_usec() - all->counted_usec >= COUNT_USEC) {
+	if (all->watch && now_usec(CLOCK_MONOTONIC) - all->counted_usec >= COUNT_USEC) {
 		event_watch_count(all->watch);
-		all->counted_usec = session_now_usec();
+		all->counted_usec = now_usec(CLOCK_MONOTONIC);
 	}
 	for (size_t i = 0; i < all->n; i++) {
 		struct trigger *t = &all->items[i];

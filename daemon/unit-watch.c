@@ -3,9 +3,9 @@
 #include <string.h>
 #include <systemd/sd-bus.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 
 #include "basic/log.h"
+#include "basic/now.h"
 #include "daemon/unit-watch.h"
 
 #define SYSTEMD	     "org.freedesktop.systemd1"
@@ -40,14 +40,6 @@ struct unit_watch {
 };
 
 static void join(struct unit_watch *w);
-
-static uint64_t monotonic_usec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
-}
 
 /* The same failure may be told more than once. Returns whether this one is new. */
 static bool is_news(struct unit_watch *w, const char *unit, uint64_t usec)
@@ -218,7 +210,7 @@ static void join(struct unit_watch *w)
 		set_trouble(w, "systemd does not run on this machine");
 		return;
 	}
-	w->since_usec = monotonic_usec();
+	w->since_usec = now_usec(CLOCK_MONOTONIC);
 	r = connect_bus(w);
 	if (r >= 0) {
 		set_trouble(w, "");

@@ -9,12 +9,6 @@
 #include "basic/io.h"
 #include "recorder/holders.h"
 
-static void closedir_p(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 static int open_dir(int dir_fd, const char *path, DIR **ret)
 {
 	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -31,7 +25,7 @@ static int open_dir(int dir_fd, const char *path, DIR **ret)
 /* @ret_file: name below @path that one of the process's fds points to */
 static int find_in_process(int proc_fd, const char *pid, const char *path, char **ret_file)
 {
-	_cleanup_(closedir_p) DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
 	size_t n = strlen(path);
 	struct dirent *entry;
 	char name[64];
@@ -58,7 +52,7 @@ static int find_in_process(int proc_fd, const char *pid, const char *path, char 
 
 int holders_find(const char *path, char **ret)
 {
-	_cleanup_(closedir_p) DIR *proc = NULL;
+	_cleanup_closedir_ DIR *proc = NULL;
 	struct dirent *entry;
 	int r;
 

@@ -73,6 +73,23 @@ int kernel_text_stats(const char *text, struct cpu_stats *ret)
 	return 0;
 }
 
+char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *s)
+{
+	char *text;
+
+	if (asprintf(&text,
+		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
+		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
+		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
+		     "\nread events: %" PRIu64 "\n",
+		     cpu, s->entries, s->overrun, s->commit_overrun, s->bytes,
+		     s->oldest_usec / USEC_PER_SEC, s->oldest_usec % USEC_PER_SEC,
+		     s->now_usec / USEC_PER_SEC, s->now_usec % USEC_PER_SEC, s->dropped_events,
+		     s->read_events) < 0)
+		return NULL;
+	return text;
+}
+
 /* One "N" or "N-M" of a CPU list; moves *p behind it and its comma. 0, or -EINVAL. */
 static int next_range(const char **p, unsigned *ret_first, unsigned *ret_last)
 {

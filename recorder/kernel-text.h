@@ -26,6 +26,12 @@ int kernel_text_header_page(const char *text, unsigned *ret_subbuf_size);
 int kernel_text_stats(const char *text, struct cpu_stats *ret);
 
 /**
+ * kernel_text_of_stats() - the way back, as trace-cmd's CPUSTAT has it: "CPU: N" first
+ * Return: a malloc'ed text, NULL when there is no memory.
+ */
+char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *stats);
+
+/**
  * kernel_text_possible_cpus() - /sys/devices/system/cpu/possible, "0-3" or "0,2-5"
  * @ret_n: highest CPU number plus one
  */

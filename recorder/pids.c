@@ -16,12 +16,6 @@
 #define PID_MAX	  "/proc/sys/kernel/pid_max"
 #define DEPTH_MAX 64U /* of control groups; systemd's are less than ten deep */
 
-static void closedir_p(DIR **dir)
-{
-	if (*dir)
-		closedir(*dir);
-}
-
 /* --- control groups */
 
 /* Undo mountinfo's \040 and the like, in place */
@@ -111,7 +105,7 @@ static int add_threads(int dir_fd, FILE *out)
  */
 static int walk(int dir_fd, char **units, bool inside, unsigned depth, FILE *out)
 {
-	_cleanup_(closedir_p) DIR *dir = fdopendir(dir_fd);
+	_cleanup_closedir_ DIR *dir = fdopendir(dir_fd);
 	struct dirent *entry;
 	int r = 0;
 
@@ -167,7 +161,7 @@ static int add_units(char **units, FILE *out, struct fault *why)
 /* The thread group's other threads; a pid without /proc entry stands for itself (and later ones) */
 static void add_process(uint32_t pid, FILE *out)
 {
-	_cleanup_(closedir_p) DIR *dir = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
 	char path[40];
 

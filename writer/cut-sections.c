@@ -54,7 +54,6 @@ struct format {
 	const char *system; /* in a source's trace_dat */
 	unsigned id;
 	char *text;
-	size_t size;
 };
 
 struct formats {
@@ -103,59 +102,27 @@ static int formats_add_source(struct formats *f, const struct trace_dat *dat, st
 		if (!more)
 			return -ENOMEM;
 		f->list = more;
-		more[f->n++] =
-			(struct format){system, id, TAKE_PTR(text), dat->formats[i].text.size};
+		more[f->n++] = (struct format){system, id, TAKE_PTR(text)};
 	}
 	return 0;
-}
-
-static int put_system(const struct formats *f, FILE *out, const char *system, bool with_name)
-{
-	uint32_t n = 0;
-	int r;
-
-	for (size_t i = 0; i < f->n; i++)
-		n += strcmp(f->list[i].system, system) == 0;
-	r = with_name ? sections_put(out, system, strlen(system) + 1) : 0;
-	if (r >= 0)
-		r = sections_put(out, &n, sizeof(n));
-	for (size_t i = 0; i < f->n && r >= 0; i++) {
-		if (strcmp(f->list[i].system, system) != 0)
-			continue;
-		r = sections_put_text64(out, f->list[i].text, f->list[i].size);
-	}
-	return r;
-}
-
-/* Is this the first format of its system? ftrace's have a section of their own. */
-static bool begins_system(const struct formats *f, size_t i)
-{
-	if (strcmp(f->list[i].system, "ftrace") == 0)
-		return false;
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(f->list[k].system, f->list[i].system) == 0)
-			return false;
-	return true;
 }
 
 static int put_union(const struct cut *cut, FILE *out, struct fault *why)
 {
 	_cleanup_(formats_done) struct formats f = {0};
-	uint32_t systems = 0;
+	_cleanup_free_ struct sections_format *list = NULL;
 	int r = 0;
 
 	for (size_t i = cut->n; i-- > 0 && r >= 0;)
 		r = formats_add_source(&f, cut->sources[i].dat, why);
-	if (r >= 0)
-		r = put_system(&f, out, "ftrace", false);
+	if (r < 0)
+		return r;
+	list = calloc(f.n + 1, sizeof(*list));
+	if (!list)
+		return -ENOMEM;
 	for (size_t i = 0; i < f.n; i++)
-		systems += begins_system(&f, i);
-	if (r >= 0)
-		r = sections_put(out, &systems, sizeof(systems));
-	for (size_t i = 0; i < f.n && r >= 0; i++)
-		if (begins_system(&f, i))
-			r = put_system(&f, out, f.list[i].system, true);
-	return r;
+		list[i] = (struct sections_format){f.list[i].system, f.list[i].text};
+	return sections_put_formats(out, list, f.n);
 }
 
 int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -165,12 +164,11 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 		.cpustat_room = CPUSTAT_ROOM,
 		.has_date = cut_newest(cut)->has_date,
 		.date_usec = cut_newest(cut)->date_usec,
+		.trace_id = options_new_trace_id(),
 		.note = note,
 	};
 	int fd, r;
 
-	if (getrandom(&params.trace_id, sizeof(params.trace_id), GRND_NONBLOCK) < 0)
-		params.trace_id = (uint64_t)params.date_usec;
 	r = trace_dat_clock(cut_newest(cut)->dat, &clock, why);
 	if (r >= 0)
 		r = cut_uname(cut, &uname, why);

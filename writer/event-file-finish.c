@@ -5,12 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "basic/io.h"
 #include "formats/trace-dat.h"
 #include "writer/event-file-internal.h"
-#include "writer/sections.h"
 
 #define CPUSTAT_ROOM 384
 #define REGION_ALIGN 4096
@@ -37,49 +35,6 @@ static int put_named(FILE *out, const char *name, const char *text)
 	return r < 0 ? r : sections_put_text64(out, text, strlen(text));
 }
 
-static int put_system(FILE *out, const struct event_file_params *p, const char *system)
-{
-	size_t n = 0;
-	int r;
-
-	for (size_t i = 0; i < p->n_formats; i++)
-		n += strcmp(p->formats[i].system, system) == 0;
-	r = sections_put_u32(out, n);
-	for (size_t i = 0; i < p->n_formats && r >= 0; i++)
-		if (strcmp(p->formats[i].system, system) == 0)
-			r = sections_put_text64(out, p->formats[i].text,
-						strlen(p->formats[i].text));
-	return r;
-}
-
-/* Is this the first format of its system? ftrace's have a section of their own. */
-static bool begins_system(const struct event_file_params *p, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(p->formats[k].system, p->formats[i].system) == 0)
-			return false;
-	return strcmp(p->formats[i].system, "ftrace") != 0;
-}
-
-static int put_formats(FILE *out, const struct event_file_params *p)
-{
-	size_t systems = 0;
-	int r = put_system(out, p, "ftrace");
-
-	for (size_t i = 0; i < p->n_formats; i++)
-		systems += begins_system(p, i);
-	if (r >= 0)
-		r = sections_put_u32(out, systems);
-	for (size_t i = 0; i < p->n_formats && r >= 0; i++) {
-		if (!begins_system(p, i))
-			continue;
-		r = sections_put(out, p->formats[i].system, strlen(p->formats[i].system) + 1);
-		if (r >= 0)
-			r = put_system(out, p, p->formats[i].system);
-	}
-	return r;
-}
-
 static int make_options(const struct event_file *file, unsigned n_cpus, struct options *ret)
 {
 	struct options_params wanted = {
@@ -88,13 +43,12 @@ static int make_options(const struct event_file *file, unsigned n_cpus, struct o
 		.clock = file->params.clock,
 		.has_date = file->params.has_date,
 		.date_usec = file->params.date_usec,
+		.trace_id = options_new_trace_id(),
 		.uname = file->params.uname,
 		.note = file->note,
 	};
 	int r;
 
-	if (getrandom(&wanted.trace_id, sizeof(wanted.trace_id), GRND_NONBLOCK) < 0)
-		wanted.trace_id = (uintptr_t)file;
 	r = options_make(&wanted, ret);
 	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++) {
 		struct options_count count = {0};
@@ -123,7 +77,7 @@ static int put_all(const struct event_file *file, FILE *out, uint64_t *ret_table
 	if (r >= 0)
 		r = put_named(out, TRACE_DAT_HEADER_EVENT, header_event);
 	if (r >= 0)
-		r = put_formats(out, &file->params);
+		r = sections_put_formats(out, file->params.formats, file->params.n_formats);
 	if (r >= 0) /* no symbols */
 		r = sections_put_text32(out, "", 0);
 	if (r >= 0) /* no printk formats */

@@ -19,21 +19,17 @@
 #include "basic/macro.h"
 #include "formats/event-head.h"
 #include "formats/subbuf-write.h"
+#include "writer/sections.h"
 
 #define EVENT_FILE_SUBBUF   4096U
 #define EVENT_FILE_MAX_CPUS 4096U
 /* bytes of one event, from its type on */
 #define EVENT_FILE_MAX_EVENT (EVENT_FILE_SUBBUF - SUBBUF_WRITE_HEAD - 8)
 
-struct event_file_format {
-	const char *system;
-	const char *text; /* as in events/SYSTEM/NAME/format: name, ID, fields, print fmt */
-};
-
 struct event_file_params {
 	const char *path; /* NULL: a nameless file in $TMPDIR or /var/tmp, see event_file_fd() */
 	mode_t mode;	  /* less the umask */
-	const struct event_file_format *formats;
+	const struct sections_format *formats;
 	size_t n_formats;
 	const char *clock; /* text of trace_clock, "[local]\n" */
 	const char *uname; /* where the events come from, for the UNAME option */

@@ -4,31 +4,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
-#include <time.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "writer/file-age.h"
 
 /* "BOOT-ID BEGIN END MODIFIED", the id as in /proc */
 #define ATTRIBUTE    "user.flyrec.since-boot"
 #define BOOT_ID_SIZE 37
 
-static uint64_t usec(clockid_t id)
-{
-	struct timespec t = {};
-
-	(void)clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * USEC_PER_SEC + (uint64_t)t.tv_nsec / NSEC_PER_USEC;
-}
-
-uint64_t file_age_now_usec(void)
-{
-	return usec(CLOCK_BOOTTIME);
-}
-
 int64_t file_age_offset_usec(void)
 {
-	return (int64_t)(usec(CLOCK_REALTIME) - usec(CLOCK_BOOTTIME));
+	return (int64_t)(now_usec(CLOCK_REALTIME) - now_usec(CLOCK_BOOTTIME));
 }
 
 static bool read_boot_id(char ret[BOOT_ID_SIZE])
@@ -78,7 +65,7 @@ bool file_age_read(int dir_fd, const char *name, uint64_t *begin_usec, uint64_t 
 	if (sscanf(text, "%36s %" SCNd64 " %" SCNu64 " %" SCNu64, boot_id, &begin, &end,
 		   &modified) != 4 ||
 	    fstat(fd, &st) < 0 || modified != modified_usec(&st) || !read_boot_id(now) ||
-	    strcmp(boot_id, now) != 0 || end > file_age_now_usec())
+	    strcmp(boot_id, now) != 0 || end > now_usec(CLOCK_BOOTTIME))
 		return false;
 	*begin_usec = (uint64_t)(begin + offset);
 	*end_usec = end + (uint64_t)offset;

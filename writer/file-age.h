@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Time since boot, microseconds */
-uint64_t file_age_now_usec(void);
-
 /**
  * file_age_offset_usec() - what the wall clock is ahead of the time since boot, as it is set now
  */

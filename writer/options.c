@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/utsname.h>
 
+#include "basic/now.h"
 #include "formats/trace-dat.h"
 #include "writer/options.h"
 
@@ -38,6 +40,14 @@ void options_cpustat_final(char *ret, size_t room, unsigned cpu, const struct op
 		       cpu, count->events, count->lost, count->subbufs, count->bytes, count->lost,
 		       count->unknown_losses);
 	options_cpustat(ret, room, text);
+}
+
+uint64_t options_new_trace_id(void)
+{
+	uint64_t id;
+
+	return getrandom(&id, sizeof(id), GRND_NONBLOCK) == sizeof(id) ? id
+								       : now_nsec(CLOCK_REALTIME);
 }
 
 static void put_option(FILE *out, uint16_t id, const void *data, size_t size)

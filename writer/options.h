@@ -48,6 +48,9 @@ int options_make(const struct options_params *params, struct options *ret);
  */
 void options_cpustat(char *ret, size_t room, const char *text);
 
+/* For the TRACEID option: a number that no other file has */
+uint64_t options_new_trace_id(void);
+
 /* What a finished file has of a CPU */
 struct options_count {
 	uint64_t events;

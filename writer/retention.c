@@ -8,6 +8,7 @@
 
 #include "basic/io.h"
 #include "basic/new-dir.h"
+#include "basic/now.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-age.h"
 #include "writer/retention.h"
@@ -232,7 +233,7 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 	if (r < 0)
 		return fault_errno(why, r, "cannot look for old segments");
 	retention_choose(list.items, list.n, limits, (uint64_t)vfs.f_bavail * vfs.f_frsize,
-			 store_now_usec());
+			 now_usec(CLOCK_REALTIME));
 	for (size_t i = 0; i < list.n; i++) {
 		struct fault step;
 

@@ -50,6 +50,51 @@ int sections_put_start(FILE *out, unsigned long_size, unsigned page_size)
 	return r < 0 ? r : sections_put_u32(out, page_size);
 }
 
+static int put_system(FILE *out, const struct sections_format *formats, size_t n,
+		      const char *system)
+{
+	size_t of_system = 0;
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		of_system += strcmp(formats[i].system, system) == 0;
+	r = sections_put_u32(out, of_system);
+	for (size_t i = 0; i < n && r >= 0; i++)
+		if (strcmp(formats[i].system, system) == 0)
+			r = sections_put_text64(out, formats[i].text, strlen(formats[i].text));
+	return r;
+}
+
+/* Is this the first format of its system? ftrace's have a section of their own. */
+static bool begins_system(const struct sections_format *formats, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(formats[k].system, formats[i].system) == 0)
+			return false;
+	return strcmp(formats[i].system, "ftrace") != 0;
+}
+
+int sections_put_formats(FILE *out, const struct sections_format *formats, size_t n)
+{
+	size_t systems = 0;
+	int r = put_system(out, formats, n, "ftrace");
+
+	for (size_t i = 0; i < n; i++)
+		systems += begins_system(formats, i);
+	if (r >= 0)
+		r = sections_put_u32(out, systems);
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		const char *system = formats[i].system;
+
+		if (!begins_system(formats, i))
+			continue;
+		r = sections_put(out, system, strlen(system) + 1);
+		if (r >= 0)
+			r = put_system(out, formats, n, system);
+	}
+	return r;
+}
+
 int sections_put_tables(FILE *out, const char *names, size_t names_size, unsigned n_cpus,
 			const struct options *options, const char *clock,
 			struct sections_places *ret)

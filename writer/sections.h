@@ -32,6 +32,17 @@ int sections_put_text64(FILE *out, const char *text, size_t size);
  */
 int sections_put_start(FILE *out, unsigned long_size, unsigned page_size);
 
+/* An event's, as in events/SYSTEM/NAME/format */
+struct sections_format {
+	const char *system;
+	const char *text; /* name, ID, fields, print fmt */
+};
+
+/**
+ * sections_put_formats() - of all events: ftrace's own, then the others a system at a time
+ */
+int sections_put_formats(FILE *out, const struct sections_format *formats, size_t n);
+
 /* Where sections_put_tables() has put things, from the stream's beginning */
 struct sections_places {
 	uint64_t options_at;

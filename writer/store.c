@@ -10,6 +10,7 @@
 
 #include "basic/io.h"
 #include "basic/new-dir.h"
+#include "basic/now.h"
 #include "writer/store.h"
 
 #define FINISHING ".finishing"
@@ -41,14 +42,6 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 		return fault_errno(why, -errno, "cannot write to directory %s", name);
 	*ret_fd = TAKE_FD(fd);
 	return 0;
-}
-
-uint64_t store_now_usec(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * USEC_PER_SEC + (uint64_t)now.tv_nsec / NSEC_PER_USEC;
 }
 
 static void time_name(uint64_t usec, char ret[STORE_NAME_SIZE])
@@ -271,7 +264,7 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 	int r;
 
 	for (unsigned tries = 0; tries < 1000; tries++) {
-		time_name(store_now_usec() + tries, time);
+		time_name(now_usec(CLOCK_REALTIME) + tries, time);
 		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
 			       time);
 		r = io_rename_new_at(dir_fd, name, to);

@@ -91,8 +91,6 @@ bool store_same_file(int dir_fd, const char *name, const char *other);
  */
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]);
 
-uint64_t store_now_usec(void);
-
 /**
  * store_pin() - keep a file from retention, or give it free again: extended attribute
  * user.flyrec.pinned

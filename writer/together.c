@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -187,8 +186,7 @@ static int make_options(const struct together *t, const char *note, struct optio
 		return r;
 	params.probes = probes;
 	params.uname = uname;
-	if (getrandom(&params.trace_id, sizeof(params.trace_id), GRND_NONBLOCK) < 0)
-		params.trace_id = (uint64_t)params.date_usec;
+	params.trace_id = options_new_trace_id();
 	r = options_make(&params, ret);
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }

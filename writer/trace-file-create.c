@@ -131,7 +131,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		.clock = params->clock,
 		.has_date = params->has_date,
 		.date_usec = params->date_usec,
-		.trace_id = params->trace_id,
+		.trace_id = file->live->trace_id,
 		.note = params->note,
 		.uname = params->uname,
 	};
@@ -184,7 +184,7 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 	file->subbuf_size = params->subbuf_size;
 	file->has_date = params->has_date;
 	file->date_usec = params->date_usec;
-	file->live = live_block_new(params->n_cpus, params->boot_id, params->trace_id);
+	file->live = live_block_new(params->n_cpus, params->boot_id, options_new_trace_id());
 	if (!file->live)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
 	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */

@@ -33,7 +33,6 @@ struct trace_file_params {
 	bool has_date;
 	int64_t date_usec; /* realtime minus the instance's clock */
 	uint8_t boot_id[16];
-	uint64_t trace_id;
 	/* For a file that is written in one go, and never finished like a segment: */
 	const uint64_t *rooms; /* [n_cpus]: bytes of each region, one behind the other; or NULL */
 	const char *note;      /* text that explains the file, or NULL */

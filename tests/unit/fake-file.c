@@ -104,7 +104,6 @@ void fake_init(struct fake *f, unsigned n_cpus)
 		.has_date = true,
 		.date_usec = FAKE_DATE,
 		.boot_id = "fedcba9876543210",
-		.trace_id = FAKE_TRACE_ID,
 	};
 	assert_true(f->params.source.instance_fd >= 0);
 }

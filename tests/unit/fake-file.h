@@ -12,7 +12,6 @@
 #define FAKE_SUBBUF	4096
 #define FAKE_EVENT_ID	42
 #define FAKE_NAMES_ROOM 200
-#define FAKE_TRACE_ID	0x1234567890abcdefULL
 #define FAKE_DATE	1700000000000000LL
 
 #define _cleanup_file_ _cleanup_(trace_file_freep)

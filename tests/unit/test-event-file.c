@@ -23,7 +23,7 @@ static const char demo_format[] =
 	"name: blob\nID: 4711\n" EVENT_FILE_HEAD_FORMAT
 	"\tfield:u64 number;\toffset:8;\tsize:8;\tsigned:0;\n\nprint fmt: \"%llu\", REC->number\n";
 
-static const struct event_file_format formats[] = {{"demo", demo_format}};
+static const struct sections_format formats[] = {{"demo", demo_format}};
 
 struct blob {
 	struct event_file_head head;

@@ -55,7 +55,7 @@ static const char lines[] = "1000 ns MR4 feb00010 deadbeef\n"
 
 static void make_file(const char *path, const char *system, const char *format, size_t n)
 {
-	const struct event_file_format formats[] = {{system, format}};
+	const struct sections_format formats[] = {{system, format}};
 	const struct event_file_params params = {
 		.path = path,
 		.mode = 0600,

@@ -88,7 +88,7 @@ static void add_registers(struct made *m, enum gdb_arch arch, const char *withou
 static struct event_file *make(struct made *m)
 {
 	_cleanup_free_ char *format = NULL, *uname = NULL;
-	struct event_file_format list = {.system = "g"};
+	struct sections_format list = {.system = "g"};
 	struct event_file_params params = {.formats = &list, .n_formats = 1, .clock = "[mono]\n"};
 	struct event_file *file;
 	struct fault why = {};

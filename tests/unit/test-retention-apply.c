@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "writer/file-age.h"
 #include "writer/retention.h"
 #include "writer/store.h"
@@ -242,7 +243,7 @@ static void test_apply_age(void **state)
 	struct fault why;
 
 	make_files(dir);
-	times[1].tv_sec = (time_t)(store_now_usec() / USEC_PER_SEC) - 3700;
+	times[1].tv_sec = (time_t)(now_usec(CLOCK_REALTIME) / USEC_PER_SEC) - 3700;
 	assert_int_equal(utimensat(dir->fd, files[2], times, 0), 0);
 	times[1].tv_sec += 200;
 	assert_int_equal(utimensat(dir->fd, files[1], times, 0), 0);
@@ -271,7 +272,7 @@ static void test_apply_clock_set(void **state)
 {
 	struct retention_limits limits = {.max_use = GIB, .max_age_usec = 3600 * USEC_PER_SEC};
 	struct retention_report report = {0};
-	uint64_t now = file_age_now_usec(), age, begin, end;
+	uint64_t now = now_usec(CLOCK_BOOTTIME), age, begin, end;
 	struct dir *dir = *state;
 	struct fault why;
 
@@ -285,7 +286,8 @@ static void test_apply_clock_set(void **state)
 	ahead_sec = 86400;
 	assert_true(file_age_read(dir->fd, files[1], &begin, &end));
 	assert_int_equal(end - begin, 10);
-	assert_in_range(end, store_now_usec() - 60 * USEC_PER_SEC, store_now_usec());
+	assert_in_range(end, now_usec(CLOCK_REALTIME) - 60 * USEC_PER_SEC,
+			now_usec(CLOCK_REALTIME));
 	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(is_there(dir, files[i]));

@@ -247,10 +247,16 @@ static void test_cpustat(void **state)
 static void test_sync(void **state)
 {
 	_cleanup_file_ struct trace_file *file = NULL;
+	uint64_t id, other;
 	struct fake f;
 
 	fake_init(&f, 2);
+	file = fake_create(&f, "other.dat");
+	other = trace_file_trace_id(file);
+	trace_file_free(file);
 	file = fake_create(&f, "current.dat");
+	id = trace_file_trace_id(file);
+	assert_true(id != other);
 	fake_put(file, 1, 0, 7);
 	fake_put(file, 1, 1, 8);
 	fake_set_size(file, 1, FAKE_SUBBUF);
@@ -261,7 +267,7 @@ static void test_sync(void **state)
 	assert_int_equal(trace_file_live_block(file)->synced[0], 0);
 	assert_int_equal(trace_file_live_block(file)->synced[1], FAKE_SUBBUF);
 	assert_memory_equal(trace_file_live_block(file)->boot_id, "fedcba9876543210", 16);
-	assert_int_equal(trace_file_trace_id(file), FAKE_TRACE_ID);
+	assert_int_equal(trace_file_trace_id(file), id);
 	assert_int_equal(trace_file_sync(file), 0);
 	trace_file_free(file);
 	file = fake_open(&f, "current.dat");

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The options of flyrecctl's command line. Main thread.
+ */
+#pragma once
+
+#include "ctl/ctl.h"
+
+/* Options that not every verb takes */
+enum verb_option {
+	TAKES_PERSIST = 1, /* --persist, --runtime */
+	TAKES_OUTPUT = 2,
+	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
+	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
+	TAKES_SINCE = 16, /* --since=, --until= */
+	TAKES_FORMAT = 32,
+	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
+	TAKES_TEXT_IN = 128, /* --clk=, --strict */
+	TAKES_TARMAC = 256,
+	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
+	TAKES_CORESIGHT = 2048, /* --coresight */
+	TAKES_MAX_FRAMES = 4096,
+	TAKES_ENDIAN = 8192,
+	TAKES_FOLLOW = 16384, /* --follow, --lines= */
+	TAKES_TOGETHER = 32768,
+};
+
+struct command {
+	struct ctl ctl;
+	bool help, version;
+	unsigned used; /* enum verb_option, or-ed */
+};
+
+/**
+ * command_parse() - take options, as getopt_long(3) finds them
+ * @how: its short options; "+" first: stop at the first word that is no option, else options may
+ *       stand anywhere
+ * Return: 0, -ENOMEM, or -EINVAL when there is no such option, which has been said.
+ */
+int command_parse(int argc, char **argv, const char *how, struct command *command);
