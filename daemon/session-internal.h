@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parts of a session that its modules share: session.c (states), session-start.c (from nothing
- * to recording, or failed), session-tick.c (what the flush timer looks after), session-tail.c (who
- * follows the live file), session-flight.c (what is different with Mode=flight), session-boot.c
- * (what is different with Persistent=).
+ * The parts of a session that its modules share. session.c has the states, session-start.c the way
+ * from nothing to recording, session-job.c what happens in threads beside the main loop; the others,
+ * session-*.c, say at their top what they do.
  */
 #pragma once
 

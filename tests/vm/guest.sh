@@ -113,6 +113,32 @@ fail() {
 	exit 1
 }
 
+process_status() { # FIELD: of the daemon, in kB or a number
+	sed -n "s/^$1:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$FLYRECD_PID/status"
+}
+
+# held WHEN: what may not grow, by name
+held() {
+	local open=("/proc/$FLYRECD_PID/fd/"*) kernel=("$TRACEFS/instances/"*)
+	FDS=${#open[@]} THREADS=$(process_status Threads) INSTANCES=${#kernel[@]}
+	STORE=$(property NFileDescriptorStore) MEMORY=$(process_status RssAnon)
+	echo "$1: $FDS files, $STORE in the store, $THREADS threads, $INSTANCES instances," \
+		"$MEMORY kB of memory"
+}
+
+# held_keep: as it is to stay; held_check: as it was then
+held_keep() {
+	HELD_FDS=$FDS HELD_STORE=$STORE HELD_THREADS=$THREADS HELD_INSTANCES=$INSTANCES HELD_MEMORY=$MEMORY
+}
+held_check() {
+	[ "$FDS" = "$HELD_FDS" ] || fail "$FDS files are open, not $HELD_FDS: $(ls -l "/proc/$FLYRECD_PID/fd")"
+	[ "$STORE" = "$HELD_STORE" ] || fail "$STORE files are in the store, not $HELD_STORE"
+	[ "$THREADS" = "$HELD_THREADS" ] || fail "$THREADS threads, not $HELD_THREADS"
+	[ "$INSTANCES" = "$HELD_INSTANCES" ] || fail "$INSTANCES instances, not $HELD_INSTANCES"
+	# What threads have had stays with malloc()
+	[ "$MEMORY" -le $((HELD_MEMORY + HELD_MEMORY / 4)) ] || fail "$MEMORY kB of memory, not $HELD_MEMORY"
+}
+
 # drop_in NAME: one for flyrecd.service, from standard input, until the end of the scenario
 drop_in() {
 	mkdir -p /run/systemd/system/flyrecd.service.d

@@ -34,22 +34,9 @@ session flight <<-EOT
 	BufferSize=256K
 EOT
 
-status() { # FIELD: of the daemon, in kB or a number
-	sed -n "s/^$1:[[:space:]]*\([0-9]*\).*/\1/p" "/proc/$FLYRECD_PID/status"
-}
-
-# held: what may not grow, by name
-held() {
-	local open=("/proc/$FLYRECD_PID/fd/"*) kernel=("$TRACEFS/instances/"*)
-	FDS=${#open[@]} THREADS=$(status Threads) INSTANCES=${#kernel[@]}
-	STORE=$(property NFileDescriptorStore) MEMORY=$(status RssAnon)
-	echo "$1: $FDS files, $STORE in the store, $THREADS threads, $INSTANCES instances," \
-		"$MEMORY kB of memory"
-}
-
 # Nothing is under way: no hidden file, no thread of a snapshot
 settled() {
-	! find "$STATE"/*/{record,snapshot} -name '.*' 2>/dev/null | grep -q . && [ "$(status Threads)" = "$IDLE_THREADS" ]
+	! find "$STATE"/*/{record,snapshot} -name '.*' 2>/dev/null | grep -q . && [ "$(process_status Threads)" = "$IDLE_THREADS" ]
 }
 
 turns() { # COUNT: rotations and snapshots
@@ -78,14 +65,14 @@ part() {
 # before it is warm
 echo 2048 >/proc/sys/kernel/pid_max
 flyrecd_start
-IDLE_THREADS=$(status Threads)
+IDLE_THREADS=$(process_status Threads)
 markers_start week 200
 background "$TOOLS/markers" "--instance=${PREFIX}flight" --rate=200 >"$T/flight"
 sleep 1
 # Until retention has begun, and then some
 turns $((TURNS / 5 + 20))
 held "warm"
-fds=$FDS store=$STORE threads=$THREADS instances=$INSTANCES memory=$MEMORY
+held_keep
 DONE=0
 for _ in 1 2 3 4 5; do
 	part
@@ -96,12 +83,7 @@ for _ in 1 2 3 4 5; do
 	done
 	held "$DONE turns"
 done
-[ "$FDS" = "$fds" ] || fail "$FDS files are open, not $fds: $(ls -l "/proc/$FLYRECD_PID/fd")"
-[ "$STORE" = "$store" ] || fail "$STORE files are in the store, not $store"
-[ "$THREADS" = "$threads" ] || fail "$THREADS threads, not $threads"
-[ "$INSTANCES" = "$instances" ] || fail "$INSTANCES instances, not $instances"
-# What threads have had stays with malloc()
-[ "$MEMORY" -le $((memory + memory / 4)) ] || fail "$MEMORY kB of memory, not $memory"
+held_check
 [ "$(property NRestarts)" = 0 ] || fail "it was started again"
 markers_stop
 flyrecd_stop
