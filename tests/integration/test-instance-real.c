@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <tracefs.h>
@@ -42,6 +43,19 @@ static void test_defaults(void **state)
 	lib_destroy(instance);
 }
 
+/* For a moment, so that something happens there */
+static void run_on_cpu_0(void)
+{
+	cpu_set_t all, first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof(first), &first), 0);
+	usleep(50000);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+}
+
 static void test_settings(void **state)
 {
 	char *options[] = {(char *)"nooverwrite", (char *)"record-tgid", (char *)"verbose",
@@ -72,7 +86,7 @@ static void test_settings(void **state)
 	/* only the CPU asked for traces, and the times are of the clock asked for */
 	lib_write("events/sched/enable", "1", false);
 	assert_int_equal(instance_trace(instance, true, &why), 0);
-	usleep(50000);
+	run_on_cpu_0();
 	assert_int_equal(instance_trace(instance, false, &why), 0);
 	assert_int_equal(instance_read_stats(instance, 0, &stats), 0);
 	assert_true(stats.entries > 0 && stats.bytes > 0);

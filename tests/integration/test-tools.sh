@@ -74,7 +74,7 @@ head -c 1000 a.dat >cut.dat
 must_fail "$TOOLS/libtracecmd-open" cut.dat
 
 echo "== seed-reader agrees with tracefs, and finds changed bytes"
-"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o s.dat -e sched \
+PEER_NAMES=still "$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o s.dat -e sched \
 	"$TOOLS/storm" --count=1000 >out 2>&1 || fail "trace-cmd: $(cat out)"
 "$TOOLS/seed-reader" --compare-tracefs=/ s.dat
 flip() { # STRING: a copy with the first byte of its first occurrence changed
@@ -96,7 +96,7 @@ done
 head -c -4096 s.dat >cut.dat
 must_fail "$TOOLS/seed-reader" cut.dat
 in_output 'beyond the end of the file'
-"$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o p.dat -e sched:sched_switch \
+PEER_NAMES=still "$SRC/tests/tools/peer-trace-cmd" record --file-version 6 -o p.dat -e sched:sched_switch \
 	sleep 0.5 >out 2>&1 || fail "trace-cmd: $(cat out)"
 "$TOOLS/seed-reader" --compare-tracefs=/ --allow-partial-systems p.dat >out || fail "$(cat out)"
 
