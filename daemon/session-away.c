@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -67,10 +68,15 @@ void session_check_disk(struct session *s)
 		s->leave_wanted = true;
 }
 
-/* RUNTIME/away, and @name below it; nothing depends on it while this process lives */
-static int open_notes(const struct session *s, const char *name, bool make)
+/*
+ * RUNTIME/@kind/NAME, for the next process, in memory that lasts as long as the machine runs.
+ * "away": what is left in the kernel of a session whose disk is gone. "synced": what the disk has
+ * confirmed, which the file itself cannot tell once a disk that forgets has taken it back to an
+ * earlier state.
+ */
+static int open_notes(const struct session *s, const char *kind, bool make)
 {
-	const char *parts[] = {s->daemon->options.runtime_dir, "away", name};
+	const char *parts[] = {s->daemon->options.runtime_dir, kind, s->name};
 	_cleanup_close_ int dir = -EBADF;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
@@ -87,30 +93,41 @@ static int open_notes(const struct session *s, const char *name, bool make)
 	return TAKE_FD(dir);
 }
 
-void session_remove_notes(const struct session *s)
+static void remove_notes(const struct session *s, const char *kind)
 {
-	_cleanup_close_ int dir = open_notes(s, s->name, false);
+	_cleanup_close_ int dir = open_notes(s, kind, false);
 
 	if (dir >= 0)
 		(void)state_remove(dir);
 }
 
-/* For the next process, should this one not live to see the disk again */
-static void write_notes(struct session *s)
+static void write_notes(struct session *s, const char *kind, const struct state *state)
 {
-	_cleanup_close_ int dir = open_notes(s, s->name, true);
-	int r = dir < 0 ? dir : state_write(dir, s->left);
+	_cleanup_close_ int dir = open_notes(s, kind, true);
+	int r = dir < 0 ? dir : state_write(dir, state);
 
-	if (r < 0)
+	if (r < 0 && !s->note_failed)
 		(void)log_full(LOG_WARNING, s->name, NULL, r,
-			       "cannot note in %s what is left in the kernel: %m, ignoring",
-			       s->daemon->options.runtime_dir);
+			       "cannot note in %s/%s what there is: %m, ignoring",
+			       s->daemon->options.runtime_dir, kind);
+	s->note_failed = r < 0;
+}
+
+static int read_notes(const struct session *s, const char *kind, struct state **ret)
+{
+	_cleanup_close_ int dir = open_notes(s, kind, false);
+
+	return dir < 0 ? dir : state_read(dir, ret);
+}
+
+void session_remove_notes(const struct session *s)
+{
+	remove_notes(s, "away");
 }
 
 int session_read_notes(struct session *s, struct state **ret)
 {
-	_cleanup_close_ int dir = open_notes(s, s->name, false);
-	int r = dir < 0 ? dir : state_read(dir, ret);
+	int r = read_notes(s, "away", ret);
 
 	if (r < 0 || session_is_in_kernel(s, *ret))
 		return r;
@@ -119,13 +136,20 @@ int session_read_notes(struct session *s, struct state **ret)
 	return -ENOENT;
 }
 
-/* What the file has, as far as we know, so that what it turns out to have lost can be counted */
-static void note_sizes(struct session *s)
+static void forget_sizes(struct state *k)
+{
+	free(TAKE_PTR(k->published));
+	k->n_published = 0;
+	k->mounted = false;
+}
+
+/* What the file has, so that what it turns out to have lost can be counted. @sizes: NULL: as far as
+ * we know */
+static void note_sizes(struct session *s, const uint64_t *sizes)
 {
 	struct state *k = s->kernel;
 
-	free(k->published);
-	k->n_published = 0;
+	forget_sizes(k);
 	k->published = s->segment.file ? calloc(s->drain.n_cpus, sizeof(*k->published)) : NULL;
 	k->mounted = s->was_mounted;
 	if (!k->published)
@@ -133,26 +157,49 @@ static void note_sizes(struct session *s)
 	k->n_published = s->drain.n_cpus;
 	k->file_id = trace_file_trace_id(s->segment.file);
 	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
-		k->published[cpu] = atomic_load(&s->drain.pumps[cpu].published);
+		k->published[cpu] =
+			sizes ? sizes[cpu] : atomic_load(&s->drain.pumps[cpu].published);
+}
+
+void session_note_synced(struct session *s)
+{
+	note_sizes(s, trace_file_live_block(s->segment.file)->synced);
+	write_notes(s, "synced", s->kernel);
+	forget_sizes(s->kernel);
+}
+
+void session_forget_synced(const struct session *s)
+{
+	remove_notes(s, "synced");
 }
 
 void session_count_missing(struct session *s)
 {
-	struct state *k = s->kernel;
+	_cleanup_(state_freep) struct state *synced = NULL;
+	const struct state *noted = s->kernel;
+	uint64_t bytes = 0;
 
-	for (unsigned cpu = 0; cpu < MIN(k->n_published, s->drain.n_cpus); cpu++) {
+	if (noted->n_published == 0 && read_notes(s, "synced", &synced) >= 0)
+		noted = synced;
+	for (unsigned cpu = 0; cpu < MIN(noted->n_published, s->drain.n_cpus); cpu++) {
 		struct trace_file_region region;
 
-		if (k->file_id != trace_file_trace_id(s->segment.file))
+		if (noted->file_id != trace_file_trace_id(s->segment.file))
 			break;
 		trace_file_region(s->segment.file, cpu, &region);
-		if (region.size < k->published[cpu])
-			atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes,
-					 k->published[cpu] - region.size);
+		if (region.size >= noted->published[cpu])
+			continue;
+		bytes += noted->published[cpu] - region.size;
+		atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes,
+				 noted->published[cpu] - region.size);
 	}
-	free(TAKE_PTR(k->published));
-	k->n_published = 0;
-	k->mounted = false;
+	if (bytes > 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
+			       "the disk has lost %" PRIu64
+			       " bytes of record/current.dat that it had taken",
+			       bytes);
+	forget_sizes(s->kernel);
+	session_forget_synced(s); /* once is enough */
 }
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
@@ -196,11 +243,11 @@ bool session_failed_for_disk(struct session *s, int error)
 
 void session_left_disk(struct session *s)
 {
-	note_sizes(s);
+	note_sizes(s, NULL);
 	daemon_leave_state_dir(s->daemon);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
-	write_notes(s);
+	write_notes(s, "away", s->left);
 	(void)fault_set(&s->failure, s->trouble,
 			"%s/%s: its file system is let go of, to be mounted again; trying again",
 			s->daemon->options.state_dir, s->name);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parts of a session that its modules share. session.c has the states, session-start.c the way
- * from nothing to recording, session-job.c what happens in threads beside the main loop; the others,
- * session-*.c, say at their top what they do.
+ * from nothing to recording, session-job.c what happens in threads beside the main loop; the
+ * others, session-*.c, say at their top what they do.
  */
 #pragma once
 
@@ -90,6 +90,7 @@ struct session {
 	bool leave_wanted;     /* the disk is gone, or another one is in its place */
 	bool away;	       /* the disk was gone at the last try to start */
 	bool was_mounted;      /* STATE/NAME is a file system of its own */
+	bool note_failed;      /* in the runtime directory, last time */
 	uint64_t trouble_usec; /* monotonic: last time that there was no trouble but lack of room */
 	uint64_t hang_usec;    /* monotonic: last time that the workers came along */
 	uint64_t hang_bytes;   /* drain_total_bytes() then */
@@ -222,8 +223,12 @@ bool session_is_error_of(int error, const int *errors, size_t n);
 void session_check_disk(struct session *session);
 /* The workers' hands are empty: let go of everything on the disk. To be settled as failed then. */
 void session_left_disk(struct session *session);
-/* What the file that goes on has lost since it was left counts as not written */
+/* What the file that goes on has lost since it was left, or since the disk said that it has it,
+ * counts as not written, and is said */
 void session_count_missing(struct session *session);
+/* After a sync, in the runtime directory: what the file has for certain, unless the disk lies */
+void session_note_synced(struct session *session);
+void session_forget_synced(const struct session *session);
 /**
  * session_read_notes() - of what an earlier process left in the kernel while its disk was gone
  * They are in the runtime directory; those of what is no longer there are removed.

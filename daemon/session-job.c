@@ -96,6 +96,8 @@ static void on_synced(struct session *s, int result)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 			       s->segment.failure.text);
 	s->sync_error = result;
+	if (result >= 0)
+		session_note_synced(s);
 	if (session_disk_full(s))
 		drain_flush(&s->drain); /* there may be room again */
 }

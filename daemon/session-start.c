@@ -340,6 +340,7 @@ void session_release(struct session *s, bool keep_instance)
 				       "cannot remove the state file: %m");
 		else
 			(void)boot_note_remove(s->dir_fd);
+		session_forget_synced(s);
 	}
 	state_free(TAKE_PTR(s->kernel));
 	close_p(&s->notify_fd);

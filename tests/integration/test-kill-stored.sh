@@ -32,7 +32,7 @@ fill_pipes() {
 		write_markers 10000
 		must_log "s: cannot write to .*File too large"
 		sleep 0.5
-		! paste <(echo "$before") <(drained) | awk '$1 == $2 { same = 1 } END { exit !same }' || return 0
+		paste <(echo "$before") <(drained) | awk '$1 == $2 { same = 1 } END { exit same }' && return 0
 		echo "not all pipes have some, try $try"
 		prlimit --pid "$FLYRECD_PID" --fsize=unlimited:
 		must_log "s: writing again"
