@@ -49,13 +49,14 @@ void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t en
 	(void)fsetxattr(fd, ATTRIBUTE, text, (size_t)n, 0);
 }
 
-bool file_age_read(int dir_fd, const char *name, uint64_t *begin_usec, uint64_t *end_usec)
+bool file_age_read(int dir_fd, const char *name, int64_t offset_usec, uint64_t *begin_usec,
+		   uint64_t *end_usec)
 {
 	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	char boot_id[BOOT_ID_SIZE], now[BOOT_ID_SIZE], text[128];
-	int64_t begin, offset = file_age_offset_usec();
 	uint64_t end, modified;
 	struct stat st;
+	int64_t begin;
 	ssize_t n;
 
 	n = fd < 0 ? -1 : fgetxattr(fd, ATTRIBUTE, text, sizeof(text) - 1);
@@ -67,7 +68,7 @@ bool file_age_read(int dir_fd, const char *name, uint64_t *begin_usec, uint64_t 
 	    fstat(fd, &st) < 0 || modified != modified_usec(&st) || !read_boot_id(now) ||
 	    strcmp(boot_id, now) != 0 || end > now_usec(CLOCK_BOOTTIME))
 		return false;
-	*begin_usec = (uint64_t)(begin + offset);
-	*end_usec = end + (uint64_t)offset;
+	*begin_usec = (uint64_t)(begin + offset_usec);
+	*end_usec = end + (uint64_t)offset_usec;
 	return true;
 }

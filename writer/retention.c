@@ -74,7 +74,8 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 struct list {
 	struct retention_item *items;
 	size_t n;
-	bool sizes_only; /* nothing of what only the files themselves tell */
+	bool sizes_only;     /* nothing of what only the files themselves tell */
+	int64_t offset_usec; /* what the wall clock is ahead of the time since boot */
 };
 
 static void list_done(struct list *list)
@@ -148,7 +149,8 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
 	else if (!list->sizes_only)
-		(void)file_age_read(dir_fd, name, &item.begin_usec, &item.end_usec);
+		(void)file_age_read(dir_fd, name, list->offset_usec, &item.begin_usec,
+				    &item.end_usec);
 	more = reallocarray(list->items, list->n + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
@@ -223,7 +225,7 @@ static void keep(const struct retention_item *item, struct retention_report *rep
 int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,
 		    struct fault *why)
 {
-	_cleanup_(list_done) struct list list = {};
+	_cleanup_(list_done) struct list list = {.offset_usec = file_age_offset_usec()};
 	struct statvfs vfs;
 	int r = list_read(&list, dir_fd);
 
@@ -233,7 +235,7 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
 	if (r < 0)
 		return fault_errno(why, r, "cannot look for old segments");
 	retention_choose(list.items, list.n, limits, (uint64_t)vfs.f_bavail * vfs.f_frsize,
-			 now_usec(CLOCK_REALTIME));
+			 now_usec(CLOCK_BOOTTIME) + (uint64_t)list.offset_usec);
 	for (size_t i = 0; i < list.n; i++) {
 		struct fault step;
 

@@ -254,6 +254,7 @@ static void test_apply_age(void **state)
 
 /* The wall clock is so much ahead of what it would be */
 static int64_t ahead_sec;
+static unsigned set_after; /* that many readings it is set a day forward */
 
 int __real_clock_gettime(clockid_t id, struct timespec *ret);
 int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
@@ -262,6 +263,8 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
 {
 	int r = __real_clock_gettime(id, ret);
 
+	if (id == CLOCK_REALTIME && set_after > 0 && --set_after == 0)
+		ahead_sec = 86400;
 	if (id == CLOCK_REALTIME)
 		ret->tv_sec += ahead_sec;
 	return r;
@@ -284,13 +287,22 @@ static void test_apply_clock_set(void **state)
 		file_age_note(dir->fd, files[i], (int64_t)(now - age) - 10, now - age);
 	}
 	ahead_sec = 86400;
-	assert_true(file_age_read(dir->fd, files[1], &begin, &end));
+	assert_true(file_age_read(dir->fd, files[1], file_age_offset_usec(), &begin, &end));
 	assert_int_equal(end - begin, 10);
 	assert_in_range(end, now_usec(CLOCK_REALTIME) - 60 * USEC_PER_SEC,
 			now_usec(CLOCK_REALTIME));
 	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
 	for (size_t i = 0; i < 3; i++)
 		assert_true(is_there(dir, files[i]));
+	/* and while it is being looked at */
+	for (unsigned i = 1; i < 20; i++) {
+		ahead_sec = 0;
+		set_after = i;
+		assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+		for (size_t k = 0; k < 3; k++)
+			assert_true(is_there(dir, files[k]));
+	}
+	set_after = 0;
 	ahead_sec = -86400;
 	limits = (struct retention_limits){.max_use = GIB, .max_files = 3};
 	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
