@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -192,7 +193,8 @@ int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size)
 	return 0;
 }
 
-int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode)
+static int replace(int dir_fd, const char *name, const void *data, size_t size, mode_t mode,
+		   bool sync)
 {
 	_cleanup_free_ char *tmp = NULL;
 	_cleanup_close_ int fd = -EBADF;
@@ -204,7 +206,7 @@ int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size
 	if (fd < 0)
 		return -errno;
 	r = io_write_all(fd, data, size);
-	if (r >= 0 && fsync(fd) < 0)
+	if (r >= 0 && sync && fsync(fd) < 0)
 		r = -errno;
 	if (r >= 0 && renameat(dir_fd, tmp, dir_fd, name) < 0)
 		r = -errno;
@@ -212,7 +214,17 @@ int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size
 		(void)unlinkat(dir_fd, tmp, 0);
 		return r;
 	}
-	return fsync(dir_fd) < 0 ? -errno : 0;
+	return sync && fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode)
+{
+	return replace(dir_fd, name, data, size, mode, true);
+}
+
+int io_replace_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode)
+{
+	return replace(dir_fd, name, data, size, mode, false);
 }
 
 int io_rename_new_at(int dir_fd, const char *from, const char *to)

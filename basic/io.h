@@ -87,6 +87,12 @@ int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_
 int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
 
 /**
+ * io_replace_file_at() - the same without a sync: whole for every process, not after a power cut,
+ * when it may be empty; for what only this boot is about. Does not wait for the disk.
+ */
+int io_replace_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
+
+/**
  * io_rename_new_at() - rename, unless @to exists: -EEXIST
  * Also where the file system cannot promise that (RENAME_NOREPLACE): there it is looked up first.
  */

@@ -54,8 +54,8 @@ static void note_mount(const struct daemon *d)
 {
 	_cleanup_close_ int fd = open_runtime_dir(d);
 	int r = fd < 0 ? -errno
-		       : io_write_file_at(fd, MOUNTED_FILE, d->boot_id_text,
-					  strlen(d->boot_id_text), 0644);
+		       : io_replace_file_at(fd, MOUNTED_FILE, d->boot_id_text,
+					    strlen(d->boot_id_text), 0644);
 
 	if (r < 0)
 		log_warning_errno(r, "cannot write %s/" MOUNTED_FILE ": %m, ignoring",
@@ -209,7 +209,7 @@ void daemon_raise_cmdlines(struct daemon *d)
 	if (d->cmdlines_old == 0)
 		return;
 	(void)snprintf(line, sizeof(line), "%s %u\n", d->boot_id_text, d->cmdlines_old);
-	(void)io_write_file_at(d->state_fd, CMDLINES_FILE, line, strlen(line), 0640);
+	(void)io_replace_file_at(d->state_fd, CMDLINES_FILE, line, strlen(line), 0640);
 }
 
 void daemon_resume_cmdlines(struct daemon *d)

@@ -120,6 +120,8 @@ int state_read(int dir_fd, struct state **ret)
 	}
 	if (r < 0)
 		return r;
+	if (!*text) /* of before a power cut */
+		return -ENOENT;
 	if (!state->instance || !state->group || !state->boot_id || !state->trace_text)
 		return -EBADMSG;
 	*ret = TAKE_PTR(state);
@@ -164,7 +166,7 @@ int state_write(int dir_fd, const struct state *state)
 	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
 	if (fclose(out) != 0)
 		return -ENOMEM;
-	return io_write_file_at(dir_fd, STATE_FILE, text, size, 0640);
+	return io_replace_file_at(dir_fd, STATE_FILE, text, size, 0640);
 }
 
 int state_remove(int dir_fd)

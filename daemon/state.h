@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * STATE/NAME/state: what the next daemon must know of this one's kernel objects. Written before an
- * instance is made, so that one can never be left behind unknown; removed when all is undone.
- * Main thread.
+ * instance is made, so that one can never be left behind unknown; removed when all is undone. It
+ * tells of this boot only, so nobody waits until the disk has it. Main thread.
  *
  *   KEY VALUE lines; the last one is "trace" and the canonical text of [Trace] follows it
  */

@@ -22,7 +22,8 @@ set_clock() { # HOW: until the session has begun its next segment over it
 	wait_for 30 is_another_file a "$inode" || fail "no new segment although the clock was set"
 }
 
-recorder a MaxRetentionSec=1h
+# Room for all of them: a header takes 10 MiB here
+recorder a MaxRetentionSec=1h MaxUse=1G
 flyrecd_start
 
 # day NUMBER: markers on this day, in a segment of their own, which ends up in T/all/NUMBER.dat

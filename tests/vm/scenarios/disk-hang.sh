@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # A disk that does not answer for a while: said, seen in status, flyrecd answers all the time, a session
-# elsewhere goes on, and nothing is lost that the ring buffer has room for.
+# elsewhere goes on, and nothing is lost that the ring buffer has room for. One that does not answer when
+# flyrecd starts keeps only its session waiting.
 # machines: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
@@ -36,3 +37,20 @@ is_alive
 flyrecd_stop
 accounted ext4
 accounted beside
+
+is_recording() { # NAME
+	[ "$("$FLYRECCTL" --json status "$1" | jq -r '.sessions[0].state')" = recording ]
+}
+sync
+dmsetup suspend --noflush --nolockfs flyrec-ext4
+begin=$SECONDS
+flyrecd_start
+echo "started after $((SECONDS - begin)) s"
+[ $((SECONDS - begin)) -le 45 ] || fail "the start took $((SECONDS - begin)) s"
+is_recording beside || fail "the session beside does not record"
+! is_recording ext4 || fail "the disk answers: a poor test"
+timeout 20 "$FLYRECCTL" list beside >/dev/null || fail "flyrecd does not answer"
+dmsetup resume flyrec-ext4
+wait_for 60 is_recording ext4 || fail "no recording when the disk answers"
+is_alive
+flyrecd_stop
