@@ -70,9 +70,8 @@ void session_check_disk(struct session *s)
 
 /*
  * RUNTIME/@kind/NAME, for the next process, in memory that lasts as long as the machine runs.
- * "away": what is left in the kernel of a session whose disk is gone. "synced": what the disk has
- * confirmed, which the file itself cannot tell once a disk that forgets has taken it back to an
- * earlier state.
+ * "away": what is left in the kernel of a session whose disk is gone. "synced": the state file, and
+ * what the disk has confirmed of current.dat, should the disk forget them.
  */
 static int open_notes(const struct session *s, const char *kind, bool make)
 {
@@ -166,6 +165,16 @@ void session_note_synced(struct session *s)
 	note_sizes(s, trace_file_live_block(s->segment.file)->synced);
 	write_notes(s, "synced", s->kernel);
 	forget_sizes(s->kernel);
+}
+
+void session_note_instance(struct session *s)
+{
+	write_notes(s, "synced", s->kernel);
+}
+
+int session_read_synced(const struct session *s, struct state **ret)
+{
+	return read_notes(s, "synced", ret);
 }
 
 void session_forget_synced(const struct session *s)
@@ -280,6 +289,7 @@ void session_end_away(struct session *s, bool hand_over)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 	state_free(TAKE_PTR(s->left));
 	session_remove_notes(s);
+	session_forget_synced(s);
 }
 
 /* Is the directory that the path leads to still the one we have open? */

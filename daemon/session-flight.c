@@ -236,5 +236,6 @@ int session_discard_flight(struct session *s, const struct state *left, struct f
 		r = state_remove(s->dir_fd);
 	if (r >= 0)
 		r = boot_note_remove(s->dir_fd);
+	session_forget_synced(s);
 	return r;
 }

@@ -84,6 +84,8 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 		return r;
 	if (!state)
 		r = state_read(s->dir_fd, &state);
+	if (r == -ENOENT)
+		r = session_read_synced(s, &state);
 	if (r == -EBADMSG) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
 			       "the state file makes no sense, ignoring it");
@@ -259,6 +261,7 @@ int session_create_instance(struct session *s, struct fault *why)
 		return r;
 	}
 	k->inode = instance_inode(s->daemon, name);
+	session_note_instance(s);
 	r = state_write(s->dir_fd, k);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)

@@ -228,6 +228,9 @@ void session_left_disk(struct session *session);
 void session_count_missing(struct session *session);
 /* After a sync, in the runtime directory: what the file has for certain, unless the disk lies */
 void session_note_synced(struct session *session);
+/* The same before there is a file, so that the instance is never left behind unknown */
+void session_note_instance(struct session *session);
+int session_read_synced(const struct session *session, struct state **ret);
 void session_forget_synced(const struct session *session);
 /**
  * session_read_notes() - of what an earlier process left in the kernel while its disk was gone

@@ -109,8 +109,12 @@ log_has() {
 
 # cpustat FILE KEY: of each CPU, "CPU NUMBER"
 cpustat() {
-	trace-cmd report --stat "$1" 2>/dev/null |
-		awk -v key="$2" -F': ' '$1 == "CPU" { cpu = $2 + 0 } $1 == key { print cpu, $2 + 0 }'
+	trace-cmd report --stat "$1" 2>/dev/null | stat_value "$2"
+}
+
+# stat_value KEY: of what trace-cmd report --stat prints
+stat_value() {
+	awk -v key="$1" -F': ' '$1 == "CPU" { cpu = $2 + 0 } $1 == key { print cpu, $2 + 0 }'
 }
 
 # What verify counted in each file, as "FILE CPU EVENTS LOST"

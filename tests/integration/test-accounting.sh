@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 200
 #
 # Loss accounting balances, per CPU and over all segments: what was traced = what is in the files + what

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 120
 #
 # The examples of flyrecctl(1) and org.flyrec.Recorder1(5) work, in their order, on a daemon with a

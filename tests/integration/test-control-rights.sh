@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 120
 #
 # Who may do what: a stranger, a member of group flyrec, one of AdminGroup= and root, as real users;

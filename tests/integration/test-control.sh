@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 240
 #
 # The control socket and flyrecctl on a real daemon: every verb, its JSON, what is refused, what is

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # flyrecctl export --format=gdb-tfile: what gdb shows of a recorded uprobe is what trace-cmd report
 # prints, and what gdb and gdbserver collect from the same program themselves.
 # time-limit: 300

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 120
 #
 # SIGKILL with data in the pipes, which the service manager keeps. When the next start cannot go on, for

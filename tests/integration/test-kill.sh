@@ -154,7 +154,9 @@ must_log "kill: the disk has lost [1-9][0-9]* bytes of record/current.dat that i
 [ "$("$FLYRECCTL" --runtime-dir="$RUNTIME" --json stats kill | grep -o '"not_written":[0-9]*' | cut -d: -f2 | sort -n | tail -n 1)" -gt 0 ] ||
 	fail "stats do not count it"
 flyrecd_kill
+rm "$STATE/kill/state" # forgotten as well
 flyrecd_start
+[ "$(grep -c 'continuing record/current.dat' "$FLYRECD_LOG")" = 2 ] || fail "does not go on without its state file"
 [ "$(grep -c 'the disk has lost' "$FLYRECD_LOG")" = 1 ] || fail "counted again"
 flyrecd_stop
 verify "$STATE/kill/record"

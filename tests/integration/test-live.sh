@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # current.dat is read over and over while it is written, under a storm of events and while task names
 # are rewritten, by several programs at once and over rotations: never an error or a complaint.
 # time-limit: 120

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # Somebody else changes a running session's instance: noticed within a flush interval, reported once
 # with what was changed, repaired; the files stay valid.
 # time-limit: 120

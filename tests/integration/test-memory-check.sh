@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 60
 #
 # flyrecd warns, at its start and in a reload, when snapshots of the flight sessions may take more

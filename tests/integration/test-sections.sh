@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # What is in the file beside the events: each section is byte for byte what tracefs says, the options
 # are those trace-cmd knows, and with every clock that counts time report shows the wall clock.
 # time-limit: 180

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 90
 #
 # Snapshots of a record session by time range, cut out of several segments and the live file: without

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 120
 #
 # Retention of snapshots: the default of their MaxUse= is a tenth of the file system, whatever that of

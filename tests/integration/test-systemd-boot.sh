@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 300
 #
 # flyrecd.service in the boot, in a container with a read-only root: it records before local file

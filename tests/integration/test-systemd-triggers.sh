@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 300
 #
 # Failed units as triggers, under a real systemd in a container: OnUnitFailed= sees services that

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 300
 #
 # The units beside flyrecd.service, under a real systemd in a container: flyrecd.socket starts a daemon

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 420
 #
 # flyrecd.service under a real systemd, in a container on this machine's kernel: start, journal,

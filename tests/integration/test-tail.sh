@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 300
 #
 # flyrecctl tail: the same lines as trace-cmd report, in the order of time, none missing or doubled

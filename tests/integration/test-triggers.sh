@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 240
 #
 # Snapshot triggers by events and pressure: the file says what it was, a storm costs no CPU and

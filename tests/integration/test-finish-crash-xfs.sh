@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# time-limit: 900
+# beside: yes
+#
+# test-finish-crash.sh on xfs, which takes about as long as all the others together.
+FS=xfs
+# shellcheck source=tests/integration/test-finish-crash.sh
+. "$(dirname "$0")/test-finish-crash.sh"
