@@ -317,6 +317,13 @@ static int create(struct segment *s, struct trace_file **ret)
 	return 0;
 }
 
+/* What is synced later is of no use if nobody finds the file after a power cut */
+static void sync_names(struct segment *s)
+{
+	if (fsync(s->dir_fd) < 0)
+		segment_note(s, LOG_WARNING, -errno, "cannot sync directory record");
+}
+
 static void count_files(struct segment *s)
 {
 	struct retention_report report = {0};
@@ -358,6 +365,7 @@ int segment_open(struct segment *s)
 		r = trace_file_publish(s->dir_fd, STORE_CURRENT, false, &s->failure);
 	if (r < 0)
 		return r;
+	sync_names(s);
 	s->file = TAKE_PTR(file);
 	return 0;
 }
@@ -396,6 +404,7 @@ int segment_begin_next(struct segment *s)
 	r = swap_current(s);
 	if (r < 0)
 		return r;
+	sync_names(s);
 	s->old = s->file;
 	s->file = TAKE_PTR(file);
 	s->old_clock_usec = s->clock_usec;

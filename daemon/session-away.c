@@ -208,7 +208,7 @@ void session_count_missing(struct session *s)
 			       " bytes of record/current.dat that it had taken",
 			       bytes);
 	forget_sizes(s->kernel);
-	session_forget_synced(s); /* once is enough */
+	session_note_instance(s); /* once is enough */
 }
 
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
