@@ -87,8 +87,8 @@ int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_
 int io_write_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
 
 /**
- * io_replace_file_at() - the same without a sync: whole for every process, not after a power cut,
- * when it may be empty; for what only this boot is about. Does not wait for the disk.
+ * io_replace_file_at() - the same without a sync: whole for every process, but after a power cut it
+ * may be empty
  */
 int io_replace_file_at(int dir_fd, const char *name, const void *data, size_t size, mode_t mode);
 

@@ -26,13 +26,6 @@ instance=bench-export.$$
 trap 'rm -rf "$dir"; [ ! -d "/sys/kernel/tracing/instances/$instance" ] ||
 	rmdir "/sys/kernel/tracing/instances/$instance"' EXIT
 
-# names that change while trace-cmd reads them make it fail
-cat >"$dir/frozen" <<-EOF
-	#!/bin/sh
-	cat /sys/kernel/tracing/saved_cmdlines >"$dir/names"
-	mount --bind "$dir/names" /sys/kernel/tracing/saved_cmdlines
-	exec trace-cmd "\$@"
-EOF
 cat >"$dir/work" <<-EOF
 	#!/bin/sh
 	for i in 1 2 3; do
@@ -42,14 +35,14 @@ cat >"$dir/work" <<-EOF
 		dd if=/dev/zero of="$dir/junk" bs=64k count=100 conv=fsync
 	done
 EOF
-chmod +x "$dir/frozen" "$dir/work"
+chmod +x "$dir/work"
 
 # record KIND OPTION...
 record() {
 	local kind=$1
 	shift
 	mkdir "/sys/kernel/tracing/instances/$instance"
-	PEER=$dir/frozen "$src/tests/tools/peer-trace-cmd" record --file-version 6 -o "$dir/$kind.dat" \
+	PEER_NAMES=still "$src/tests/tools/peer-trace-cmd" record --file-version 6 -o "$dir/$kind.dat" \
 		-B "$instance" -b 32768 -m 60000 "$@" "$dir/work" >"$dir/log" 2>&1 || {
 		cat "$dir/log" >&2
 		exit 1

@@ -321,7 +321,8 @@ static int create(struct segment *s, struct trace_file **ret)
 static void sync_names(struct segment *s)
 {
 	if (fsync(s->dir_fd) < 0)
-		segment_note(s, LOG_WARNING, -errno, "cannot sync directory record");
+		segment_note(s, LOG_WARNING, -errno, "cannot sync directory record: %s, ignoring",
+			     strerror(errno));
 }
 
 static void count_files(struct segment *s)
@@ -349,6 +350,7 @@ int segment_open(struct segment *s)
 		return r;
 	if (file && continues(s, file)) {
 		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
+		sync_names(s);
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -404,7 +406,6 @@ int segment_begin_next(struct segment *s)
 	r = swap_current(s);
 	if (r < 0)
 		return r;
-	sync_names(s);
 	s->old = s->file;
 	s->file = TAKE_PTR(file);
 	s->old_clock_usec = s->clock_usec;
@@ -423,6 +424,8 @@ int segment_finish_old(struct segment *s)
 {
 	int r;
 
+	if (s->file)
+		sync_names(s);
 	s->scan_tasks = true;
 	r = segment_write_names(s, s->old);
 	if (r >= 0)

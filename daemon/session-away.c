@@ -6,8 +6,6 @@
  * stays in the pipes; and the session is started again and again until that works. Main thread.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -68,149 +66,6 @@ void session_check_disk(struct session *s)
 		s->leave_wanted = true;
 }
 
-/*
- * RUNTIME/@kind/NAME, for the next process, in memory that lasts as long as the machine runs.
- * "away": what is left in the kernel of a session whose disk is gone. "synced": the state file, and
- * what the disk has confirmed of current.dat, should the disk forget them.
- */
-static int open_notes(const struct session *s, const char *kind, bool make)
-{
-	const char *parts[] = {s->daemon->options.runtime_dir, kind, s->name};
-	_cleanup_close_ int dir = -EBADF;
-
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
-		int at = i == 0 ? AT_FDCWD : dir, fd;
-
-		if (make && mkdirat(at, parts[i], 0755) < 0 && errno != EEXIST)
-			return -errno;
-		fd = openat(at, parts[i], O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd < 0)
-			return -errno;
-		close_p(&dir);
-		dir = fd;
-	}
-	return TAKE_FD(dir);
-}
-
-static void remove_notes(const struct session *s, const char *kind)
-{
-	_cleanup_close_ int dir = open_notes(s, kind, false);
-
-	if (dir >= 0)
-		(void)state_remove(dir);
-}
-
-static void write_notes(struct session *s, const char *kind, const struct state *state)
-{
-	_cleanup_close_ int dir = open_notes(s, kind, true);
-	int r = dir < 0 ? dir : state_write(dir, state);
-
-	if (r < 0 && !s->note_failed)
-		(void)log_full(LOG_WARNING, s->name, NULL, r,
-			       "cannot note in %s/%s what there is: %m, ignoring",
-			       s->daemon->options.runtime_dir, kind);
-	s->note_failed = r < 0;
-}
-
-static int read_notes(const struct session *s, const char *kind, struct state **ret)
-{
-	_cleanup_close_ int dir = open_notes(s, kind, false);
-
-	return dir < 0 ? dir : state_read(dir, ret);
-}
-
-void session_remove_notes(const struct session *s)
-{
-	remove_notes(s, "away");
-}
-
-int session_read_notes(struct session *s, struct state **ret)
-{
-	int r = read_notes(s, "away", ret);
-
-	if (r < 0 || session_is_in_kernel(s, *ret))
-		return r;
-	state_free(TAKE_PTR(*ret));
-	session_remove_notes(s);
-	return -ENOENT;
-}
-
-static void forget_sizes(struct state *k)
-{
-	free(TAKE_PTR(k->published));
-	k->n_published = 0;
-	k->mounted = false;
-}
-
-/* What the file has, so that what it turns out to have lost can be counted. @sizes: NULL: as far as
- * we know */
-static void note_sizes(struct session *s, const uint64_t *sizes)
-{
-	struct state *k = s->kernel;
-
-	forget_sizes(k);
-	k->published = s->segment.file ? calloc(s->drain.n_cpus, sizeof(*k->published)) : NULL;
-	k->mounted = s->was_mounted;
-	if (!k->published)
-		return;
-	k->n_published = s->drain.n_cpus;
-	k->file_id = trace_file_trace_id(s->segment.file);
-	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
-		k->published[cpu] =
-			sizes ? sizes[cpu] : atomic_load(&s->drain.pumps[cpu].published);
-}
-
-void session_note_synced(struct session *s)
-{
-	note_sizes(s, trace_file_live_block(s->segment.file)->synced);
-	write_notes(s, "synced", s->kernel);
-	forget_sizes(s->kernel);
-}
-
-void session_note_instance(struct session *s)
-{
-	write_notes(s, "synced", s->kernel);
-}
-
-int session_read_synced(const struct session *s, struct state **ret)
-{
-	return read_notes(s, "synced", ret);
-}
-
-void session_forget_synced(const struct session *s)
-{
-	remove_notes(s, "synced");
-}
-
-void session_count_missing(struct session *s)
-{
-	_cleanup_(state_freep) struct state *synced = NULL;
-	const struct state *noted = s->kernel;
-	uint64_t bytes = 0;
-
-	if (noted->n_published == 0 && read_notes(s, "synced", &synced) >= 0)
-		noted = synced;
-	for (unsigned cpu = 0; cpu < MIN(noted->n_published, s->drain.n_cpus); cpu++) {
-		struct trace_file_region region;
-
-		if (noted->file_id != trace_file_trace_id(s->segment.file))
-			break;
-		trace_file_region(s->segment.file, cpu, &region);
-		if (region.size >= noted->published[cpu])
-			continue;
-		bytes += noted->published[cpu] - region.size;
-		atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes,
-				 noted->published[cpu] - region.size);
-	}
-	if (bytes > 0)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
-			       "the disk has lost %" PRIu64
-			       " bytes of record/current.dat that it had taken",
-			       bytes);
-	forget_sizes(s->kernel);
-	session_note_instance(s); /* once is enough */
-}
-
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
@@ -252,11 +107,10 @@ bool session_failed_for_disk(struct session *s, int error)
 
 void session_left_disk(struct session *s)
 {
-	note_sizes(s, NULL);
+	session_note_away(s);
 	daemon_leave_state_dir(s->daemon);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
-	write_notes(s, "away", s->left);
 	(void)fault_set(&s->failure, s->trouble,
 			"%s/%s: its file system is let go of, to be mounted again; trying again",
 			s->daemon->options.state_dir, s->name);
@@ -279,7 +133,7 @@ void session_end_away(struct session *s, bool hand_over)
 	daemon_session_settled(s->daemon); /* it may be forgotten now */
 	if (hand_over)
 		return;
-	if (!s->left && session_read_notes(s, &s->left) < 0)
+	if (!s->left && session_recall_away(s, &s->left) < 0)
 		return;
 	fdstore_drop_session(s->daemon->fdstore, s->name);
 	fdstore_flush(s->daemon->fdstore);
@@ -288,8 +142,7 @@ void session_end_away(struct session *s, bool hand_over)
 	if (session_destroy_left(s, s->left, &why) < 0)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 	state_free(TAKE_PTR(s->left));
-	session_remove_notes(s);
-	session_forget_synced(s);
+	session_forget_away(s);
 }
 
 /* Is the directory that the path leads to still the one we have open? */

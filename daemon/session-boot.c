@@ -157,7 +157,7 @@ void session_warn_of_clock(struct session *s)
 int session_write_notes(struct session *s)
 {
 	struct fault why;
-	int r = state_write(s->dir_fd, s->kernel);
+	int r = state_write(s->dir_fd, s->kernel, true);
 
 	if (r < 0)
 		return fault_errno(&s->segment.failure, r, "cannot write the state file");

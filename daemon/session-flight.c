@@ -64,7 +64,7 @@ static int note_start(struct session *s, struct fault *why)
 	if (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance))
 		r = session_note_base(s, false);
 	if (r >= 0)
-		r = state_write(s->dir_fd, s->kernel);
+		r = state_write(s->dir_fd, s->kernel, false);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)
 		     : 0;
@@ -203,7 +203,7 @@ void session_stop_flight(struct session *s)
 {
 	if (s->hand_over) {
 		s->kernel->handed_over = true;
-		if (state_write(s->dir_fd, s->kernel) < 0)
+		if (state_write(s->dir_fd, s->kernel, false) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 	}
@@ -236,6 +236,5 @@ int session_discard_flight(struct session *s, const struct state *left, struct f
 		r = state_remove(s->dir_fd);
 	if (r >= 0)
 		r = boot_note_remove(s->dir_fd);
-	session_forget_synced(s);
 	return r;
 }

@@ -58,7 +58,7 @@ bool session_is_in_kernel(const struct session *s, const struct state *state)
 /* What an earlier process noted while its disk was gone, if it is this disk that is there now */
 static int read_notes(struct session *s, struct state **ret, struct fault *why)
 {
-	int r = session_read_notes(s, ret);
+	int r = session_recall_away(s, ret);
 
 	if (r < 0)
 		return r;
@@ -84,8 +84,6 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 		return r;
 	if (!state)
 		r = state_read(s->dir_fd, &state);
-	if (r == -ENOENT)
-		r = session_read_synced(s, &state);
 	if (r == -EBADMSG) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, r,
 			       "the state file makes no sense, ignoring it");
@@ -251,7 +249,7 @@ int session_create_instance(struct session *s, struct fault *why)
 	if (r < 0)
 		return r;
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
-	r = state_write(s->dir_fd, k);
+	r = state_write(s->dir_fd, k, false);
 	if (r < 0)
 		return fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name);
@@ -261,8 +259,7 @@ int session_create_instance(struct session *s, struct fault *why)
 		return r;
 	}
 	k->inode = instance_inode(s->daemon, name);
-	session_note_instance(s);
-	r = state_write(s->dir_fd, k);
+	r = state_write(s->dir_fd, k, false);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)
 		     : 0;

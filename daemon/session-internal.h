@@ -214,6 +214,27 @@ int session_discard_flight(struct session *session, const struct state *left, st
 
 int session_destroy_left(struct session *session, const struct state *left, struct fault *why);
 
+/* session-notes.c */
+/**
+ * session_note_synced() - after a sync: what the disk has confirmed of the file
+ * session_forget_synced() - before it is finished, and with the instance; any thread
+ */
+void session_note_synced(struct session *session);
+void session_forget_synced(const struct session *session);
+/**
+ * session_count_missing() - what the file has lost since it was left, or confirmed, counts as not
+ * written, and is said
+ */
+void session_count_missing(struct session *session);
+/**
+ * session_note_away() - what is in the kernel, and how much the file has, of a session that lets go
+ * of its disk
+ * session_recall_away() - of an earlier process; of what is no longer there it is removed
+ * Return: 0 or negative errno, -ENOENT there is none.
+ */
+void session_note_away(struct session *session);
+void session_forget_away(const struct session *session);
+int session_recall_away(const struct session *session, struct state **ret);
 /* session-away.c */
 /* Negative errno of the last writes, -ETIMEDOUT if they do not return, or 0 */
 int session_trouble(struct session *session);
@@ -223,22 +244,6 @@ bool session_is_error_of(int error, const int *errors, size_t n);
 void session_check_disk(struct session *session);
 /* The workers' hands are empty: let go of everything on the disk. To be settled as failed then. */
 void session_left_disk(struct session *session);
-/* What the file that goes on has lost since it was left, or since the disk said that it has it,
- * counts as not written, and is said */
-void session_count_missing(struct session *session);
-/* After a sync, in the runtime directory: what the file has for certain, unless the disk lies */
-void session_note_synced(struct session *session);
-/* The same before there is a file, so that the instance is never left behind unknown */
-void session_note_instance(struct session *session);
-int session_read_synced(const struct session *session, struct state **ret);
-void session_forget_synced(const struct session *session);
-/**
- * session_read_notes() - of what an earlier process left in the kernel while its disk was gone
- * They are in the runtime directory; those of what is no longer there are removed.
- * Return: 0 or negative errno, -ENOENT there are none.
- */
-int session_read_notes(struct session *session, struct state **ret);
-void session_remove_notes(const struct session *session);
 /* Is the instance of this state still that one? */
 bool session_is_in_kernel(const struct session *session, const struct state *state);
 /* A start has failed: if it is for the disk, keep what there is, and try again later */

@@ -96,8 +96,7 @@ static void on_synced(struct session *s, int result)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 			       s->segment.failure.text);
 	s->sync_error = result;
-	if (result >= 0)
-		session_note_synced(s);
+	session_note_synced(s); /* it says what was synced, whatever else has failed */
 	if (session_disk_full(s))
 		drain_flush(&s->drain); /* there may be room again */
 }
@@ -167,14 +166,21 @@ static int run_open(void *userdata)
 	return r >= 0 && s->away ? segment_probe_disk(&s->segment) : r;
 }
 
+/* What it says of the file is of one called current.dat */
 static int run_next(void *userdata)
 {
-	return segment_begin_next(&((struct session *)userdata)->segment);
+	struct session *s = userdata;
+
+	session_forget_synced(s);
+	return segment_begin_next(&s->segment);
 }
 
 static int run_close(void *userdata)
 {
-	return segment_finish_old(&((struct session *)userdata)->segment);
+	struct session *s = userdata;
+
+	session_forget_synced(s);
+	return segment_finish_old(&s->segment);
 }
 
 /* The new segment's counters into the state file as well, which may wait for the disk like the rest

@@ -256,7 +256,7 @@ static void take_over(struct session *s)
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
 		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
 			   s->kernel->base[cpu].dropped_events;
-	(void)state_write(s->dir_fd, s->kernel);
+	(void)state_write(s->dir_fd, s->kernel, false);
 }
 
 static int note_first_base(struct session *s, struct fault *why)
@@ -264,7 +264,7 @@ static int note_first_base(struct session *s, struct fault *why)
 	int r = session_note_base(s, false);
 
 	if (r >= 0)
-		r = state_write(s->dir_fd, s->kernel);
+		r = state_write(s->dir_fd, s->kernel, false);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)
 		     : 0;

@@ -156,13 +156,14 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
-	s->kept = s->notes_wanted = !s->salvage && instance_is_kept(s->instance);
+	s->notes_wanted = !s->salvage;
+	s->kept = s->notes_wanted && instance_is_kept(s->instance);
 	if (s->kept)
 		session_warn_of_clock(s);
 	if (s->away)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
 	s->away = s->left_behind = false;
-	session_remove_notes(s);
+	session_forget_away(s);
 	s->told = 0;
 	s->failure = (struct fault){};
 	if (s->flight)
@@ -229,7 +230,7 @@ static void on_workers_done(struct session *s)
 			break;
 		}
 		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
-		if (state_write(s->dir_fd, s->kernel) < 0)
+		if (state_write(s->dir_fd, s->kernel, false) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 		session_tail_end(s, TAIL_END_LEFT);

@@ -128,7 +128,7 @@ int state_read(int dir_fd, struct state **ret)
 	return 0;
 }
 
-int state_write(int dir_fd, const struct state *state)
+int state_write(int dir_fd, const struct state *state, bool sync)
 {
 	_cleanup_free_ char *text = NULL;
 	size_t size;
@@ -166,7 +166,8 @@ int state_write(int dir_fd, const struct state *state)
 	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
 	if (fclose(out) != 0)
 		return -ENOMEM;
-	return io_replace_file_at(dir_fd, STATE_FILE, text, size, 0640);
+	return sync ? io_write_file_at(dir_fd, STATE_FILE, text, size, 0640)
+		    : io_replace_file_at(dir_fd, STATE_FILE, text, size, 0640);
 }
 
 int state_remove(int dir_fd)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * STATE/NAME/state: what the next daemon must know of this one's kernel objects. Written before an
- * instance is made, so that one can never be left behind unknown; removed when all is undone. It
- * tells of this boot only, so nobody waits until the disk has it. Main thread.
+ * instance is made, so that one can never be left behind unknown; removed when all is undone. The
+ * main loop does not wait until the disk has it, a job does soon after. Any thread, one at a time.
  *
  *   KEY VALUE lines; the last one is "trace" and the canonical text of [Trace] follows it
  */
@@ -46,7 +46,11 @@ struct state {
  * state_read() - -ENOENT: there is none
  */
 int state_read(int dir_fd, struct state **ret);
-int state_write(int dir_fd, const struct state *state);
+/**
+ * state_write() - whole for every process at once
+ * @sync: and wait until the disk has it; in a job
+ */
+int state_write(int dir_fd, const struct state *state, bool sync);
 int state_remove(int dir_fd);
 void state_free(struct state *state);
 

@@ -67,7 +67,7 @@ static int note_watched(struct session *s, char *const *events, struct fault *wh
 	if (r >= 0) {
 		strv_free(s->kernel->watched);
 		s->kernel->watched = copy;
-		r = state_write(s->dir_fd, s->kernel);
+		r = state_write(s->dir_fd, s->kernel, false);
 	}
 	return r < 0 ? fault_errno(why, r, "cannot write the state file of session %s", s->name)
 		     : 0;

@@ -39,10 +39,6 @@ take() {
 	wait_for 20 more_snapshots_than "$n" || fail "no snapshot: $(tail -n 3 "$FLYRECD_LOG")"
 }
 
-ctl() {
-	"$FLYRECCTL" --runtime-dir="$RUNTIME" "$@"
-}
-
 # range FILE: of each CPU's markers the first and the last, "CPU FIRST LAST" a line
 range() {
 	trace-cmd report "$1" 2>/dev/null |

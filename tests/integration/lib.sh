@@ -236,6 +236,11 @@ flyrecd_kill() {
 	fi
 }
 
+# ctl ARGUMENT...: flyrecctl, of this test's daemon
+ctl() {
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
+}
+
 # flyrecd_hand_over: end it with the instances left tracing. Under fdstore-run the next one starts
 # by itself, else use flyrecd_start.
 flyrecd_hand_over() {
@@ -277,7 +282,7 @@ median() {
 }
 
 # peer_record FILE INSTANCE OPTION... -- COMMAND...: with trace-cmd, from an instance made for it unless
-# it is there, and removed afterwards; PEER is what to run for trace-cmd
+# it is there, and removed afterwards. Tasks that begin meanwhile have the names that events tell.
 peer_record() {
 	local file=$1 instance=$2 path options=()
 	shift 2

@@ -11,10 +11,6 @@ need_tool check-markers
 need_command python3
 CLIENTS=100 SECONDS_OF_LOAD=${SECONDS_OF_LOAD:-10}
 
-ctl() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
-}
-
 # The daemon has no part in this: a client's loop is one process that calls again and again
 cat >"$T/clients.py" <<-'EOF'
 	"""clients.py SOCKET status N SECONDS | drop N | deaf N SECONDS"""

@@ -36,7 +36,7 @@ admin() {
 }
 
 state() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status sched |
+	ctl --json status sched |
 		sed 's/.*"state":"\([a-z]*\)","instance".*/\1/'
 }
 
@@ -96,16 +96,16 @@ done
 
 # --- with AdminGroup= everybody may connect, and each call is looked at
 echo AdminGroup=flyrecadm | daemon_config
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+ctl reload
 [ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup="
 # or its number
 echo "AdminGroup=$ADMIN_GID" | daemon_config
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+ctl reload
 [ "$(stat -c %a "$SOCKET")" = 666 ] || fail "the socket is closed to AdminGroup= by number"
 admin pause sched || fail "AdminGroup= by number may not pause"
 admin resume sched || fail "AdminGroup= by number may not resume"
 echo AdminGroup=flyrecadm | daemon_config
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+ctl reload
 for call in status stats list metrics 'tail sched' 'tail -f sched' 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
 	# shellcheck disable=SC2086 # words
 	refused 'is for root.*not for user 65534' stranger $call

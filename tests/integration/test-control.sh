@@ -10,10 +10,6 @@ need_tracefs
 need_command busctl python3
 need_event sched:sched_switch sched:sched_wakeup irq:softirq_entry
 
-ctl() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
-}
-
 # refused STATUS PATTERN COMMAND...: that exit status, and stderr that matches
 refused() {
 	local want=$1 pattern=$2 status=0

@@ -126,9 +126,6 @@ session other <<-EOF
 	KeepFree=0
 EOF
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
-ctl() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
-}
 FLYREC_SYSROOT=$TREE flyrecd_start
 sleep 0.5
 

@@ -16,11 +16,11 @@ need_command xfs_io jq
 need_tool check-markers
 
 failure() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].failure'
+	ctl --json status s | jq -r '.sessions[0].failure'
 }
 
 state() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json status s | jq -r '.sessions[0].state'
+	ctl --json status s | jq -r '.sessions[0].state'
 }
 
 is_stopped() {
@@ -74,7 +74,7 @@ gone() {
 	wait_for 5 has_no_failure || fail "status still has: $(failure)"
 	sleep 1
 	markers_end
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" --json stats s >"$T/stats"
+	ctl --json stats s >"$T/stats"
 }
 
 # As long as another mount namespace has the old mount it is the same dead file system again
@@ -178,18 +178,18 @@ mkdir "$CONFIG/sessions.d/s.conf.d"
 printf '[Session]\nEnabled=no\n' >"$CONFIG/sessions.d/s.conf.d/off.conf"
 flyrecd_start
 [ "$(state)" = stopped ] || fail "it is $(state) although it is not enabled"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" start s
+ctl start s
 gone "$STATE/s" -f
 [ "$(state)" = recording ] || fail "it is $(state)"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+ctl stop s
 all_right "started by hand"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" start s
+ctl start s
 : >"$FLYRECD_LOG"
 xfs_io -x -c "shutdown -f" "$STATE/s"
 write_markers 10
 wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
 [ "$(state)" = failed ] || fail "it is $(state)"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+ctl stop s
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 wait_for 5 is_stopped || fail "it is $(state)"
 flyrecd_stop
@@ -261,7 +261,7 @@ unset 'MOUNTS[-1]'
 flyrecd_kill
 wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
 [ -d "$(instance s)" ] || fail "the instance is gone"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+ctl stop s
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 log_has 'what was left in the ring buffer is lost' || fail "not a word of what is lost"
 flyrecd_stop

@@ -11,19 +11,8 @@ need_command trace-cmd
 cd "$T"
 name=${PREFIX}x
 
-# trace-cmd fails when saved_cmdlines grows while it reads it: let it see a copy. Tasks of the load
-# are not in it, so that their names are those that events tell.
-cat >frozen <<-'END'
-	#!/bin/sh
-	set -eu
-	cat /sys/kernel/tracing/saved_cmdlines >names
-	mount --bind names /sys/kernel/tracing/saved_cmdlines
-	exec trace-cmd "$@"
-END
-chmod +x frozen
-
 record() { # FILE OPTION... -- COMMAND...
-	PEER=./frozen peer_record "$1" "$name" "${@:2}"
+	peer_record "$1" "$name" "${@:2}"
 	! grep -q 'libtracecmd: Invalid' "$T/peer-record.log" || fail "trace-cmd: $(cat "$T/peer-record.log")"
 }
 

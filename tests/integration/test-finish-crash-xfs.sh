@@ -4,6 +4,10 @@
 # beside: yes
 #
 # test-finish-crash.sh on xfs, which takes about as long as all the others together.
+command -v mkfs.xfs >/dev/null || {
+	echo "SKIP: needs mkfs.xfs"
+	exit 77
+}
 FS=xfs
 # shellcheck source=tests/integration/test-finish-crash.sh
 . "$(dirname "$0")/test-finish-crash.sh"

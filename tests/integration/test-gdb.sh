@@ -29,7 +29,7 @@ record() {
 	local segments
 	flyrecd_start
 	"${run[@]}" "$2" >/dev/null
-	[ -z "${3:-}" ] || "$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot gdb "--output=$3" >/dev/null ||
+	[ -z "${3:-}" ] || ctl snapshot gdb "--output=$3" >/dev/null ||
 		fail "snapshot"
 	flyrecd_stop
 	segments=("$STATE/gdb/record"/2*.dat)

@@ -158,7 +158,7 @@ log_mark
 flyrecd_start_stored
 kill -STOP "$FLYRECD_MANAGER"
 background sh -c "sleep 1; kill -CONT $FLYRECD_MANAGER"
-"$FLYRECCTL" "--runtime-dir=$RUNTIME" stop s
+ctl stop s
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 ! logged 'cannot remove' || fail "$(cat "$FLYRECD_LOG")"
 flyrecd_stop

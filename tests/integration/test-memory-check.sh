@@ -39,7 +39,7 @@ flight() { # NAME MEMORY
 
 reload() {
 	log_mark
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" reload
+	ctl reload
 	must_log 'configuration reloaded'
 }
 

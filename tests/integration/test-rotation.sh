@@ -23,7 +23,7 @@ counters_agree() {
 	mkdir "$T/stat"
 	# shellcheck disable=SC2016 # for the inner shell
 	printf '%s\0' "$(REC)"/2*.dat | STAT=$T/stat xargs -0 -n 1 -P "$(nproc)" \
-		sh -c 'trace-cmd report --stat "$0" 2>/dev/null >"$STAT/${0##*/}"'
+		sh -c 'trace-cmd report --stat "$0" 2>/dev/null >"$STAT/${0##*/}"' || fail "$1: trace-cmd report --stat"
 	for file in "$T"/stat/*; do
 		stat_value "read events" <"$file" | sed "s|^|$(REC)/${file##*/} |"
 	done >"$T/read"

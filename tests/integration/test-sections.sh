@@ -120,16 +120,16 @@ counts_time() {
 	esac
 }
 for clock in $clocks; do
-	file=$("$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot "c-$clock") || fail "no snapshot of $clock"
+	file=$(ctl snapshot "c-$clock") || fail "no snapshot of $clock"
 	verify "$file"
 	trace-cmd report "$file" 2>/dev/null | grep -q 'flyrec-test clock' ||
 		fail "$clock: no marker in the snapshot: $(trace-cmd report "$file" 2>&1)"
 	if counts_time "$clock"; then
-		"$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot "c-$clock" --last=1min >"$T/out" ||
+		ctl snapshot "c-$clock" --last=1min >"$T/out" ||
 			fail "no last minute of $clock"
 	else
 		refused "its clock counts no time" \
-			"$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot "c-$clock" --last=1min
+			ctl snapshot "c-$clock" --last=1min
 	fi
 done
 flyrecd_stop

@@ -88,7 +88,7 @@ at() { # USEC
 	echo "@${1:0:-6}.${1: -6}"
 }
 asked=${EPOCHREALTIME/./}
-file=$("$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot load "--since=$(at "$since")" \
+file=$(ctl snapshot load "--since=$(at "$since")" \
 	"--until=$(at "$until")" --reason=contents)
 answered=${EPOCHREALTIME/./}
 # of a sub-buffer's bytes a marker with its time takes 64 at least
@@ -162,9 +162,6 @@ cmp "$T/stat" "$T/counted" ||
 # --- segments with formats of different systems: each event is understood
 flyrecd_start
 sleep 0.3
-ctl() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
-}
 ctl event-enable load raw_syscalls:sys_enter || fail "event-enable"
 sleep 1
 file=$(ctl snapshot load --last=30s --reason=systems) || fail "snapshot over a change of events"
@@ -245,9 +242,6 @@ session load <<-EOF
 EOF
 boot_of() { # FILE
 	python3 -c 'import os, sys; print(os.getxattr(sys.argv[1], "user.flyrec.boot_id").decode())' "$1"
-}
-ctl() {
-	"$FLYRECCTL" --runtime-dir="$RUNTIME" "$@"
 }
 rm -rf "${STATE:?}"
 flyrecd_start

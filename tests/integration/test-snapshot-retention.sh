@@ -13,7 +13,7 @@ state_on ext4 400M
 KEEP=$((100 << 20))
 
 take() { # prints its path
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" snapshot s || fail "no snapshot"
+	ctl snapshot s || fail "no snapshot"
 }
 
 used() { # FILE...: bytes on the disk

@@ -40,10 +40,6 @@ session rec <<-EOF
 EOF
 SESSIONS=(quiet stormy rec)
 
-ctl() {
-	"$FLYRECCTL" --runtime-dir="$RUNTIME" "$@"
-}
-
 nothing_half() {
 	local hidden=("$STATE"/*/snapshot/.*.new)
 	[ ${#hidden[@]} = 0 ] || fail "left behind: ${hidden[*]}"

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# beside: yes
 # time-limit: 240
 #
 # Snapshot triggers by events and pressure: the file says what it was, a storm costs no CPU and
@@ -14,10 +13,6 @@ need_event sched:sched_process_exec syscalls:sys_enter_getppid
 TRIGGER_INSTANCE=$TRACEFS/instances/${PREFIX}ev.trigger
 HIT=$T/hit-$LOAD_NAME
 cp /bin/true "$HIT"
-
-ctl() {
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
-}
 
 # has_snapshots REASON NUMBER: of session ev; they are in SNAPSHOTS then
 has_snapshots() {

@@ -30,26 +30,35 @@ begin() { # when, by the clock that nobody sets
 	cut -d . -f 1 /proc/uptime
 }
 
+# A process is looked at before it ends: it holds what it held an hour after its beginning
 disturb() { # HALF-HOURS
 	[ $(($1 % 8)) != 0 ] || systemctl reload flyrecd || fail "reload: $(flyrecd_log | tail -n 5)"
-	[ $(($1 % 12)) != 0 ] || flyrecd_hand_over
-	[ $(($1 % 16)) != 0 ] || flyrecd_kill
+	if [ $(($1 % 16)) = 0 ]; then
+		flyrecd_kill
+	elif [ $(($1 % 12)) = 0 ]; then
+		flyrecd_hand_over
+	else
+		return 0
+	fi
+	young=2
 }
 
 flyrecd_start
 markers_start day 50
 began=$(begin)
+young=2
 for ((half = 1; half <= HALF_HOURS; half++)); do
 	sleep 1800
 	"$FLYRECCTL" snapshot flight >"$T/taken" 2>&1 || fail "snapshot: $(cat "$T/taken")"
-	disturb "$half"
 	sleep 10
 	held "after $(($(begin) - began)) s"
-	if [ "$half" = 2 ]; then
+	if [ $((--young)) = 0 ]; then
 		held_keep
+	elif [ $young -lt 0 ]; then
+		held_check
 	fi
+	disturb "$half"
 done
-held_check
 "$FLYRECCTL" status day
 markers_stop
 flyrecd_stop

@@ -42,6 +42,7 @@ is_recording() { # NAME
 	[ "$("$FLYRECCTL" --json status "$1" | jq -r '.sessions[0].state')" = recording ]
 }
 sync
+echo 3 >/proc/sys/vm/drop_caches
 dmsetup suspend --noflush --nolockfs flyrec-ext4
 begin=$SECONDS
 flyrecd_start
