@@ -3,49 +3,28 @@
 # time-limit: 600
 # beside: yes
 #
-# The Debian package, in a container with systemd: built twice it is the same, and lintian has
-# nothing to say; installed it records nothing until a session is switched on; upgrade and downgrade
-# lose no marker of what is being recorded, and leave alone which other units are active; removed,
-# nothing of it is active or can be started; installed again it goes on as configured; purged it
-# leaves recordings, unless told otherwise, and no dead configuration.
+# The Debian package, in a container with systemd: installed it records nothing until a session is
+# switched on; upgrade and downgrade lose no marker of what is being recorded, and leave alone which
+# other units are active; removed, nothing of it is active or can be started; installed again it goes
+# on as configured; purged it leaves recordings, unless told otherwise, and no dead configuration.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/integration/container.sh"
+. "$SRC/tests/tools/package.sh"
 need_tracefs
 need_tool check-markers
 need_event sched:sched_switch
-need_command dh dpkg-buildpackage lintian
+need_command dh dpkg-buildpackage
 
-make_deb() { # DIRECTORY
-	mkdir -p "$1"
-	DEB_BUILD_OPTIONS=nocheck "$SRC/packaging/make-deb" "$BUILD"/flyrec-*.tar.xz "$1" >"$1.log" 2>&1 ||
-		fail "make-deb: $(tail -n 20 "$1.log")"
-}
-
-make -C "$BUILD" --no-print-directory -s dist >"$T/dist.log" 2>&1 ||
-	fail "make dist: $(tail -n 5 "$T/dist.log")"
-make_deb "$T/one"
-make_deb "$T/two"
-rm -f "$BUILD"/flyrec-*.tar.xz
-debs=("$T"/one/flyrec_*.deb)
-[ ${#debs[@]} = 1 ] || fail "packages: ${debs[*]}"
-cmp "${debs[0]}" "$T/two/$(basename "${debs[0]}")" || fail "the second build gives another package"
-for symbols in "$T"/one/flyrec-dbgsym_*.deb; do
-	dpkg-deb --contents "$symbols" >"$T/symbols"
-	[ "$(grep -c '\.debug$' "$T/symbols")" -ge 2 ] || fail "no debug symbols of flyrecd and flyrecctl: $(cat "$T/symbols")"
-	cmp "$symbols" "$T/two/$(basename "$symbols")" || fail "the second build gives other debug symbols"
-done
-[ -s "$T/symbols" ] || fail "no package of debug symbols"
-lintian --allow-root --display-info --fail-on error,warning,info "$T"/one/*.changes >"$T/lintian" 2>&1 ||
-	fail "lintian: $(head -n 5 "$T/lintian")"
-version=$(dpkg-deb --field "${debs[0]}" Version)
+package_make
+version=$(dpkg-deb --field "$PACKAGE" Version)
 
 # The next version: the same with another number
-dpkg-deb --raw-extract "${debs[0]}" "$T/next"
+dpkg-deb --raw-extract "$PACKAGE" "$T/next"
 sed -i "s/^Version: .*/Version: $version+next/" "$T/next/DEBIAN/control"
 dpkg-deb --root-owner-group --build "$T/next" "$T/next.deb" >/dev/null
 
 container_make
-cp "${debs[0]}" "$T/root/root/flyrec.deb"
+cp "$PACKAGE" "$T/root/root/flyrec.deb"
 cp "$T/next.deb" "$T/root/root/next.deb"
 container_boot
 

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# time-limit: 600
-# beside: yes
+# time-limit: 1200
+# beside: idle
 #
 # The RPM spec builds of the release's tar file, and its package has the files of the Debian one, with
 # the same modes; each unit that can be enabled is named to systemd's scriptlets. Installs nothing.
 . "$(dirname "$0")/lib.sh"
+. "$SRC/tests/tools/package.sh"
 need_command rpmbuild rpm dh dpkg-buildpackage
 
 # systemd-rpm-macros, as far as the spec uses them; Debian has none
@@ -17,19 +18,11 @@ cat >"$T/macros" <<'EOF'
 %systemd_postun_with_restart() echo restart %{*}
 EOF
 
-make -C "$BUILD" --no-print-directory -s dist >"$T/dist.log" 2>&1 ||
-	fail "make dist: $(tail -n 5 "$T/dist.log")"
-mv "$BUILD"/flyrec-*.tar.xz "$T"
-tars=("$T"/flyrec-*.tar.xz)
-
-DEB_BUILD_OPTIONS=nocheck background "$SRC/packaging/make-deb" "${tars[0]}" "$T/deb" >"$T/deb.log" 2>&1
+package_make
 rpmbuild -tb --nodeps --load="$T/macros" --define "_topdir $T/rpm" --define "_tmppath $T" \
-	"${tars[0]}" >"$T/rpm.log" 2>&1 || fail "rpmbuild: $(tail -n 20 "$T/rpm.log")"
-wait $! || fail "make-deb: $(tail -n 20 "$T/deb.log")"
+	"$PACKAGE_TAR" >"$T/rpm.log" 2>&1 || fail "rpmbuild: $(tail -n 20 "$T/rpm.log")"
 ! grep -iE '^warning|[^-]warning:' "$T/rpm.log" || fail "rpmbuild warns"
-debs=("$T"/deb/flyrec_*.deb)
 rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm)
-[ ${#debs[@]} = 1 ] || fail "Debian packages: ${debs[*]}"
 [ ${#rpms[@]} = 1 ] || fail "RPM packages: ${rpms[*]}"
 
 # normal: "MODE PATH" of what is not each distribution's own: where /lib is, which of the manual
@@ -40,7 +33,7 @@ normal() {
 		grep -vE ' /usr/share/doc/flyrec/(changelog|changelog\.Debian|copyright|NEWS)$' | sort
 }
 
-dpkg-deb --fsys-tarfile "${debs[0]}" | tar -tv | awk '!/^d/ { print $1, $6 }' | normal >"$T/files.deb"
+dpkg-deb --fsys-tarfile "$PACKAGE" | tar -tv | awk '!/^d/ { print $1, $6 }' | normal >"$T/files.deb"
 rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "${rpms[0]}" | grep -v '^d' |
 	normal >"$T/files.rpm"
 [ "$(wc -l <"$T/files.deb")" -gt 30 ] || fail "hardly any files: $(cat "$T/files.deb")"
@@ -54,7 +47,7 @@ done
 
 # --- units: those that can be enabled are known to systemd's macros, the service hands over
 rpm -qp --scripts "${rpms[0]}" >"$T/scripts"
-dpkg-deb --extract "${debs[0]}" "$T/files"
+dpkg-deb --extract "$PACKAGE" "$T/files"
 n=0
 for file in "$T"/files/{usr/,}lib/systemd/system/*; do
 	grep -qx '\[Install\]' "$file" || continue
@@ -70,6 +63,6 @@ grep -qE '^echo preun .*\.socket flyrecd\.service$' "$T/scripts" ||
 grep -qx 'echo restart flyrecd.service' "$T/scripts" || fail "an upgrade does not restart"
 
 # --- what it says of itself
-version=$(dpkg-deb --field "${debs[0]}" Version)
+version=$(dpkg-deb --field "$PACKAGE" Version)
 [ "$(rpm -qp --queryformat '%{VERSION}' "${rpms[0]}")" = "$version" ] ||
 	fail "the spec's version is not $version"

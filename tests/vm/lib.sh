@@ -16,6 +16,8 @@
 
 # shellcheck source=tests/tools/debian-tree.sh
 . "$SRC/tests/tools/debian-tree.sh"
+# shellcheck source=tests/tools/package.sh
+. "$SRC/tests/tools/package.sh"
 
 VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
 VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtracecmd1,libjson-c5,jq,strace,attr
@@ -149,23 +151,10 @@ vm_make_image() {
 	rm -f "$file.log"
 }
 
-# vm_package: the package, built of this tree if anything in it is newer; its path is in PACKAGE
+# vm_package: its path is in PACKAGE
 vm_package() {
-	local dir=$BUILD/vm-package
 	PACKAGE=${FLYREC_VM_PACKAGE:-}
-	[ -z "$PACKAGE" ] || return 0
-	PACKAGE=$(echo "$dir"/flyrec_*.deb)
-	if [ -e "$PACKAGE" ] && [ -z "$(cd "$SRC" && find Makefile.am configure.ac basic formats recorder \
-		writer daemon ctl systemd sessions man completion debian packaging -newer "$PACKAGE")" ]; then
-		return
-	fi
-	rm -rf "$dir"
-	make -C "$BUILD" --no-print-directory -s dist >"$BUILD/vm-dist.log" 2>&1 ||
-		fail "make dist: $(tail -n 5 "$BUILD/vm-dist.log")"
-	DEB_BUILD_OPTIONS=nocheck "$SRC/packaging/make-deb" "$BUILD"/flyrec-*.tar.xz "$dir" \
-		>"$BUILD/vm-dist.log" 2>&1 || fail "make-deb: $(tail -n 5 "$BUILD/vm-dist.log")"
-	rm -f "$BUILD"/flyrec-*.tar.xz
-	PACKAGE=$(echo "$dir"/flyrec_*.deb)
+	[ -n "$PACKAGE" ] || package_make
 }
 
 # vm_image MACHINE SYSTEM: its path is in IMAGE; made if the package is newer, or if there is none under
