@@ -131,7 +131,7 @@ cat >"$T/latency.py" <<-'EOF'
 	sys.exit(took[2] > 0.2)
 EOF
 timeout 60 python3 "$T/latency.py" "$(instance quiet)/trace_marker" \
-	ctl tail -f -n 0 quiet || fail "that is too late"
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 quiet || fail "that is too late"
 
 # --- nobody follows any more: the flush is every 30 s again, also when the tail was killed
 wakeups() {

@@ -44,13 +44,14 @@ disturb() { # HALF-HOURS
 }
 
 flyrecd_start
-markers_start day 50
+markers_start day 5
 began=$(begin)
 young=2
 for ((half = 1; half <= HALF_HOURS; half++)); do
 	sleep 1800
 	"$FLYRECCTL" snapshot flight >"$T/taken" 2>&1 || fail "snapshot: $(cat "$T/taken")"
 	sleep 10
+	say "hour $((half / 2)) of $((HALF_HOURS / 2))"
 	held "after $(($(begin) - began)) s"
 	if [ $((--young)) = 0 ]; then
 		held_keep
