@@ -32,6 +32,11 @@ n_archived() {
 	local segments=("$STATE"/load/record/2*.dat)
 	echo ${#segments[@]}
 }
+# by its name: old ones may go meanwhile
+newest_archived() {
+	local segments=("$STATE"/load/record/2*.dat)
+	echo "${segments[-1]}"
+}
 archived() {
 	[ "$(n_archived)" -ge "$1" ]
 }
@@ -54,18 +59,18 @@ wait_for 60 archived 60 || fail "too few segments"
 ctl snapshot load --since=-60s >"$T/path" 2>"$T/err" &
 taking=$!
 wait_being_made load
-before=$(n_archived) after=0
+before=$(newest_archived) after=$before
 while being_made load; do
 	kill -USR2 "$FLYRECD_PID"
-	now=$(n_archived)
+	now=$(newest_archived)
 	! being_made load || after=$now
 done
 wait "$taking" || fail "snapshot: $(cat "$T/err")"
 load_stop
 markers_stop
 path=$(<"$T/path")
-echo "$(du -m "$path" | cut -f 1) MiB; $before segments, and $after while it was made"
-[ "$after" -gt "$before" ] || fail "no rotation while it was made"
+echo "$(du -m "$path" | cut -f 1) MiB; $(basename "$before"), and $(basename "$after") while it was made"
+[[ $after > $before ]] || fail "no rotation while it was made"
 "$FLYRECCTL" verify "$path" >"$T/verify" || fail "verify: $(head -n 5 "$T/verify")"
 "$TOOLS/check-markers" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$path" >"$T/check" ||
 	fail "gaps in $path: $(head -n 5 "$T/check")"
