@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the steps of a segment share: segment.c and segment-cut.c.
+ * What the steps of a segment share: segment.c, segment-cut.c and segment-leftover.c.
  */
 #pragma once
 
@@ -19,3 +19,16 @@ void segment_retain_snapshots(struct segment_cut *request);
 
 /* The task names that are known now into the file */
 int segment_write_names(struct segment *segment, struct trace_file *file);
+
+/* A file called @name now into the archive, complete and dense; or away if there is nothing in it.
+ * Sets the segment's archive to its name there. */
+int segment_archive(struct segment *segment, struct trace_file *file, const char *name);
+
+/*
+ * Open a file that an earlier process left, and make it whole; one that is damaged is renamed.
+ * Return: 1 with @ret set, 0 if there is none (any more), or negative errno with the failure set.
+ */
+int segment_take_up(struct segment *segment, const char *name, struct trace_file **ret);
+
+/* All files into the archive that an earlier process was about to put there */
+int segment_finish_leftovers(struct segment *segment);

@@ -14,7 +14,6 @@
 #include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/file-age.h"
-#include "writer/recover.h"
 #include "writer/store.h"
 
 void segment_note(struct segment *s, int level, int error, const char *format, ...)
@@ -148,8 +147,7 @@ static bool is_of_this_boot(const struct segment *s, const struct trace_file *fi
 		      sizeof(s->params.boot_id)) == 0;
 }
 
-/* Into the archive, or away if there is nothing in it */
-static int archive(struct segment *s, struct trace_file *file, const char *name)
+int segment_archive(struct segment *s, struct trace_file *file, const char *name)
 {
 	uint64_t usec = trace_file_first_time(file);
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
@@ -187,106 +185,6 @@ static int archive(struct segment *s, struct trace_file *file, const char *name)
 			      now_usec(CLOCK_BOOTTIME));
 	(void)strcpy(s->archive, to);
 	return 0;
-}
-
-static int set_aside(struct segment *s, const char *name)
-{
-	char to[STORE_NAME_SIZE];
-	char reason[sizeof(s->failure.text)];
-	int r;
-
-	(void)snprintf(reason, sizeof(reason), "%.*s", 900, s->failure.text);
-	r = store_set_aside(s->dir_fd, name, to);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
-				   reason);
-	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s",
-		     name, reason, to);
-	return 0;
-}
-
-static bool is_damage(int error)
-{
-	return error == -EBADMSG || error == -ENODATA || error == -EOPNOTSUPP || error == -ELOOP ||
-	       error == -EISDIR || error == -ENXIO;
-}
-
-/*
- * Open a file that an earlier process left, and make it whole.
- * Return: 1 with @ret set, 0 if there is none (any more), or negative errno.
- */
-static int take_up(struct segment *s, const char *name, struct trace_file **ret)
-{
-	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
-	struct recover_report report;
-	char *slots = s->slots;
-	int r;
-
-	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0
-				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
-	r = trace_file_open(s->dir_fd, name, s->params.direct, &file, &s->failure);
-	if (is_damage(r))
-		return set_aside(s, name);
-	if (r < 0)
-		return r;
-	if (compact_interrupted(file))
-		r = compact_resume(file, &s->failure);
-	if (is_damage(r))
-		return set_aside(s, name);
-	if (r < 0)
-		return r;
-	/* Its sizes were right and on the disk before the first gap was closed */
-	if (trace_file_phase(file) == LIVE_DENSE) {
-		*ret = TAKE_PTR(file);
-		return 1;
-	}
-	if (trace_file_n_cpus(file) != s->params.n_cpus ||
-	    trace_file_subbuf_size(file) != s->params.subbuf_size)
-		slots = NULL;
-	r = recover_file(file, s->dir_fd, name, slots, &report, &s->failure);
-	if (r < 0)
-		return r;
-	if (report.adopted > 0 || report.cut > 0)
-		segment_note(
-			s, LOG_INFO, 0,
-			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
-			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
-			report.kept_cut ? " (kept in *.damaged)" : "");
-	*ret = TAKE_PTR(file);
-	return 1;
-}
-
-static int finish_leftovers(struct segment *s)
-{
-	char **names = NULL;
-	int r;
-
-	r = store_list_finishing(s->dir_fd, &names);
-	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot read directory record");
-	for (char **name = names; *name; name++) {
-		_cleanup_(trace_file_freep) struct trace_file *file = NULL;
-
-		if (r >= 0 && store_same_file(s->dir_fd, *name, STORE_CURRENT)) {
-			/* Ended while the two names were swapped: it is still the live file */
-			(void)unlinkat(s->dir_fd, *name, 0);
-			free(*name);
-			continue;
-		}
-		if (r >= 0)
-			r = take_up(s, *name, &file);
-		if (r > 0) {
-			r = archive(s, file, *name);
-			if (r >= 0)
-				segment_note(s, LOG_INFO, 0,
-					     "record/%s: finished what an earlier run had begun",
-					     *name);
-		}
-		free(*name);
-	}
-	free(names);
-	return r;
 }
 
 /* Can what the instance holds be appended to this file? */
@@ -341,11 +239,11 @@ int segment_open(struct segment *s)
 	int r;
 
 	s->clock_usec = s->old_clock_usec = file_age_offset_usec();
-	r = finish_leftovers(s);
+	r = segment_finish_leftovers(s);
 	if (r < 0)
 		return r;
 	count_files(s);
-	r = take_up(s, STORE_CURRENT, &file);
+	r = segment_take_up(s, STORE_CURRENT, &file);
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
@@ -355,7 +253,7 @@ int segment_open(struct segment *s)
 		return 0;
 	}
 	if (file) {
-		r = archive(s, file, STORE_CURRENT);
+		r = segment_archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
 		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
@@ -434,7 +332,7 @@ int segment_finish_old(struct segment *s)
 		segment_note(s, LOG_WARNING, r,
 			     "cannot write the last task names and statistics into record/%s: %s",
 			     s->old_name, strerror(-r));
-	r = archive(s, s->old, s->old_name);
+	r = segment_archive(s, s->old, s->old_name);
 	trace_file_free(TAKE_PTR(s->old));
 	retain(s, 0);
 	return r;

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "daemon/segment-internal.h"
+#include "writer/compact.h"
+#include "writer/recover.h"
+#include "writer/store.h"
+
+static int set_aside(struct segment *s, const char *name)
+{
+	char to[STORE_NAME_SIZE];
+	char reason[sizeof(s->failure.text)];
+	int r;
+
+	(void)snprintf(reason, sizeof(reason), "%.*s", 900, s->failure.text);
+	r = store_set_aside(s->dir_fd, name, to);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
+				   reason);
+	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is no live trace.dat (%s): renamed to %s",
+		     name, reason, to);
+	return 0;
+}
+
+static bool is_damage(int error)
+{
+	return error == -EBADMSG || error == -ENODATA || error == -EOPNOTSUPP || error == -ELOOP ||
+	       error == -EISDIR || error == -ENXIO;
+}
+
+int segment_take_up(struct segment *s, const char *name, struct trace_file **ret)
+{
+	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	struct recover_report report;
+	char *slots = s->slots;
+	int r;
+
+	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? 0
+				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
+	r = trace_file_open(s->dir_fd, name, s->params.direct, &file, &s->failure);
+	if (is_damage(r))
+		return set_aside(s, name);
+	if (r < 0)
+		return r;
+	if (compact_interrupted(file))
+		r = compact_resume(file, &s->failure);
+	if (is_damage(r))
+		return set_aside(s, name);
+	if (r < 0)
+		return r;
+	/* Its sizes were right and on the disk before the first gap was closed */
+	if (trace_file_phase(file) == LIVE_DENSE) {
+		*ret = TAKE_PTR(file);
+		return 1;
+	}
+	if (trace_file_n_cpus(file) != s->params.n_cpus ||
+	    trace_file_subbuf_size(file) != s->params.subbuf_size)
+		slots = NULL;
+	r = recover_file(file, s->dir_fd, name, slots, &report, &s->failure);
+	if (r < 0)
+		return r;
+	if (report.adopted > 0 || report.cut > 0)
+		segment_note(
+			s, LOG_INFO, 0,
+			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+			report.kept_cut ? " (kept in *.damaged)" : "");
+	*ret = TAKE_PTR(file);
+	return 1;
+}
+
+int segment_finish_leftovers(struct segment *s)
+{
+	char **names = NULL;
+	int r;
+
+	r = store_list_finishing(s->dir_fd, &names);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot read directory record");
+	for (char **name = names; *name; name++) {
+		_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+
+		if (r >= 0 && store_same_file(s->dir_fd, *name, STORE_CURRENT)) {
+			/* Ended while the two names were swapped: it is still the live file */
+			(void)unlinkat(s->dir_fd, *name, 0);
+			free(*name);
+			continue;
+		}
+		if (r >= 0)
+			r = segment_take_up(s, *name, &file);
+		if (r > 0) {
+			r = segment_archive(s, file, *name);
+			if (r >= 0)
+				segment_note(s, LOG_INFO, 0,
+					     "record/%s: finished what an earlier run had begun",
+					     *name);
+		}
+		free(*name);
+	}
+	free(names);
+	return r;
+}
