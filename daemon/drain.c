@@ -238,6 +238,15 @@ bool drain_flushed(const struct drain *d)
 	return true;
 }
 
+uint64_t drain_pending(const struct drain *d)
+{
+	uint64_t pending = 0;
+
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		pending += pump_pending(&d->pumps[cpu]);
+	return pending;
+}
+
 uint64_t drain_total_bytes(const struct drain *d)
 {
 	uint64_t total = 0;

@@ -66,6 +66,9 @@ void drain_tell(struct drain *drain);
 /* Nothing is taken any more until drain_flush() or drain_retarget() */
 void drain_hold(struct drain *drain);
 
+/* Bytes in hand and in no file yet, of all CPUs; before the workers start */
+uint64_t drain_pending(const struct drain *drain);
+
 /* Bytes moved so far, of all CPUs */
 uint64_t drain_total_bytes(const struct drain *drain);
 

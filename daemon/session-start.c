@@ -248,6 +248,12 @@ static void count_lost_pipes(struct session *s)
 /* Go on from where an earlier process was */
 static void take_over(struct session *s)
 {
+	uint64_t pending = drain_pending(&s->drain);
+
+	if (pending > 0)
+		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
+			       "going on with %llu bytes that the earlier process had in hand",
+			       (unsigned long long)pending);
 	if (!s->kernel->handed_over)
 		count_lost_pipes(s);
 	s->kernel->handed_over = false;

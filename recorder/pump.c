@@ -258,10 +258,15 @@ static int push_slot(struct pump *p)
 	return 0;
 }
 
+uint64_t pump_pending(const struct pump *p)
+{
+	return p->in_pipe + (slot_in_use(p) ? p->subbuf_size : 0);
+}
+
 /* What is in hand already: it goes before anything new is taken out of the ring buffer */
 static int push_pending(struct pump *p)
 {
-	uint64_t pending = p->in_pipe + (slot_in_use(p) ? p->subbuf_size : 0);
+	uint64_t pending = pump_pending(p);
 	int r;
 
 	if (pending == 0)

@@ -87,6 +87,12 @@ int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_f
 void pump_set_target(struct pump *pump, const struct pump_target *target);
 
 /**
+ * pump_pending() - bytes that are in hand, in the pipe or the slot, and in no file yet
+ * Thread: main, between two runs.
+ */
+uint64_t pump_pending(const struct pump *pump);
+
+/**
  * pump_note_stats() - the kernel's counters as they are now, between two runs, into pump->stats
  * Thread: worker.
  */

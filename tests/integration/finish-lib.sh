@@ -71,9 +71,8 @@ all_right() {
 	for e in "$T"/expect.[0-9]*; do
 		expect+=("--expect=$e")
 	done
-	"$FLYRECCTL" verify "$(REC)" >"$T/verify" || fail "$what: $(grep -v ': ok$' "$T/verify" | head -n 5)"
-	"$TOOLS/check-markers" "$@" "${expect[@]}" "$(REC)"/2*.dat >"$T/check" ||
-		fail "$what: $(head -n 6 "$T/check")"
+	verify "$(REC)"
+	markers_are "$what" "$@" "${expect[@]}" "$(REC)"/2*.dat
 	left=$(find "$(REC)" -mindepth 1 ! -name '2*Z.dat')
 	[ -z "$left" ] || fail "$what: left behind: $left"
 }

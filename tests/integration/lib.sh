@@ -89,13 +89,14 @@ need_event() {
 	done
 }
 
-# wait_for SECONDS COMMAND...: until it succeeds
+# wait_for SECONDS COMMAND...: until it succeeds; asks each WAIT_PAUSE seconds
+WAIT_PAUSE=0.02
 wait_for() {
 	local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
 	shift
 	until "$@"; do
 		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
-		sleep 0.02
+		sleep "$WAIT_PAUSE"
 	done
 }
 
@@ -344,13 +345,20 @@ loss_is_said() {
 	grep -q 'events were lost\|overwritten' "$FLYRECD_LOG"
 }
 
-# markers_check SESSION [OPTION...]: all of them in the session's segments, each once and in order.
+# markers_are WHAT ARGUMENT...: check-markers finds nothing wrong, what it says is in $T/check.
 # "wrong data": those who run the tests do not try that again
+markers_are() {
+	local what=$1
+	shift
+	"$TOOLS/check-markers" "$@" >"$T/check" ||
+		fail "$(loss_is_said || echo "wrong data: ")markers of $what: $(tail -n 5 "$T/check")"
+}
+
+# markers_check SESSION [OPTION...]: all of them in the session's segments, each once and in order
 markers_check() {
 	local session=$1
 	shift
-	"$TOOLS/check-markers" "--expect=$T/expect" "$@" "$STATE/$session"/record/2*.dat >"$T/markers" ||
-		fail "$(loss_is_said || echo "wrong data: ")markers of $session: $(tail -n 5 "$T/markers")"
+	markers_are "$session" "--expect=$T/expect" "$@" "$STATE/$session"/record/2*.dat
 }
 
 # verify FILE|DIR...: without a fault

@@ -190,5 +190,5 @@ echo "flyrecd: $before KiB before, $largest with deaf peers, $after after"
 kill -TERM "$MARKERS"
 wait "$MARKERS"
 flyrecd_stop
-"$FLYRECCTL" verify "$STATE/load/record" >"$T/verify" || fail "verify: $(cat "$T/verify")"
-"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/load/record/2*.dat || fail "markers are lost"
+verify "$STATE/load/record"
+markers_check load

@@ -93,13 +93,13 @@ missing_is_counted() {
 		expect+=("--expect=$file")
 	done
 	verify "$(REC)"
-	"$TOOLS/check-markers" "${expect[@]}" --max-lost=1000000 "$(REC)"/2*.dat >"$T/check" || fail "$(head -n 5 "$T/check")"
+	markers_are s "${expect[@]}" --max-lost=1000000 "$(REC)"/2*.dat
 	while read -r cpu not_written; do
 		missing=$(sed -nE "s/^cpu=$cpu .* lost=([0-9]+) lost_at_start=([0-9]+) lost_at_end=([0-9]+) .*/\1 + \2 + \3/p" "$T/check")
 		missing=$((missing))
 		echo "CPU $cpu: $missing missing, $not_written sub-buffers not written"
 		[ "$not_written" -gt 0 ] || fail "CPU $cpu: nothing counts as not written"
-		[ $((missing > 0 && missing <= not_written * 113)) = 1 ] || fail "CPU $cpu: that is not the same"
+		[ $((missing > 0 && missing <= not_written * 113)) = 1 ] || fail "wrong data: CPU $cpu: that is not the same"
 	done < <(jq -r '.sessions[0].cpus[] | "\(.cpu) \(.not_written)"' "$T/stats")
 }
 

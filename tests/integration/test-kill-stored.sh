@@ -99,6 +99,7 @@ for what in event directory file; do
 	"${what}_is_right"
 	kill -HUP "$FLYRECD_PID"
 	must_log "s: continuing record/current.dat"
+	must_log "s: going on with [1-9][0-9]* bytes that the earlier process had in hand"
 	must_log "s: recording"
 	flyrecd_stop
 	! may_be_lost || fail "something may be lost"

@@ -33,7 +33,7 @@ stated() {
 bounded() {
 	local max=$(($(stated) * cpus / MARKER_SIZE))
 	markers_check kill "--max-lost=$max"
-	echo "$1: $(tail -n 1 "$T/markers"); stated: $(stated) bytes a CPU, so at most $max"
+	echo "$1: $(tail -n 1 "$T/check"); stated: $(stated) bytes a CPU, so at most $max"
 }
 
 instance_gone() {
@@ -169,7 +169,7 @@ if [ "$there" -lt $((confirmed - said)) ] || [ "$there" -gt $((confirmed - said 
 	fail "of $confirmed bytes there are $there, $said are said to be lost"
 fi
 markers_check kill "--max-lost=$((said / MARKER_SIZE))" --allow-lost-at-end
-grep -q 'lost_at_end=[1-9]' "$T/markers" || fail "no marker is missing: a poor test"
+grep -q 'lost_at_end=[1-9]' "$T/check" || fail "no marker is missing: a poor test"
 [ ! -e "$RUNTIME/synced/kill/state" ] || fail "a note is left in $RUNTIME"
 config "raw_syscalls:sys_enter if $LOAD_FILTER"
 

@@ -50,11 +50,8 @@ end() {
 	kill -TERM "$STORM"
 	wait "$STORM" || true
 	flyrecd_stop
-	"$FLYRECCTL" verify "$STATE/load/record" >"$T/verify" || {
-		cat "$T/verify"
-		fail "verify"
-	}
-	"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/load/record/2*.dat || fail "markers: $1"
+	verify "$STATE/load/record"
+	markers_check load
 	local damaged=("$STATE"/*/record/*damaged)
 	[ ${#damaged[@]} = 0 ] || fail "damaged files: ${damaged[*]}"
 	[ -n "${KEEP:-}" ] || rm -rf "$STATE"

@@ -106,7 +106,7 @@ for path in "$STATE"/med/record/2*.dat; do
 	"$TOOLS/libtracecmd-open" "$path" >"$T/open" || fail "libtracecmd: $(cat "$T/open")"
 	trace-cmd report "$path" 2>&1 >/dev/null | grep . && fail "trace-cmd report $path"
 done
-tail -n 1 "$T/markers"
+tail -n 1 "$T/check"
 last=$(sed -n 's/^cpu=0 .*last=//p' "$T/expect")
 trace-cmd report "$path" 2>/dev/null | grep -q "flyrec-test cpu=0 seq=$last" ||
 	fail "the last marker is in no file: tracing was not repaired"

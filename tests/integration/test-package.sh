@@ -138,8 +138,8 @@ guest env DEBIAN_FRONTEND=readline dpkg --purge flyrec >"$T/dpkg" 2>&1 </dev/nul
 	fail "dpkg --purge: $(cat "$T/dpkg")"
 grep -q 'recordings in /var/lib/flyrec are left' "$T/dpkg" || fail "purge does not say what is left"
 [ ! -e "$(instance sched)" ] || fail "purge has left the instance"
-"$FLYRECCTL" verify "$STATE/sched/record" >"$T/verify" || fail "verify: $(cat "$T/verify")"
-"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/sched/record/2*.dat || fail "markers"
+verify "$STATE/sched/record"
+markers_check sched
 left=$(find "$CONFIG" -mindepth 1)
 [ "$left" = "$CONFIG/notes" ] || fail "purge has left or removed other things: $left"
 [ ! -e "$T/root/usr/lib/flyrec" ] || fail "purge has left /usr/lib/flyrec"

@@ -236,7 +236,7 @@ done
 ! grep flyrec_other "$TRACEFS/dynamic_events" || fail "stop has left a dynamic event"
 container_stop
 
-"$FLYRECCTL" verify "$STATE/load/record" >"$T/verify" || fail "verify: $(cat "$T/verify")"
-"$TOOLS/check-markers" "--expect=$T/expect" "$STATE"/load/record/2*.dat || fail "markers"
+verify "$STATE/load/record"
+markers_check load
 left=("$STATE"/*/record/*damaged "$STATE"/*/record/current.dat)
 [ ${#left[@]} = 0 ] || fail "left: ${left[*]}"

@@ -48,8 +48,8 @@ done
 flyrecd_stop
 for fs in ext4 xfs; do
 	verify "$STATE/$fs"
-	"$TOOLS/check-markers" "--expect=$T/$fs.1" "--expect=$T/$fs.2" "--expect=$T/$fs.3" --max-lost=2000 \
-		"$STATE/$fs"/record/2*.dat >"$T/check" || fail "$fs: $(head -n 5 "$T/check")"
+	markers_are "$fs" "--expect=$T/$fs.1" "--expect=$T/$fs.2" "--expect=$T/$fs.3" --max-lost=2000 \
+		"$STATE/$fs"/record/2*.dat
 	cat "$T/check"
 	grep -q ' lost [0-9]' "$T/check" || fail "$fs: nothing was dropped: a poor test"
 	# Half of them had been synced; a sub-buffer holds at most 113
@@ -57,9 +57,9 @@ for fs in ext4 xfs; do
 	missing=$((missing))
 	echo "$fs: $missing missing, $(cat "$T/$fs.not_written") sub-buffers not written"
 	[ $(($(cat "$T/$fs.not_written") * 113)) -ge $((missing / 2)) ] ||
-		fail "$fs: $missing markers are missing, $(cat "$T/$fs.not_written") sub-buffers are accounted for"
+		fail "wrong data: $fs: $missing markers are missing, $(cat "$T/$fs.not_written") sub-buffers are accounted for"
 	! grep -E 'lost ([0-9]{1,3}\.\.|[0-9]+\.\.([2-9][0-9]{3,}))' "$T/check" ||
-		fail "$fs: markers are missing that the disk had"
+		fail "wrong data: $fs: markers are missing that the disk had"
 	trace-cmd report "$STATE/$fs"/record/2*.dat >/dev/null 2>"$T/errors" || fail "$fs: trace-cmd report"
 	[ ! -s "$T/errors" ] || fail "$fs: trace-cmd report: $(head -n 2 "$T/errors")"
 done

@@ -142,19 +142,19 @@ note_counters() {
 accounted() {
 	local name=$1 cpu missing overrun not_written
 	# shellcheck disable=SC2046 # words
-	"$TOOLS/check-markers" $(printf -- '--expect=%s ' "$T/$name".[0-9]*) --max-lost=100000000 \
-		"$STATE/$name"/record/2*.dat >"$T/$name.check" || fail "$name: $(head -n 5 "$T/$name.check")"
-	"$FLYRECCTL" verify "$STATE/$name" >"$T/verify" 2>&1 || fail "$name: $(grep -v ': ok' "$T/verify" | head -n 3)"
+	markers_are "$name" $(printf -- '--expect=%s ' "$T/$name".[0-9]*) --max-lost=100000000 \
+		"$STATE/$name"/record/2*.dat
+	verify "$STATE/$name"
 	for cpu in 0 1; do
-		missing=$(sed -n "s/^cpu=$cpu .* lost=\([0-9]*\) lost_at_start=\([0-9]*\) lost_at_end=\([0-9]*\) .*/\1 + \2 + \3/p" "$T/$name.check")
+		missing=$(sed -n "s/^cpu=$cpu .* lost=\([0-9]*\) lost_at_start=\([0-9]*\) lost_at_end=\([0-9]*\) .*/\1 + \2 + \3/p" "$T/check")
 		missing=$((missing))
 		read -r overrun not_written < <(jq -r ".sessions[0].cpus[$cpu] | \"\(.overrun) \(.not_written)\"" "$T/$name.stats")
 		echo "$name, CPU $cpu: $missing missing, $overrun overwritten, $not_written sub-buffers not written"
 		# a sub-buffer holds at most 4080 bytes of events of at least 36
 		if [ "$missing" -lt "$overrun" ] || [ "$missing" -gt $((overrun + not_written * 113)) ]; then
-			fail "$name, CPU $cpu: $missing markers are missing, $overrun and $not_written sub-buffers are accounted for"
+			fail "wrong data: $name, CPU $cpu: $missing markers are missing, $overrun and $not_written sub-buffers are accounted for"
 		fi
 		[ "$missing" -gt "$overrun" ] || [ "$not_written" = 0 ] ||
-			fail "$name, CPU $cpu: nothing is missing, $not_written sub-buffers are accounted for"
+			fail "wrong data: $name, CPU $cpu: nothing is missing, $not_written sub-buffers are accounted for"
 	done
 }

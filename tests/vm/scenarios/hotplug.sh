@@ -83,7 +83,7 @@ flyrecd_stop
 
 markers_check plug
 verify "$STATE/plug" "$auto" "$drain" "$last"
-"$TOOLS/check-markers" --expect="$T/expect.auto" "$last" >"$T/check" || fail "in flight: $(cat "$T/check")"
+markers_are "in flight" --expect="$T/expect.auto" "$last"
 
 went() { # NUMBER FILE...: what CPU 1 had traced by then
 	local n=$1 file
@@ -92,7 +92,7 @@ went() { # NUMBER FILE...: what CPU 1 had traced by then
 		trace-cmd report --cpu 1 "$file" 2>/dev/null
 	done >"$T/cpu1"
 	[ "$(grep -c ' print: .*went [0-9]' "$T/cpu1")" = "$n" ] ||
-		fail "$(grep -c ' print: .*went [0-9]' "$T/cpu1") marks of CPU 1, not $n: $*"
+		fail "wrong data: $(grep -c ' print: .*went [0-9]' "$T/cpu1") marks of CPU 1, not $n: $*"
 }
 
 went $times "$STATE"/plug/record/2*.dat

@@ -79,6 +79,7 @@ is_rotating() {
 
 flyrecd_start
 markers_start kill 300
+WAIT_PAUSE=0.02 # not after the start that is to be killed
 for ((i = 0; i < KILLS; i++)); do
 	# Every other time while it starts, else it would never get anywhere
 	[ $((i % 2)) = 0 ] || wait_for 60 has_threads || fail "kill $i: does not record"
@@ -103,9 +104,12 @@ echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@
 taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes')
 echo "$taken times bytes beyond the recorded sizes were taken in"
 [ "$taken" -gt 0 ] || fail "nothing was in flight in any of the kills: a poor test"
+in_hand=$(flyrecd_log | grep -c 'bytes that the earlier process had in hand')
+echo "$in_hand times pipes had something in them"
+[ "$in_hand" -gt 0 ] || fail "no pipe had anything in it in any of the kills: a poor test"
 ! logged 'session failed' || fail "$(flyrecd_log | grep -m 1 'session failed')"
-! logged 'may be lost' || fail "not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
+! logged 'may be lost' || fail "wrong data: not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
 verify "$STATE/kill"
 no_damage
 markers_check kill
-tail -n 1 "$T/markers"
+tail -n 1 "$T/check"

@@ -98,19 +98,18 @@ sleep 0.1 # counters that were read just now are not read anew
 flyrecd_stop
 verify "$STATE/memory"
 no_damage
-"$TOOLS/check-markers" "--expect=$T/expect" --max-lost=1000000000 "$STATE"/memory/record/2*.dat >"$T/markers" ||
-	fail "markers: $(tail -n 3 "$T/markers")"
+markers_check memory --max-lost=1000000000
 "$FLYRECCTL" --json verify "$STATE/memory" >"$T/verify"
 for cpu in 0 1; do
 	# of the markers by their numbers, by the data, by the daemon, by the files' statistics
-	missing=$(sed -nE "s/^cpu=$cpu .* lost=([0-9]+) .*/\1/p" "$T/markers")
+	missing=$(sed -nE "s/^cpu=$cpu .* lost=([0-9]+) .*/\1/p" "$T/check")
 	in_data=$(jq "[.files[].cpus[] | select(.cpu == $cpu) | .lost_events] | add" "$T/verify")
 	counted=$(jq "[.sessions[].cpus[] | select(.cpu == $cpu) | .overrun] | add" "$T/stats")
 	overwritten=$(trace-cmd report --stat "$STATE"/memory/record/2*.dat 2>/dev/null |
 		awk -F': ' -v cpu="$cpu" '$1 == "CPU" { c = $2 + 0 } $1 == "overrun" && c == cpu { print $2 }')
 	echo "cpu $cpu: $missing markers missing, $overwritten overwritten, $in_data by the data, stats: $counted"
 	[ "$missing" -gt 0 ] || fail "cpu $cpu: nothing was overwritten: a poor test"
-	[ "$missing" = "$overwritten" ] || fail "cpu $cpu: $missing markers are missing, $overwritten overwritten"
-	[ "$missing" = "$in_data" ] || fail "cpu $cpu: $missing markers are missing, $in_data by the data"
-	[ "$missing" = "$counted" ] || fail "cpu $cpu: $missing markers are missing, $counted by stats"
+	[ "$missing" = "$overwritten" ] || fail "wrong data: cpu $cpu: $missing markers are missing, $overwritten overwritten"
+	[ "$missing" = "$in_data" ] || fail "wrong data: cpu $cpu: $missing markers are missing, $in_data by the data"
+	[ "$missing" = "$counted" ] || fail "wrong data: cpu $cpu: $missing markers are missing, $counted by stats"
 done
