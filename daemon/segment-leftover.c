@@ -97,8 +97,7 @@ int segment_finish_leftovers(struct segment *s)
 			r = segment_archive(s, file, *name);
 			if (r >= 0)
 				segment_note(s, LOG_INFO, 0,
-					     "record/%s: finished what an earlier run had begun",
-					     *name);
+					     "record/%s: finished what had been begun", *name);
 		}
 		free(*name);
 	}

@@ -133,8 +133,9 @@ static int compact_and_rename(struct segment *s, struct trace_file *file, const 
 		return r;
 	s->sparse_left |= r == COMPACT_BUSY;
 	fault_point("finish-rename");
-	if (renameat2(s->dir_fd, name, s->dir_fd, to, RENAME_NOREPLACE) < 0)
-		return fault_errno(&s->failure, -errno, "cannot rename %s to %s", name, to);
+	r = io_rename_new_at(s->dir_fd, name, to);
+	if (r < 0)
+		return fault_errno(&s->failure, r, "cannot rename %s to %s", name, to);
 	fault_point("finish-renamed");
 	if (fsync(s->dir_fd) < 0)
 		return fault_errno(&s->failure, -errno, "cannot sync the directory of %s", to);
@@ -233,22 +234,34 @@ static void count_files(struct segment *s)
 	s->kept_bytes = report.kept_bytes;
 }
 
+/* What an earlier process left; @ret: current.dat, if there is one */
+static int put_right(struct segment *s, struct trace_file **ret)
+{
+	int r = segment_finish_leftovers(s);
+
+	if (r < 0)
+		return r;
+	count_files(s);
+	return segment_take_up(s, STORE_CURRENT, ret);
+}
+
 int segment_open(struct segment *s)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
 	s->clock_usec = s->old_clock_usec = file_age_offset_usec();
-	r = segment_finish_leftovers(s);
-	if (r < 0)
-		return r;
-	count_files(s);
-	r = segment_take_up(s, STORE_CURRENT, &file);
+	r = put_right(s, &file);
+	if (r == -ENOSPC || r == -EDQUOT) {
+		retain(s, 0);
+		r = put_right(s, &file);
+	}
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
 		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		sync_names(s);
+		s->slots = NULL;
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -259,6 +272,7 @@ int segment_open(struct segment *s)
 		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
+	s->slots = NULL; /* from now on they are of this process */
 	retain(s, 0);
 	r = create(s, &file);
 	if (r >= 0)
@@ -333,6 +347,7 @@ int segment_finish_old(struct segment *s)
 			     "cannot write the last task names and statistics into record/%s: %s",
 			     s->old_name, strerror(-r));
 	r = segment_archive(s, s->old, s->old_name);
+	s->unfinished_left |= r < 0;
 	trace_file_free(TAKE_PTR(s->old));
 	retain(s, 0);
 	return r;
@@ -397,6 +412,8 @@ int segment_sync(struct segment *s)
 		r = write_stats(s, s->file);
 	/* Where there was no room for the names the data may still be made safe */
 	synced = trace_file_sync(s->file);
+	if (s->unfinished_left)
+		s->unfinished_left = segment_finish_leftovers(s) < 0;
 	if (s->sparse_left)
 		compact_leftovers(s);
 	r = synced < 0 ? synced : r;

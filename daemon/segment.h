@@ -38,6 +38,7 @@ struct segment {
 	uint64_t kept_files;   /* finished files, at the last look */
 	uint64_t kept_bytes;   /* on the disk */
 	bool sparse_left;      /* finished files may wait to be made dense */
+	bool unfinished_left;  /* something could not be finished: to be tried again */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts of the last CPUSTAT options */
@@ -131,7 +132,8 @@ void segment_label(const struct segment_cut *cut);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;
- * finished files that somebody had open when they were finished are made dense
+ * finished files that somebody had open when they were finished are made dense, and what could not
+ * be finished is tried again
  */
 int segment_sync(struct segment *segment);
 

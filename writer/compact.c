@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
@@ -157,6 +158,20 @@ static int back_to_sparse(struct trace_file *file, struct fault *why)
 	return note_phase(file, LIVE_SPARSE, 0);
 }
 
+/* What was said of the file by attributes, as that it is pinned; where there are such */
+static void copy_labels(int from, int to)
+{
+	char names[1024], value[256];
+	ssize_t size = flistxattr(from, names, sizeof(names));
+
+	for (char *name = names; name < names + size; name += strlen(name) + 1) {
+		ssize_t n = fgetxattr(from, name, value, sizeof(value));
+
+		if (strncmp(name, "user.", 5) == 0 && n >= 0)
+			(void)fsetxattr(to, name, value, (size_t)n, 0);
+	}
+}
+
 /* Reflink into another file: for file systems with shared extents and no collapse (btrfs) */
 static int clone_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why)
 {
@@ -186,6 +201,7 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 			r = -errno;
 		file->fd = old_fd;
 	}
+	copy_labels(old_fd, fd);
 	fault_point("compact-cloned");
 	if (r >= 0 && renameat(dir_fd, tmp, dir_fd, name) < 0)
 		r = -errno;

@@ -7,16 +7,27 @@
 #include "formats/subbuf.h"
 #include "writer/recover.h"
 
+#define UNREADABLE_MAX 16
+
 /* One CPU's region while it is looked at */
 struct scan {
 	struct trace_file_region region;
 	struct subbuf_layout layout;
-	char *bytes; /* one sub-buffer */
+	char *bytes;	     /* one sub-buffer */
+	unsigned unreadable; /* so many could not be read */
 };
 
+/* What a bad sector holds is nonsense, as zeros are: it may not cost all that is to come. Where
+ * more than some cannot be read it is the disk, which may be there again later. */
 static int read_subbuf(struct scan *s, uint64_t at)
 {
-	return io_pread_all(s->region.buffered_fd, s->bytes, s->layout.size, s->region.offset + at);
+	int r = io_pread_all(s->region.buffered_fd, s->bytes, s->layout.size,
+			     s->region.offset + at);
+
+	if (r != -EIO || ++s->unreadable > UNREADABLE_MAX)
+		return r;
+	memset(s->bytes, 0, s->layout.size);
+	return 0;
 }
 
 /* 1: a sub-buffer as the kernel writes them, 0: zeros or nonsense, or negative errno */

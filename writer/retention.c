@@ -206,9 +206,12 @@ static int evict(int dir_fd, const struct retention_item *item, struct retention
 	}
 	if (!item->damaged && evict_coresight(dir_fd, item->name, why) < 0)
 		return why->error;
-	if (unlinkat(dir_fd, item->name, 0) < 0 && errno != ENOENT &&
+	if (unlinkat(dir_fd, item->name, 0) < 0 &&
 	    (errno != EISDIR || remove_tree_at(dir_fd, item->name) < 0))
-		return fault_errno(why, -errno, "cannot remove old segment %s", item->name);
+		/* Somebody else was faster, and has counted it if it was one of us */
+		return errno == ENOENT ? 0
+				       : fault_errno(why, -errno, "cannot remove old segment %s",
+						     item->name);
 	for (unsigned cpu = 0; subbufs && cpu < report->n_cpus; cpu++)
 		report->cpu_subbufs[cpu] += subbufs[cpu];
 	report->files++;

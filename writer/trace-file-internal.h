@@ -28,6 +28,8 @@ struct trace_file {
 	uint64_t live_at;
 	struct live_block *live;
 	bool was_cut; /* shorter than it had been made, when opened */
+	bool unsure;  /* a sync has failed: the kernel tells once, and calls clean what is not */
+	bool unsure_taken;
 	bool has_date;
 	int64_t date_usec;
 };

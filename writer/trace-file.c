@@ -353,9 +353,14 @@ int trace_file_sync(struct trace_file *file)
 		r = trace_file_read_size(file, cpu, &sizes[cpu]);
 	if (r < 0)
 		return r;
-	if (fdatasync(file->fd) < 0)
-		return -errno;
-	memcpy(file->live->synced, sizes, file->n_cpus * sizeof(*sizes));
+	if (fdatasync(file->fd) < 0) {
+		r = -errno;
+		/* Direct writes have told of their errors */
+		file->unsure |= !trace_file_is_direct(file);
+		return r;
+	}
+	if (!file->unsure)
+		memcpy(file->live->synced, sizes, file->n_cpus * sizeof(*sizes));
 	r = live_block_write(file->fd, file->live_at, file->live);
 	if (r < 0)
 		return r;
@@ -365,6 +370,14 @@ int trace_file_sync(struct trace_file *file)
 			(void)posix_fadvise(file->fd, (off_t)file->region_at[cpu],
 					    (off_t)sizes[cpu], POSIX_FADV_DONTNEED);
 	return 0;
+}
+
+bool trace_file_take_unsure(struct trace_file *file)
+{
+	bool r = file->unsure && !file->unsure_taken;
+
+	file->unsure_taken |= r;
+	return r;
 }
 
 uint64_t trace_file_first_time(const struct trace_file *file)

@@ -117,6 +117,13 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
 int trace_file_sync(struct trace_file *file);
 
 /**
+ * trace_file_take_unsure() - has a sync of data in the page cache failed? True once a file
+ * What was not synced by then may or may not be on the disk, whatever later syncs say: they no
+ * longer note sizes. Thread: that of the syncs, or between them.
+ */
+bool trace_file_take_unsure(struct trace_file *file);
+
+/**
  * trace_file_first_time() - realtime of the first data, microseconds; 0 when there is none or the
  * clock counts no time
  */

@@ -10,7 +10,7 @@
 . "$(dirname "$0")/finish-lib.sh"
 need_tracefs
 need_tool check-markers
-need_command trace-cmd
+need_command trace-cmd jq
 FINISHES=${FINISHES:-200}
 
 opens() { # FILE WHAT
@@ -59,35 +59,46 @@ on tmpfs tmpfs 600M sparse
 
 # --- held open: sparse under its archive name; dense after the holder has closed it, with the
 # time of its last data
-mkfs_mount ext4 600M "$T/hold"
-STATE=$T/hold/state
-storage MaxUse=300M FlushSec=200ms SyncIntervalSec=300ms
-flyrecd_start
-write_markers 20000
-sleep 0.5
-exec 9<"$(REC)/current.dat"
-kill -USR2 "$FLYRECD_PID"
-wait_for 20 has_segments 1 || fail "held open: no rotation"
-file=$(echo "$(REC)"/2*.dat)
-opens "$file" "held open"
-is_dense "$file" && fail "held open: $file was collapsed under its reader"
-mtime=$(stat -c %Y "$file")
-write_markers 2000
-sleep 1.5
-is_dense "$file" && fail "still held open: $file was collapsed under its reader"
-exec 9<&-
+held_open() { # FS
+	local mtime
+	storage MaxUse=300M FlushSec=200ms SyncIntervalSec=300ms
+	flyrecd_start
+	write_markers 20000
+	sleep 0.5
+	exec 9<"$(REC)/current.dat"
+	kill -USR2 "$FLYRECD_PID"
+	wait_for 20 has_segments 1 || fail "held open, $1: no rotation"
+	file=$(echo "$(REC)"/2*.dat)
+	opens "$file" "held open, $1"
+	is_dense "$file" && fail "held open, $1: $file was collapsed under its reader"
+	ctl pin "$file"
+	mtime=$(stat -c %Y "$file")
+	write_markers 2000
+	sleep 1.5
+	is_dense "$file" && fail "still held open, $1: $file was collapsed under its reader"
+	exec 9<&-
+	for _ in 1 2 3 4 5 6 7 8 9 10; do # a sync is made only where something was recorded
+		write_markers 1000
+		sleep 0.3
+		! dense || break
+	done
+	dense || fail "closed again, $1: $file stays sparse"
+	[ "$(stat -c %Y "$file")" -le $((mtime + 1)) ] || fail "made dense later, $1: $file looks younger than it is"
+	ctl --json list s | jq -e --arg f "$file" '.files[] | select(.path == $f) | .pinned' >/dev/null ||
+		fail "made dense later, $1: $file is no longer pinned"
+	opens "$file" "made dense later, $1"
+	flyrecd_stop
+	all_right "held open, $1"
+	forget
+}
+
 dense() { is_dense "$file" 2>/dev/null; } # it has no name for a moment
-for _ in 1 2 3 4 5 6 7 8 9 10; do # a sync is made only where something was recorded
-	write_markers 1000
-	sleep 0.3
-	! dense || break
+for fs in btrfs ext4; do
+	command -v "mkfs.$fs" >/dev/null || continue
+	mkfs_mount $fs 600M "$T/hold-$fs"
+	STATE=$T/hold-$fs/state
+	held_open $fs
 done
-dense || fail "closed again: $file stays sparse"
-[ "$(stat -c %Y "$file")" -le $((mtime + 1)) ] || fail "made dense later: $file looks younger than it is"
-opens "$file" "made dense later"
-flyrecd_stop
-all_right "held open"
-forget
 
 # --- held open at the stop: the next run makes it dense
 storage MaxUse=300M FlushSec=200ms SyncIntervalSec=300ms
@@ -104,6 +115,31 @@ wait_for 10 dense || fail "the next run leaves $file sparse"
 flyrecd_stop
 all_right "held open at the stop"
 forget
+
+# --- a file that cannot be finished is when that is possible, without a restart
+faulty_flyrecd
+storage MaxUse=300M FlushSec=200ms SyncIntervalSec=300ms
+echo finish-rename >"$T/fault"
+flyrecd_start
+write_markers 5000
+kill -USR2 "$FLYRECD_PID"
+wait_for 20 flyrecd_stopped_itself || fail "it does not come to finishing"
+hidden=$(find "$(REC)" -name '.*.finishing')
+name=${hidden##*/.}
+mkdir "$(REC)/${name%.finishing}"
+kill -CONT "$FLYRECD_PID"
+wait_for 10 log_has "s: cannot rename .*; what is left to do is tried again" || fail "it has been finished: $(ls -la "$(REC)")"
+rmdir "$(REC)/${name%.finishing}"
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+	write_markers 1000
+	sleep 0.3
+	! has_segments 1 || break
+done
+has_segments 1 || fail "it is not tried again: $(ls -A "$(REC)")"
+flyrecd_stop
+all_right "finished later"
+forget
+FLYRECD=$BUILD/flyrecd
 
 # --- readers in a loop. A name may be gone when they come to it, nothing else may happen.
 reader() { # WHICH LOG

@@ -27,6 +27,18 @@ struct fixture {
 	char *slots; /* NULL: none */
 };
 
+/* What the disk cannot read: from @bad_at of a file on, so many bytes */
+static uint64_t bad_at, bad_size;
+
+int __real_io_pread_all(int fd, void *data, size_t size, uint64_t offset);
+int __wrap_io_pread_all(int fd, void *data, size_t size, uint64_t offset);
+int __wrap_io_pread_all(int fd, void *data, size_t size, uint64_t offset)
+{
+	if (offset < bad_at + bad_size && offset + size > bad_at)
+		return -EIO;
+	return __real_io_pread_all(fd, data, size, offset);
+}
+
 static void begin(struct fixture *f, unsigned n_cpus)
 {
 	memset(f, 0, sizeof(*f));
@@ -431,6 +443,72 @@ static void test_cut_and_killed(void **state)
 	end(&f);
 }
 
+static void spoil(struct fixture *f, unsigned cpu, unsigned subbuf, unsigned count)
+{
+	struct trace_file_region region;
+
+	trace_file_region(f->file, cpu, &region);
+	bad_at = region.offset + (uint64_t)subbuf * SUBBUF + 512;
+	bad_size = count == 0 ? 0 : (uint64_t)(count - 1) * SUBBUF + 512;
+}
+
+/* The file ends there, for nobody knows what comes behind it; the other CPU is whole */
+static void test_bad_sector(void **state)
+{
+	struct fixture f;
+
+	begin(&f, 2);
+	put(&f, 1, 0, 3);
+	set(&f, 1, 3);
+	sync_now(&f);
+	put(&f, 0, 0, 4);
+	put(&f, 1, 3, 6);
+	set(&f, 1, 6);
+	spoil(&f, 1, 5, 1);
+	recover(&f);
+	bad_size = 0;
+	assert_int_equal(fake_size(f.file, 0), 4 * SUBBUF);
+	assert_recovered(&f, 1, 5, 4, 1, false);
+	fake_verify(&f.fake, NAME, 9);
+	end(&f);
+}
+
+/* What had been synced is not looked at */
+static void test_bad_sector_is_synced(void **state)
+{
+	struct fixture f;
+
+	begin(&f, 2);
+	put(&f, 1, 0, 5);
+	set(&f, 1, 4);
+	sync_now(&f);
+	spoil(&f, 1, 3, 1);
+	recover(&f);
+	bad_size = 0;
+	assert_recovered(&f, 1, 5, 1, 0, false);
+	end(&f);
+}
+
+/* More than a sector: the disk may be there again later, and nothing is touched until then */
+static void test_bad_disk(void **state)
+{
+	struct fault why = {};
+	struct fixture f;
+
+	begin(&f, 2);
+	put(&f, 1, 0, 40);
+	set(&f, 1, 40);
+	spoil(&f, 1, 1, 39);
+	trace_file_free(f.file);
+	f.file = fake_open(&f.fake, NAME);
+	assert_int_equal(recover_file(f.file, f.fake.dir_fd, NAME, NULL, &f.report, &why), -EIO);
+	bad_size = 0;
+	assert_int_equal(fake_size(f.file, 1), 40 * SUBBUF);
+	recover(&f);
+	assert_recovered(&f, 1, 40, 0, 0, false);
+	end(&f);
+}
+
 static void test_one_cpu(void **state)
 {
 	struct trace_file_region region;
@@ -466,6 +544,9 @@ int main(void)
 		cmocka_unit_test(test_slot_not_written),
 		cmocka_unit_test(test_cut_file),
 		cmocka_unit_test(test_cut_and_killed),
+		cmocka_unit_test(test_bad_sector),
+		cmocka_unit_test(test_bad_sector_is_synced),
+		cmocka_unit_test(test_bad_disk),
 		cmocka_unit_test(test_one_cpu),
 	};
 

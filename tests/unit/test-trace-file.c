@@ -3,6 +3,7 @@
  * What readers find in a live trace.dat, as it is made and as it grows: sections, symbols, data,
  * names, statistics; and what is safe on the disk.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,20 @@
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
 #include "tests/unit/fake-file.h"
+
+/* The next sync fails, once, as the kernel tells of a failed write */
+static int sync_error;
+
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_fdatasync(int fd)
+{
+	if (sync_error == 0)
+		return __real_fdatasync(fd);
+	errno = sync_error;
+	sync_error = 0;
+	return -1;
+}
 
 static struct trace_dat *open_dat(struct fake *f, const char *name)
 {
@@ -305,13 +320,41 @@ static void test_complete(void **state)
 	fake_done(&f);
 }
 
+/* What the page cache could not write is not on the disk because a later sync finds nothing to do
+ */
+static void test_failed_sync(void **state)
+{
+	_cleanup_file_ struct trace_file *file = NULL;
+	struct fake f;
+
+	fake_init(&f, 1);
+	f.params.direct = STORAGE_DIRECT_NO;
+	file = fake_create(&f, "current.dat");
+	fake_put(file, 0, 0, 7);
+	fake_set_size(file, 0, FAKE_SUBBUF);
+	assert_int_equal(trace_file_sync(file), 0);
+	assert_false(trace_file_take_unsure(file));
+	fake_put(file, 0, 1, 8);
+	fake_set_size(file, 0, 2 * FAKE_SUBBUF);
+	sync_error = EIO;
+	assert_int_equal(trace_file_sync(file), -EIO);
+	assert_true(trace_file_take_unsure(file));
+	assert_int_equal(trace_file_sync(file), 0);
+	assert_false(trace_file_take_unsure(file));
+	assert_int_equal(trace_file_live_block(file)->synced[0], FAKE_SUBBUF);
+	assert_int_equal(trace_file_complete(file), 0);
+	fake_verify(&f, "current.dat", 2);
+	fake_done(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sections), cmocka_unit_test(test_table_is_aligned),
-		cmocka_unit_test(test_symbols),	 cmocka_unit_test(test_data),
-		cmocka_unit_test(test_names),	 cmocka_unit_test(test_cpustat),
-		cmocka_unit_test(test_sync),	 cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_sections),    cmocka_unit_test(test_table_is_aligned),
+		cmocka_unit_test(test_symbols),	    cmocka_unit_test(test_data),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_cpustat),
+		cmocka_unit_test(test_sync),	    cmocka_unit_test(test_complete),
+		cmocka_unit_test(test_failed_sync),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
