@@ -53,16 +53,28 @@ void daemon_show_status(struct daemon *d)
 			 rate / 1024);
 }
 
-static void forget_session(struct daemon *d, struct session *session)
-{
-	control_session_removed(d->control, session_name(session));
-	session_free(session);
-}
 /* Nobody wants it, and nothing is to come of it: one that waits for its disk was started by hand */
 static bool is_over(const struct daemon *d, const struct session *s)
 {
 	return session_settled(s) && !session_waits_for_disk(s) &&
 	       !daemon_wants(d, session_name(s));
+}
+
+/* Out of the list first: who is told that one is gone looks for it there */
+static void forget_sessions(struct daemon *d)
+{
+	for (size_t i = 0; i < d->n_sessions;) {
+		struct session *s = d->sessions[i];
+
+		if (!is_over(d, s)) {
+			i++;
+			continue;
+		}
+		memmove(&d->sessions[i], &d->sessions[i + 1],
+			(--d->n_sessions - i) * sizeof(*d->sessions));
+		control_session_removed(d->control, session_name(s));
+		session_free(s);
+	}
 }
 
 static bool any_waits(const struct daemon *d)
@@ -87,7 +99,6 @@ static bool may_take_stored(void *userdata, const char *name)
 static void check_settled(struct daemon *d)
 {
 	bool stopping = d->phase == DAEMON_STOPPING || d->phase == DAEMON_HANDING_OVER;
-	size_t n = 0;
 
 	for (size_t i = 0; i < d->n_sessions; i++) {
 		struct session *s = d->sessions[i];
@@ -98,13 +109,7 @@ static void check_settled(struct daemon *d)
 	/* Before any is forgotten: the next reload may take up what that one has left */
 	if (d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING)
 		fdstore_drop_rest(d->fdstore, may_take_stored, d);
-	for (size_t i = 0; i < d->n_sessions; i++) {
-		if (is_over(d, d->sessions[i]))
-			forget_session(d, d->sessions[i]);
-		else
-			d->sessions[n++] = d->sessions[i];
-	}
-	d->n_sessions = n;
+	forget_sessions(d);
 	if (stopping) {
 		(void)sd_event_exit(d->event, 0);
 		return;

@@ -247,6 +247,12 @@ uint64_t drain_pending(const struct drain *d)
 	return pending;
 }
 
+void drain_drop_pending(struct drain *d)
+{
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		atomic_fetch_add(&d->pumps[cpu].dropped_bytes, pump_pending(&d->pumps[cpu]));
+}
+
 uint64_t drain_total_bytes(const struct drain *d)
 {
 	uint64_t total = 0;

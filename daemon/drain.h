@@ -69,6 +69,9 @@ void drain_hold(struct drain *drain);
 /* Bytes in hand and in no file yet, of all CPUs; before the workers start */
 uint64_t drain_pending(const struct drain *drain);
 
+/* They never get into one: count them as lost; when the workers are done */
+void drain_drop_pending(struct drain *drain);
+
 /* Bytes moved so far, of all CPUs */
 uint64_t drain_total_bytes(const struct drain *drain);
 

@@ -10,6 +10,7 @@
 #include <tracefs/tracefs.h>
 
 #include "basic/io.h"
+#include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/clock.h"
@@ -82,6 +83,30 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 		.max_age_usec = config->max_retention_usec,
 		.keep_newest = true,
 	};
+}
+
+bool session_make_room(struct session *s, int error)
+{
+	struct retention_report report = {};
+	struct retention_limits limits;
+	struct fault why;
+
+	if (error != -ENOSPC && error != -EDQUOT)
+		return false;
+	if (session_is_flight(s)) {
+		session_snapshot_limits(s, &limits);
+	} else {
+		set_limits(s);
+		limits = s->segment.limits;
+	}
+	if (retention_apply(s->segment.dir_fd, &limits, &report, &why) < 0)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_DISK_TROUBLE, why.error, "%s",
+			       why.text);
+	else if (report.files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0,
+			       "no room to begin: retention removed %u old files, %llu bytes",
+			       report.files, (unsigned long long)report.bytes);
+	return report.files > 0;
 }
 
 uint64_t session_buffer_size(const struct session *s)

@@ -250,6 +250,8 @@ int session_create_instance(struct session *s, struct fault *why)
 		return r;
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
 	r = state_write(s->dir_fd, k, false);
+	if (r < 0 && session_make_room(s, r))
+		r = state_write(s->dir_fd, k, false);
 	if (r < 0)
 		return fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name);

@@ -133,6 +133,9 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
 void session_snapshot_limits(const struct session *session, struct retention_limits *ret);
+/* Before it has begun, when that failed with @error: if for lack of room retention may help.
+ * Return: worth another try. */
+bool session_make_room(struct session *session, int error);
 /* bytes of a CPU's ring buffer */
 uint64_t session_buffer_size(const struct session *session);
 /* what the next file's header says of the instance as it is now */

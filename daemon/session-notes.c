@@ -77,9 +77,9 @@ static void add_sizes(struct session *s, const uint64_t *sizes)
 		return;
 	k->n_published = s->drain.n_cpus;
 	k->file_id = trace_file_trace_id(s->segment.file);
+	/* What was written and could not be told any more counts, too */
 	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
-		k->published[cpu] =
-			sizes ? sizes[cpu] : atomic_load(&s->drain.pumps[cpu].published);
+		k->published[cpu] = sizes ? sizes[cpu] : pump_written(&s->drain.pumps[cpu]);
 }
 
 void session_note_synced(struct session *s)

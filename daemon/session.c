@@ -190,8 +190,10 @@ static void on_drained(struct session *s)
 		(void)log_full(
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"the disk did not take all events: what was left in the ring buffer is lost");
+	drain_drop_pending(&s->drain);
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
+	session_sample(s); /* for the last time that there are counters */
 	drain_close(&s->drain, s->name, s->daemon->fdstore, false);
 	segment_close_current(&s->segment);
 	session_start_job(s, STEP_CLOSING);

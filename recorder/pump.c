@@ -182,10 +182,15 @@ static int preallocate(struct pump *p, uint64_t bytes)
 	}
 }
 
+uint64_t pump_written(const struct pump *p)
+{
+	return p->size - p->size % p->subbuf_size;
+}
+
 /* Tell readers. The table is 8-byte aligned, so they never see half a number. */
 static int publish(struct pump *p)
 {
-	uint64_t size = p->size - p->size % p->subbuf_size;
+	uint64_t size = pump_written(p);
 	uint64_t before = atomic_load_explicit(&p->published, memory_order_relaxed);
 	int r;
 
@@ -404,7 +409,9 @@ void pump_retarget(struct pump *p, const struct pump_target *target)
 	uint64_t torn;
 
 	(void)push_pending(p);
-	(void)publish(p);
+	/* What the old file does not tell of is cut off with what is preallocated */
+	if (publish(p) < 0)
+		atomic_fetch_add(&p->dropped_bytes, pump_written(p) - atomic_load(&p->published));
 	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
 	torn = p->size % p->subbuf_size;

@@ -97,6 +97,11 @@ for i in 1 2 3 4 5; do
 	wait_for 20 has_segments "$i" || fail "no rotation"
 done
 storm 20000
+# Nobody has asked for the counters before: they do not go with the ring buffer
+ctl stop s
+counted=$(ctl --json stats s | jq '[.sessions[0].cpus[].overrun] | add')
+said=$(per_cpu overrun | awk '{ n += $2 } END { print n }')
+[ "$counted" = "$said" ] || fail "stats of a stopped session: $counted overwritten, CPUSTAT: $said"
 flyrecd_stop
 balances "overrun" yes
 

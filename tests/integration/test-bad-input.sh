@@ -121,6 +121,12 @@ refuses 1 "cannot .*state directory $T/nobody/x" "${command[@]}" --state-dir="$T
 refuses 1 "cannot .*state directory /dev/null" "${command[@]}" --state-dir=/dev/null
 refuses 2 "no-such-option" "$FLYRECD" --no-such-option
 
+# Nobody else may hold the lock that the next process needs, also where it could be read before
+chmod 0640 "$STATE/.lock"
+flyrecd_start
+[ "$(stat -c %a "$STATE/.lock")" = 600 ] || fail "$STATE/.lock: $(stat -c %A "$STATE/.lock")"
+flyrecd_stop
+
 echo "== the directory of one session"
 for name in readonly foreign shared file; do
 	quiet $name

@@ -164,3 +164,24 @@ failing "read-only" "Read-only file system" ext4_error
 need_command xfs_io
 mkfs_mount xfs 400M "$MNT"
 failing "xfs with errors" "Input/output error" xfs_io -x -c "shutdown -f" "$MNT"
+
+echo "== others fill the disk while it does not run: old segments make room for the start"
+mkfs_mount xfs 400M "$MNT"
+storage MaxUse=300M KeepFree=24M MaxFiles=0 FlushSec=200ms
+flyrecd_start
+for i in 1 2 3 4 5 6; do
+	write_markers 100000
+	kill -USR2 "$FLYRECD_PID"
+	wait_for 20 has_segments "$i" || fail "no rotation"
+done
+flyrecd_stop
+before=$(n_segments)
+fill 0
+log_mark
+flyrecd_start
+must_log "s: no room to begin: retention removed [1-9]"
+must_log "s: recording"
+[ "$(n_segments)" -lt "$before" ] && [ "$(n_segments)" -gt 0 ] || fail "$(n_segments) segments, before $before"
+! logged "session failed" || fail "it had failed before"
+flyrecd_stop
+away
