@@ -241,7 +241,7 @@ vm_start() {
 		-drive "if=none,id=d,format=raw,file=$data,cache=writeback" \
 		-device virtio-blk-pci,drive=d,serial=data \
 		-kernel "$KERNEL/vmlinuz" -append "root=/dev/nvme0n1 rw rootwait console=ttyS0 quiet \
-panic=${PANIC:--1} mitigations=off audit=0 systemd.unit=${UNIT:-vm-job.target} ${*:4}" 2>"$dir/qemu.log" &
+panic=${PANIC:--1} mitigations=off init_on_alloc=0 audit=0 systemd.unit=${UNIT:-vm-job.target} ${*:4}" 2>"$dir/qemu.log" &
 	VM_PID=$!
 }
 

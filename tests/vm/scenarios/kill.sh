@@ -77,6 +77,12 @@ is_rotating() {
 	[ ${#segments[@]} -gt "$ROTATIONS" ]
 }
 
+# fill_pipes: it may not write to its file any more: what it takes stays in the pipes
+fill_pipes() {
+	prlimit --pid "$FLYRECD_PID" --fsize=4096:
+	sleep 0.5
+}
+
 flyrecd_start
 markers_start kill 300
 WAIT_PAUSE=0.02 # not after the start that is to be killed
@@ -84,6 +90,7 @@ for ((i = 0; i < KILLS; i++)); do
 	# Every other time while it starts, else it would never get anywhere
 	[ $((i % 2)) = 0 ] || wait_for 60 has_threads || fail "kill $i: does not record"
 	[ $((i % 10)) != 9 ] || rotate
+	[ $((i % 10)) != 5 ] || fill_pipes
 	sleep "0.$(printf '%03d' $((RANDOM % 600)))"
 	kill -KILL "$FLYRECD_PID" || fail "kill $i: it had ended by itself: $(flyrecd_log | tail -n 5)"
 	wait_for 60 is_started || fail "kill $i: not started again: $(flyrecd_log | tail -n 5)"
@@ -96,17 +103,17 @@ markers_stop
 flyrecd_stop
 
 segments=("$STATE"/kill/record/2*.dat)
-recorded=$(flyrecd_log | grep -c 'kill: recording')
+recorded=$(flyrecd_log | grep -c 'kill: recording' || true)
 echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@]} segments"
 [ "$restarts" -ge "$KILLS" ] || fail "$restarts restarts for $KILLS kills"
 [ "$recorded" -ge $((KILLS / 2)) ] || fail "it recorded $recorded times: a poor test"
 [ ${#segments[@]} -gt 1 ] || fail "no rotation: a poor test"
-taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes')
+taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes' || true)
 echo "$taken times bytes beyond the recorded sizes were taken in"
 [ "$taken" -gt 0 ] || fail "nothing was in flight in any of the kills: a poor test"
-in_hand=$(flyrecd_log | grep -c 'bytes that the earlier process had in hand')
+in_hand=$(flyrecd_log | grep -c 'bytes that the earlier process had in hand' || true)
 echo "$in_hand times pipes had something in them"
-[ "$in_hand" -gt 0 ] || fail "no pipe had anything in it in any of the kills: a poor test"
+[ "$in_hand" -ge $((KILLS / 20)) ] || fail "pipes had something in them $in_hand times only: a poor test"
 ! logged 'session failed' || fail "$(flyrecd_log | grep -m 1 'session failed')"
 ! logged 'may be lost' || fail "wrong data: not from the file descriptor store: $(flyrecd_log | grep -m 1 'may be lost')"
 verify "$STATE/kill"
