@@ -402,7 +402,7 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 	return decoder->graph_entry >= 0 &&
 	       decoder_id(decoder, event) == (uint32_t)decoder->graph_entry &&
 	       decoder_id(decoder, next) == (uint32_t)decoder->graph_exit &&
-	       event->buffer == next->buffer &&
+	       event->buffer == next->buffer && event->cpu == next->cpu &&
 	       decoder_pid(decoder, event) == decoder_pid(decoder, next) &&
 	       decode_number(&a, decoder->entry_func.offset, decoder->entry_func.size) ==
 		       decode_number(&b, decoder->exit_func.offset, decoder->exit_func.size);

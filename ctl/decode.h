@@ -85,8 +85,8 @@ int decoder_task(struct decoder *decoder, struct decode_event *event);
 int decoder_rename(struct decoder *decoder, int32_t pid, const char *name);
 
 /**
- * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters
- * Such two are shown as one line, of the first.
+ * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters, on
+ * the same CPU? Such two are shown as one line, of the first.
  */
 bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *event,
 		     const struct decode_event *next);

@@ -316,6 +316,17 @@ int session_config_retext(struct session_config *session)
 	return r < 0 ? r : print_keys(session, NULL, NULL, &session->text);
 }
 
+/* By itself or as the action of a hist trigger */
+static bool takes_snapshots(const struct trace_trigger *trigger)
+{
+	const char *word = "snapshot";
+	size_t size = strlen(word);
+
+	return (strncmp(trigger->trigger, word, size) == 0 &&
+		strchr(": ", trigger->trigger[size])) ||
+	       strstr(trigger->trigger, ".snapshot(");
+}
+
 int session_config_finish(struct config_reader *reader, const char *file,
 			  struct session_config *session)
 {
@@ -349,5 +360,13 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"this session traces nothing: [Trace] needs an Event=, "
 				"EventTrigger=, Tracer=, Kprobe=, Uprobe= or Option=");
+	for (size_t i = 0; session->mode == SESSION_RECORD && i < trace->n_triggers; i++)
+		if (takes_snapshots(&trace->triggers[i]))
+			config_complain(
+				reader, CONFIG_ERROR, file, 1,
+				"EventTrigger=%s:%s %s cannot be had with Mode=record: the kernel would "
+				"take away what is not recorded yet",
+				trace->triggers[i].system, trace->triggers[i].name,
+				trace->triggers[i].trigger);
 	return session_config_retext(session);
 }

@@ -185,6 +185,14 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nOnEvent=a:*",
 	  E(4, "OnEvent=a:*: no wildcards here; SYSTEM alone means all its events") },
 	{ "[Snapshot]\nOnUnitFailed=*.service a@*.service", "" },
+	{ "EventTrigger=a:b snapshot:1 if x > 3",
+	  E(1, "EventTrigger=a:b snapshot:1 if x > 3 cannot be had with Mode=record: the kernel "
+	       "would take away what is not recorded yet") },
+	{ "EventTrigger=a:b hist:keys=c:onmax(d).snapshot()",
+	  E(1, "EventTrigger=a:b hist:keys=c:onmax(d).snapshot() cannot be had with Mode=record: "
+	       "the kernel would take away what is not recorded yet") },
+	{ "EventTrigger=a:b snapshot\n[Session]\nMode=flight", "" },
+	{ "EventTrigger=a:b snapshots", "" },
 	/* all of them, each at its line; a continued value at its key's */
 	{ "Pid=x\nWibble=1\n\nClock=\\\n # why\n y\nPid=0\n",
 	  E(3, "Pid=x: not a process number")

@@ -45,6 +45,13 @@ session until <<-EOF
 	EventTrigger=sched:sched_process_exec traceoff if filename ~ "*/sync"
 	BufferSize=64K
 EOF
+session swapped <<-EOF
+	[Session]
+	Mode=flight
+	[Trace]
+	EventTrigger=sched:sched_process_exec snapshot if filename ~ "*/sync"
+	BufferSize=256K
+EOF
 session large <<-EOF
 	[Trace]
 	Event=sched:sched_process_exec
@@ -78,6 +85,8 @@ else
 	[ "$(cat "$(instance large)/buffer_subbuf_size_kb")" = 16 ] || fail "not 16 K"
 	markers_start large 500
 fi
+background "$TOOLS/markers" "--instance=${PREFIX}swapped" --rate=200 >"$T/swapped"
+swapped=$!
 for _ in 1 2 3 4 5; do
 	taskset -c 0 stat -f / >/dev/null
 	/usr/bin/true
@@ -97,8 +106,15 @@ if ! $old; then
 	graph=$("$FLYRECCTL" snapshot function_graph)
 	markers_stop
 fi
+kill -TERM "$swapped"
+wait "$swapped" || fail "markers: $(cat "$T/swapped")"
+# What the trigger has taken away is in it, where it belongs
+swapped=$("$FLYRECCTL" snapshot swapped)
 flyrecd_stop
 
+markers_are swapped --expect="$T/swapped" "$swapped"
+verify "$swapped"
+same "$swapped"
 same "$functions"
 trace-cmd report --cpu 0 "$functions" 2>/dev/null |
 	sed -nE 's/.*: function: +([^ ]+).*/\1/p' >"$T/theirs"
