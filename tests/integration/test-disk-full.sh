@@ -181,7 +181,8 @@ log_mark
 flyrecd_start
 must_log "s: no room to begin: retention removed [1-9]"
 must_log "s: recording"
-[ "$(n_segments)" -lt "$before" ] && [ "$(n_segments)" -gt 0 ] || fail "$(n_segments) segments, before $before"
+after=$(n_segments)
+[ $((after > 0 && after < before)) = 1 ] || fail "$after segments, before $before"
 ! logged "session failed" || fail "it had failed before"
 flyrecd_stop
 away
