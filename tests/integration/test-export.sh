@@ -130,7 +130,10 @@ for s in small large; do
 	# while it is written it can only be looked at, a copy stays as it is
 	"$FLYRECCTL" export --format=text "$STATE/$s/record/current.dat" >live.txt || fail "live $s"
 	[ "$(wc -l <live.txt)" -gt 100 ] || fail "live $s: too little in it"
+	# not half of the old task names and half of the new
+	kill -STOP "$FLYRECD_PID"
 	cp --sparse=always "$STATE/$s/record/current.dat" "live-$s.dat"
+	kill -CONT "$FLYRECD_PID"
 	same "live-$s.dat"
 done
 sleep 0.2

@@ -152,3 +152,12 @@ after=$(ls -lR --time-style=full-iso $outside && cat $outside/file)
 for name in good t-current t-hard t-state t-hidden; do
 	verify $STATE/$name/record/2*.dat
 done
+
+# --- the state directory itself is somebody else's: the unit makes it root's again
+rm -r "$STATE"/t-* $sessions/t-*
+chown stranger "$STATE"
+chmod 777 "$STATE"
+flyrecd_start failing
+[ "$(stat -c '%U:%G %a' "$STATE")" = "root:flyrec 750" ] || fail "$STATE: $(stat -c '%U:%G %a' "$STATE")"
+"$FLYRECCTL" --json status good | jq -e '.sessions[0].state == "recording"' >/dev/null || fail "good does not record"
+flyrecd_stop
