@@ -132,7 +132,8 @@ static int open_dir(struct daemon *d, const char *dir, int *ret_fd, int *ret_loc
 		return r;
 	/* Who can read it can lock it: nobody else, also where an earlier flyrecd let the group */
 	lock = openat(fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (lock < 0 || fchmod(lock, 0600) < 0)
+	if (lock < 0 || fstat(lock, &st) < 0 ||
+	    ((st.st_mode & 07777) != 0600 && fchmod(lock, 0600) < 0))
 		return fault_errno(why, -errno, "cannot write to state directory %s", dir);
 	/* Held until the process ends, whatever way it does, or lets go of the directory */
 	if (flock(lock, LOCK_EX | LOCK_NB) < 0)

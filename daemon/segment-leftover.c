@@ -66,9 +66,10 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 		return r;
 	if (report.adopted > 0 || report.cut > 0)
 		segment_note(
-			s, LOG_INFO, 0,
-			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s",
+			s, report.unreadable ? LOG_WARNING : LOG_INFO, 0,
+			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s%s",
 			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
+			report.unreadable ? " (the disk cannot read some)" : "",
 			report.kept_cut ? " (kept in *.damaged)" : "");
 	*ret = TAKE_PTR(file);
 	return 1;

@@ -44,6 +44,7 @@ void segment_done(struct segment *s)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
 	free(s->evicted);
+	free(s->unsure);
 	close_p(&s->dir_fd);
 	*s = (struct segment){.dir_fd = -EBADF};
 }
@@ -332,6 +333,26 @@ void segment_close_current(struct segment *s)
 	(void)strcpy(s->old_name, STORE_CURRENT);
 }
 
+/* Written through the page cache, and since a sync failed not on the disk for all we know */
+static void count_unsure(struct segment *s, struct trace_file *file, const char *name)
+{
+	const uint64_t *synced = trace_file_live_block(file)->synced;
+	uint64_t bytes = 0;
+
+	if (!s->unsure || !trace_file_take_unsure(file))
+		return;
+	for (unsigned cpu = 0; cpu < s->params.n_cpus; cpu++) {
+		uint64_t size = 0;
+
+		(void)trace_file_read_size(file, cpu, &size);
+		size -= MIN(synced[cpu], size);
+		s->unsure[cpu] += size;
+		bytes += size;
+	}
+	segment_note(s, LOG_ERR, -EIO, "up to %llu bytes of record/%s may not be on the disk",
+		     (unsigned long long)bytes, name);
+}
+
 int segment_finish_old(struct segment *s)
 {
 	int r;
@@ -347,6 +368,7 @@ int segment_finish_old(struct segment *s)
 			     "cannot write the last task names and statistics into record/%s: %s",
 			     s->old_name, strerror(-r));
 	r = segment_archive(s, s->old, s->old_name);
+	count_unsure(s, s->old, s->old_name);
 	s->unfinished_left |= r < 0;
 	trace_file_free(TAKE_PTR(s->old));
 	retain(s, 0);
@@ -393,9 +415,11 @@ static void compact_leftovers(struct segment *s)
 
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0)
+		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0) {
 			segment_note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
 				     s->failure.text);
+			s->unfinished_left = true; /* perhaps under its hidden name */
+		}
 		free(entries[i]);
 	}
 	free(entries);
@@ -412,6 +436,7 @@ int segment_sync(struct segment *s)
 		r = write_stats(s, s->file);
 	/* Where there was no room for the names the data may still be made safe */
 	synced = trace_file_sync(s->file);
+	count_unsure(s, s->file, STORE_CURRENT);
 	if (s->unfinished_left)
 		s->unfinished_left = segment_finish_leftovers(s) < 0;
 	if (s->sparse_left)

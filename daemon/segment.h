@@ -35,6 +35,7 @@ struct segment {
 	struct retention_limits limits;
 	atomic_bool held_open; /* a snapshot is being copied out of finished files */
 	uint64_t *evicted;     /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t *unsure;      /* [n_cpus]: bytes that may not be on the disk, to be counted */
 	uint64_t kept_files;   /* finished files, at the last look */
 	uint64_t kept_bytes;   /* on the disk */
 	bool sparse_left;      /* finished files may wait to be made dense */

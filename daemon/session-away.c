@@ -13,7 +13,6 @@
 #include "basic/now.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session-internal.h"
-#include "daemon/trigger.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_SEC) /* an error may pass */
 #define HANG_USEC     (5 * USEC_PER_SEC)
@@ -140,8 +139,6 @@ void session_end_away(struct session *s, bool hand_over)
 	fdstore_flush(s->daemon->fdstore);
 	(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
 		       "the disk has not come back: what was left in the ring buffer is lost");
-	if (s->left->watched)
-		triggers_remove_stray(s, s->left->instance);
 	if (session_destroy_left(s, s->left, &why) < 0)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 	state_free(TAKE_PTR(s->left));

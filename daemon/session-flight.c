@@ -216,6 +216,8 @@ int session_destroy_left(struct session *s, const struct state *left, struct fau
 	_cleanup_(session_config_freep) struct session_config *config = NULL;
 	int r = session_leftover_config(s, left, &config);
 
+	if (left->watched)
+		triggers_remove_stray(s, left->instance);
 	if (r < 0)
 		return fault_errno(why, r, "cannot take up instance %s", left->instance);
 	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);

@@ -231,6 +231,18 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 				 name);
 }
 
+/* At the start, which may be the moment to make room for it */
+static int write_state(struct session *s, struct fault *why)
+{
+	int r = state_write(s->dir_fd, s->kernel, false);
+
+	if (r < 0 && session_make_room(s, r))
+		r = state_write(s->dir_fd, s->kernel, false);
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
+				   s->name)
+		     : 0;
+}
+
 int session_create_instance(struct session *s, struct fault *why)
 {
 	struct state *k = s->kernel;
@@ -249,20 +261,14 @@ int session_create_instance(struct session *s, struct fault *why)
 	if (r < 0)
 		return r;
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
-	r = state_write(s->dir_fd, k, false);
-	if (r < 0 && session_make_room(s, r))
-		r = state_write(s->dir_fd, k, false);
+	r = write_state(s, why);
 	if (r < 0)
-		return fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name);
+		return r;
 	r = instance_create(name, k->group, &s->config->trace, &s->instance, why);
 	if (r < 0) {
 		(void)state_remove(s->dir_fd);
 		return r;
 	}
 	k->inode = instance_inode(s->daemon, name);
-	r = state_write(s->dir_fd, k, false);
-	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name)
-		     : 0;
+	return write_state(s, why);
 }

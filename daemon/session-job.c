@@ -90,34 +90,13 @@ static void on_closed(struct session *s, int result)
 	session_settle(s, SESSION_STOPPED);
 }
 
-/* Written through the page cache, and not on the disk for all we know */
-static void count_unsure(struct session *s)
-{
-	const uint64_t *synced = trace_file_live_block(s->segment.file)->synced;
-	uint64_t bytes = 0;
-
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
-		struct pump *pump = &s->drain.pumps[cpu];
-		uint64_t size = atomic_load(&pump->published), n = size - MIN(synced[cpu], size);
-
-		atomic_fetch_add(&pump->dropped_bytes, n);
-		bytes += n;
-	}
-	(void)log_full(
-		LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
-		"up to %llu bytes of record/current.dat may not be on the disk; going on in the next segment",
-		(unsigned long long)bytes);
-	s->rotate_wanted = true;
-}
-
 static void on_synced(struct session *s, int result)
 {
 	if (result < 0 && result != s->sync_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
 			       s->segment.failure.text);
 	s->sync_error = result;
-	if (trace_file_take_unsure(s->segment.file))
-		count_unsure(s);
+	s->rotate_wanted |= trace_file_is_unsure(s->segment.file);
 	session_note_synced(s); /* it says what was synced, whatever else has failed */
 	if (session_disk_full(s))
 		drain_flush(&s->drain); /* there may be room again */
@@ -133,6 +112,10 @@ static void take_usage(struct session *s)
 	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
 		account_evict(&s->account, cpu, g->evicted[cpu]);
 		g->evicted[cpu] = 0;
+	}
+	for (unsigned cpu = 0; g->unsure && cpu < s->drain.n_cpus; cpu++) {
+		atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes, g->unsure[cpu]);
+		g->unsure[cpu] = 0;
 	}
 }
 

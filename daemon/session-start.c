@@ -79,7 +79,8 @@ static int prepare_files(struct session *s, struct fault *why)
 	g->names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
 	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
-	if (!g->names || !g->cpustat || !g->evicted)
+	g->unsure = calloc(instance_n_cpus(s->instance), sizeof(*g->unsure));
+	if (!g->names || !g->cpustat || !g->evicted || !g->unsure)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	g->params.n_cpus = instance_n_cpus(s->instance);
 	g->params.subbuf_size = instance_subbuf_size(s->instance);

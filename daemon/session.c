@@ -186,11 +186,12 @@ static void on_drained(struct session *s)
 		s->rotate_wanted = true;
 		return;
 	}
-	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0)
+	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0) {
 		(void)log_full(
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"the disk did not take all events: what was left in the ring buffer is lost");
-	drain_drop_pending(&s->drain);
+		drain_drop_pending(&s->drain);
+	}
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
 	session_sample(s); /* for the last time that there are counters */

@@ -193,6 +193,7 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 				   plan.size[cpu]);
 	if (r >= 0 && ftruncate(fd, (off_t)plan.end) < 0)
 		r = -errno;
+	copy_labels(old_fd, fd);
 	if (r >= 0) {
 		file->fd = fd;
 		r = write_offsets(file, &plan);
@@ -201,7 +202,6 @@ static int clone_file(struct trace_file *file, int dir_fd, const char *name, str
 			r = -errno;
 		file->fd = old_fd;
 	}
-	copy_labels(old_fd, fd);
 	fault_point("compact-cloned");
 	if (r >= 0 && renameat(dir_fd, tmp, dir_fd, name) < 0)
 		r = -errno;

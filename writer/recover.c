@@ -7,23 +7,26 @@
 #include "formats/subbuf.h"
 #include "writer/recover.h"
 
-#define UNREADABLE_MAX 16
+#define UNREADABLE_MAX 64
 
 /* One CPU's region while it is looked at */
 struct scan {
 	struct trace_file_region region;
 	struct subbuf_layout layout;
 	char *bytes;	     /* one sub-buffer */
-	unsigned unreadable; /* so many could not be read */
+	unsigned unreadable; /* so many reads have failed */
+	bool readable;	     /* one has not */
 };
 
 /* What a bad sector holds is nonsense, as zeros are: it may not cost all that is to come. Where
- * more than some cannot be read it is the disk, which may be there again later. */
+ * more than some cannot be read, or nothing else can, it is the disk, which may be there again
+ * later. */
 static int read_subbuf(struct scan *s, uint64_t at)
 {
 	int r = io_pread_all(s->region.buffered_fd, s->bytes, s->layout.size,
 			     s->region.offset + at);
 
+	s->readable |= r >= 0;
 	if (r != -EIO || ++s->unreadable > UNREADABLE_MAX)
 		return r;
 	memset(s->bytes, 0, s->layout.size);
@@ -133,8 +136,11 @@ static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, in
 	synced = trace_file_live_block(file)->synced[cpu]; /* 0 of a file that was cut */
 	synced = MIN(synced - synced % subbuf, recorded);
 	r = true_size(s, recorded, synced, &tail, &size);
+	if (r >= 0 && s->unreadable > 0 && !s->readable)
+		r = read_subbuf(s, 0) < 0 || !s->readable ? -EIO : 0;
 	if (r < 0)
 		return r;
+	report->unreadable |= s->unreadable > 0;
 	if (size < recorded) {
 		report->cut += recorded - size;
 		r = set_aside(s, dir_fd, name, cpu, size, recorded, &report->kept_cut);

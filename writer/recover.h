@@ -12,6 +12,7 @@ struct recover_report {
 	uint64_t adopted; /* bytes found beyond the recorded sizes */
 	uint64_t cut;	  /* bytes of sizes taken back: zeros, or what no kernel wrote */
 	bool kept_cut;	  /* some of those were not zeros: kept in NAME.cpuN.damaged */
+	bool unreadable;  /* some the disk could not read: nonsense, too */
 };
 
 /**

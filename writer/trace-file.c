@@ -372,6 +372,11 @@ int trace_file_sync(struct trace_file *file)
 	return 0;
 }
 
+bool trace_file_is_unsure(const struct trace_file *file)
+{
+	return file->unsure;
+}
+
 bool trace_file_take_unsure(struct trace_file *file)
 {
 	bool r = file->unsure && !file->unsure_taken;

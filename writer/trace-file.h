@@ -117,10 +117,12 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
 int trace_file_sync(struct trace_file *file);
 
 /**
- * trace_file_take_unsure() - has a sync of data in the page cache failed? True once a file
+ * trace_file_is_unsure() - has a sync of data in the page cache failed?
+ * trace_file_take_unsure() - the same, but true once only
  * What was not synced by then may or may not be on the disk, whatever later syncs say: they no
  * longer note sizes. Thread: that of the syncs, or between them.
  */
+bool trace_file_is_unsure(const struct trace_file *file);
 bool trace_file_take_unsure(struct trace_file *file);
 
 /**

@@ -469,7 +469,28 @@ static void test_bad_sector(void **state)
 	bad_size = 0;
 	assert_int_equal(fake_size(f.file, 0), 4 * SUBBUF);
 	assert_recovered(&f, 1, 5, 4, 1, false);
+	assert_true(f.report.unreadable);
 	fake_verify(&f.fake, NAME, 9);
+	end(&f);
+}
+
+/* All that there is of a CPU: it may as well be the disk */
+static void test_nothing_can_be_read(void **state)
+{
+	struct fault why = {};
+	struct fixture f;
+
+	begin(&f, 2);
+	put(&f, 1, 0, 3);
+	set(&f, 1, 3);
+	spoil(&f, 1, 0, 4);
+	trace_file_free(f.file);
+	f.file = fake_open(&f.fake, NAME);
+	assert_int_equal(recover_file(f.file, f.fake.dir_fd, NAME, NULL, &f.report, &why), -EIO);
+	bad_size = 0;
+	recover(&f);
+	assert_recovered(&f, 1, 3, 0, 0, false);
+	assert_false(f.report.unreadable);
 	end(&f);
 }
 
@@ -496,16 +517,16 @@ static void test_bad_disk(void **state)
 	struct fixture f;
 
 	begin(&f, 2);
-	put(&f, 1, 0, 40);
-	set(&f, 1, 40);
-	spoil(&f, 1, 1, 39);
+	put(&f, 1, 0, 90);
+	set(&f, 1, 90);
+	spoil(&f, 1, 1, 89);
 	trace_file_free(f.file);
 	f.file = fake_open(&f.fake, NAME);
 	assert_int_equal(recover_file(f.file, f.fake.dir_fd, NAME, NULL, &f.report, &why), -EIO);
 	bad_size = 0;
-	assert_int_equal(fake_size(f.file, 1), 40 * SUBBUF);
+	assert_int_equal(fake_size(f.file, 1), 90 * SUBBUF);
 	recover(&f);
-	assert_recovered(&f, 1, 40, 0, 0, false);
+	assert_recovered(&f, 1, 90, 0, 0, false);
 	end(&f);
 }
 
@@ -545,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_cut_file),
 		cmocka_unit_test(test_cut_and_killed),
 		cmocka_unit_test(test_bad_sector),
+		cmocka_unit_test(test_nothing_can_be_read),
 		cmocka_unit_test(test_bad_sector_is_synced),
 		cmocka_unit_test(test_bad_disk),
 		cmocka_unit_test(test_one_cpu),
