@@ -111,6 +111,7 @@ session small <<-END
 	Event=raw_syscalls:sys_enter
 	[Storage]
 	FlushSec=200ms
+	SyncIntervalSec=200ms
 END
 session large <<-END
 	[Trace]
@@ -120,12 +121,14 @@ session large <<-END
 	SubBufferSize=16K
 	[Storage]
 	FlushSec=200ms
+	SyncIntervalSec=200ms
 END
 begin=$(date '+%F %T.%6N')
 flyrecd_start
 sleep 0.2
 ./work "$(instance small)/trace_marker" >/dev/null
-sleep 0.5
+# Until a sync has brought the names: of a pid that has come again trace-cmd takes the one or the other
+sleep 1
 for s in small large; do
 	# while it is written it can only be looked at, a copy stays as it is
 	"$FLYRECCTL" export --format=text "$STATE/$s/record/current.dat" >live.txt || fail "live $s"
