@@ -91,12 +91,15 @@ need_event() {
 
 # wait_for SECONDS COMMAND...: until it succeeds; asks each WAIT_PAUSE seconds
 WAIT_PAUSE=0.02
+pause() { # SECONDS
+	sleep "$1"
+}
 wait_for() {
 	local end=$((${EPOCHREALTIME/./} + $1 * 1000000))
 	shift
 	until "$@"; do
 		[ "${EPOCHREALTIME/./}" -lt "$end" ] || return 1
-		sleep "$WAIT_PAUSE"
+		pause "$WAIT_PAUSE"
 	done
 }
 

@@ -25,8 +25,12 @@ export FLYREC_TEST_DIR=${FLYREC_TEST_DIR:-/var/tmp/vm-test}
 mkdir -p "$FLYREC_TEST_DIR"
 # shellcheck source=tests/integration/lib.sh
 . /job/tests/integration/lib.sh
-# Whoever asks all the time takes the emulated processor from what is waited for
+# Whoever asks all the time takes the emulated processor from what is waited for; also by starting sleep(1)
 WAIT_PAUSE=0.2
+exec {NOTHING_COMES}<> <(:)
+pause() {
+	read -rt "$1" -u "$NOTHING_COMES" || :
+}
 
 CONFIG=/etc/flyrec STATE=/var/lib/flyrec RUNTIME=/run/flyrec
 FLYRECD=/usr/sbin/flyrecd
