@@ -259,10 +259,10 @@ int segment_open(struct segment *s)
 	}
 	if (r < 0)
 		return r;
+	s->slots = NULL; /* from now on they are of this process */
 	if (file && continues(s, file)) {
 		segment_note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
 		sync_names(s);
-		s->slots = NULL;
 		s->file = TAKE_PTR(file);
 		return 0;
 	}
@@ -273,7 +273,6 @@ int segment_open(struct segment *s)
 		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}
-	s->slots = NULL; /* from now on they are of this process */
 	retain(s, 0);
 	r = create(s, &file);
 	if (r >= 0)

@@ -93,8 +93,8 @@ void pump_set_target(struct pump *pump, const struct pump_target *target);
 uint64_t pump_pending(const struct pump *pump);
 
 /**
- * pump_written() - bytes of whole sub-buffers that are in the file, also those it does not tell of
- * yet Thread: main, between two runs.
+ * pump_written() - bytes of whole sub-buffers in the file, also those it does not tell of yet
+ * Thread: main, between two runs.
  */
 uint64_t pump_written(const struct pump *pump);
 

@@ -25,6 +25,15 @@ fill() {
 	[ "$1" != 0 ] || dd if=/dev/zero of="$MNT/other.rest" bs=4K status=none 2>/dev/null || true
 }
 
+six_segments() {
+	local i
+	for i in 1 2 3 4 5 6; do
+		write_markers 100000
+		kill -USR2 "$FLYRECD_PID"
+		wait_for 20 has_segments "$i" || fail "no rotation"
+	done
+}
+
 other_session() {
 	session beside <<-EOF
 		[Trace]
@@ -90,11 +99,7 @@ for fs in ${FS:-ext4 xfs tmpfs}; do
 	BUFFER=64M storage MaxUse=250M MaxFileSize=100M KeepFree=30M FlushSec=200ms SyncIntervalSec=500ms
 	rm -f "$CONFIG/sessions.d/beside.conf"
 	flyrecd_start
-	for i in 1 2 3 4 5 6; do
-		write_markers 100000
-		kill -USR2 "$FLYRECD_PID"
-		wait_for 20 has_segments "$i" || fail "no rotation"
-	done
+	six_segments
 	fill $((1 << 20))
 	markers_begin --rate=5000
 	gone() { [ "$(n_segments)" -lt 6 ]; }
@@ -169,11 +174,7 @@ echo "== others fill the disk while it does not run: old segments make room for 
 mkfs_mount xfs 400M "$MNT"
 storage MaxUse=300M KeepFree=24M MaxFiles=0 FlushSec=200ms
 flyrecd_start
-for i in 1 2 3 4 5 6; do
-	write_markers 100000
-	kill -USR2 "$FLYRECD_PID"
-	wait_for 20 has_segments "$i" || fail "no rotation"
-done
+six_segments
 flyrecd_stop
 before=$(n_segments)
 fill 0
