@@ -10,6 +10,7 @@
 #include "basic/fault-point.h"
 #include "basic/io.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "daemon/segment-internal.h"
 #include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
@@ -43,6 +44,7 @@ void segment_done(struct segment *s)
 	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
 	free(s->cpustat);
+	strv_free(s->finished);
 	free(s->evicted);
 	free(s->unsure);
 	close_p(&s->dir_fd);
@@ -186,6 +188,7 @@ int segment_archive(struct segment *s, struct trace_file *file, const char *name
 				       : (int64_t)now_usec(CLOCK_BOOTTIME),
 			      now_usec(CLOCK_BOOTTIME));
 	(void)strcpy(s->archive, to);
+	(void)strv_append(&s->finished, to);
 	return 0;
 }
 

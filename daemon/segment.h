@@ -51,6 +51,7 @@ struct segment {
 	int64_t old_clock_usec;	 /* of the one before */
 	char old_name[64];	 /* its name now */
 	char archive[64];	 /* its name then; "" if it was removed, being empty */
+	char **finished;	 /* names of all that came into the archive: to be announced */
 	struct segment_notes notes;
 	struct fault failure; /* why a step returned negative errno */
 };

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a session does in a thread beside the main loop, a step at a time, and what follows from it
  */
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
@@ -73,8 +76,6 @@ static void on_finished(struct session *s, int result)
 		    0)
 		path = NULL;
 	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
-	if (path)
-		daemon_segment_finished(s->daemon, s, path);
 	daemon_session_changed(s->daemon, s);
 }
 
@@ -119,6 +120,18 @@ static void take_usage(struct session *s)
 	}
 }
 
+static void announce_finished(struct session *s)
+{
+	char path[PATH_MAX];
+
+	STRV_FOREACH (name, s->segment.finished) {
+		(void)snprintf(path, sizeof(path), "%s/%s/record/%s", s->daemon->options.state_dir,
+			       s->name, *name);
+		daemon_segment_finished(s->daemon, s, path);
+	}
+	strv_free(TAKE_PTR(s->segment.finished));
+}
+
 static void on_job(void *userdata, int result)
 {
 	struct session *s = userdata;
@@ -127,6 +140,7 @@ static void on_job(void *userdata, int result)
 	s->step = STEP_NONE;
 	log_notes(s);
 	take_usage(s);
+	announce_finished(s);
 	switch (step) {
 	case STEP_SAVING_BOOT:
 		session_boot_trace_done(s, result);

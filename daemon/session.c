@@ -139,6 +139,8 @@ void session_fail(struct session *s, const struct fault *why)
 	if (away)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
+	if (s->stop_wanted)
+		session_end_away(s, s->hand_over); /* that was the last try */
 	session_settle(s, SESSION_FAILED);
 }
 
@@ -357,7 +359,8 @@ void session_slept(struct session *s)
 void session_stop(struct session *s, bool hand_over)
 {
 	session_config_free(TAKE_PTR(s->pending));
-	session_end_away(s, hand_over);
+	if (s->state != SESSION_STARTING) /* else its disk may just be back */
+		session_end_away(s, hand_over);
 	if (s->state == SESSION_FAILED && s->left_behind && !hand_over) {
 		/* There is to be no next try */
 		session_config_free(TAKE_PTR(s->config));

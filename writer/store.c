@@ -20,14 +20,22 @@
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
 
+static int open_dir(int dir_fd, const char *name)
+{
+	return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
-	_cleanup_close_ int fd = -EBADF;
+	/* First of all: where a file system is frozen, making one waits even if there is one */
+	_cleanup_close_ int fd = open_dir(dir_fd, name);
 	struct stat st;
 
-	if (mkdirat(dir_fd, name, 0750) < 0 && errno != EEXIST)
-		return fault_errno(why, -errno, "cannot make directory %s", name);
-	fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdirat(dir_fd, name, 0750) < 0)
+			return fault_errno(why, -errno, "cannot make directory %s", name);
+		fd = open_dir(dir_fd, name);
+	}
 	if (fd < 0)
 		return fault_errno(why, -errno, "cannot open directory %s", name);
 	if (fstat(fd, &st) < 0)

@@ -169,6 +169,60 @@ wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
+# stopped_in_a_try [dies]: its disk is back, but frozen, when it is stopped; then it goes on, or dies again
+stopped_in_a_try() {
+	local stop
+	umount "$STATE/s" || umount "$STATE"
+	unset 'MOUNTS[-1]'
+	rm -rf "${STATE:?}"
+	begin "$STATE/s" 200ms
+	flyrecd_start
+	write_markers 1000
+	sleep 1
+	xfs_io -x -c "shutdown -f" "$STATE/s"
+	write_markers 1000
+	wait_for 40 log_has 'let go of' || fail "not let go of"
+	kill -STOP "$FLYRECD_PID"
+	umount "$STATE/s"
+	mounted=$STATE/s
+	wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
+	at_end unfreeze
+	xfs_io -x -c freeze "$STATE/s"
+	kill -CONT "$FLYRECD_PID"
+	wait_for 20 is_starting || fail "it is not tried again: $(state)"
+	ctl stop s &
+	stop=$!
+	sleep 0.5
+	thaw "$STATE/s" "$@"
+	wait "$stop" || fail "stop"
+	wait_for 20 is_over || fail "it is $(state)"
+	flyrecd_stop
+	[ ! -d "$(instance s)" ] || fail "the instance is left"
+}
+# thaw DIRECTORY [dies]: whose file system is dead by then
+thaw() {
+	python3 - "$@" <<-'EOF' || fail "cannot thaw"
+		import fcntl, os, subprocess, sys
+		FITHAW = 0xC0045878
+		directory = os.open(sys.argv[1], os.O_RDONLY)
+		if len(sys.argv) > 2:
+		    subprocess.check_call(["xfs_io", "-x", "-c", "shutdown", sys.argv[1]])
+		fcntl.ioctl(directory, FITHAW, 0)
+	EOF
+}
+unfreeze() { xfs_io -x -c thaw "$STATE/s" 2>/dev/null || :; }
+is_starting() { [ "$(state)" = starting ]; }
+is_over() { [[ $(state) =~ ^(stopped|failed)$ ]]; }
+
+echo "== stopped while it is tried again"
+stopped_in_a_try
+all_right "stopped while it is tried again"
+log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
+
+echo "== stopped while it is tried again, which fails"
+stopped_in_a_try dies
+log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
+
 echo "== of a session that is not enabled, but was started"
 umount "$STATE"
 unset 'MOUNTS[-1]'

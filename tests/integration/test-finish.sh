@@ -10,7 +10,7 @@
 . "$(dirname "$0")/finish-lib.sh"
 need_tracefs
 need_tool check-markers
-need_command trace-cmd jq
+need_command trace-cmd jq dbus-monitor
 FINISHES=${FINISHES:-200}
 
 opens() { # FILE WHAT
@@ -121,6 +121,7 @@ faulty_flyrecd
 storage MaxUse=300M FlushSec=200ms SyncIntervalSec=300ms
 echo finish-rename >"$T/fault"
 flyrecd_start
+background dbus-monitor --address "unix:path=$RUNTIME/control" "member='SegmentFinished'" >"$T/signals" 2>&1
 write_markers 5000
 kill -USR2 "$FLYRECD_PID"
 wait_for 20 flyrecd_stopped_itself || fail "it does not come to finishing"
@@ -136,6 +137,9 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
 	! has_segments 1 || break
 done
 has_segments 1 || fail "it is not tried again: $(ls -A "$(REC)")"
+file=$(echo "$(REC)"/2*.dat)
+announced() { grep -q "string \"$file\"" "$T/signals"; }
+wait_for 5 announced || fail "it is not announced: $(cat "$T/signals")"
 flyrecd_stop
 all_right "finished later"
 forget
