@@ -21,16 +21,20 @@
 
 VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
 VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtracecmd1,libjson-c5,jq,strace,attr
-# Units that take seconds, of no use in a machine that lives for minutes
+# Units that take time, of no use in a machine that lives for minutes
 VM_MASKED='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 	e2scrub_reap.service getty@tty1.service serial-getty@ttyS0.service systemd-timesyncd.service
 	systemd-pstore.service systemd-binfmt.service modprobe@drm.service modprobe@fuse.service
 	modprobe@configfs.service systemd-random-seed.service ldconfig.service
-	systemd-hwdb-update.service systemd-journal-catalog-update.service logrotate.timer'
+	systemd-hwdb-update.service systemd-journal-catalog-update.service logrotate.timer
+	systemd-logind.service systemd-user-sessions.service systemd-remount-fs.service
+	systemd-udev-load-credentials.service systemd-ask-password-console.path
+	systemd-ask-password-wall.path systemd-tmpfiles-clean.timer dev-hugepages.mount dev-mqueue.mount
+	run-lock.mount tmp.mount xfs_scrub_all.timer proc-sys-fs-binfmt_misc.automount'
 # Modules for devices that no such machine has
 VM_NO_MODULES='drivers/gpu drivers/infiniband drivers/net drivers/media drivers/usb drivers/comedi
 	drivers/hid drivers/iio net sound fs/nfs fs/nfsd fs/smb fs/cifs fs/ceph fs/ocfs2 fs/gfs2
-	drivers/staging drivers/scsi drivers/hv drivers/iommu drivers/accel drivers/crypto'
+	drivers/staging drivers/scsi drivers/hv drivers/iommu drivers/accel drivers/crypto drivers/ata'
 
 # vm_cached NAME COMMAND ARGUMENT...: COMMAND ARGUMENT... DIRECTORY made it, once; its path is in CACHED.
 # NAME: with a hash of the command's text and its arguments
@@ -78,6 +82,16 @@ vm_make_system() { # SUITE DIRECTORY
 	for unit in $VM_MASKED; do
 		ln -sf /dev/null "$2/etc/systemd/system/$unit"
 	done
+	# A daemon-reload runs all of them, which takes a second where a CPU is emulated
+	mkdir -p "$2/etc/systemd/system-generators"
+	for unit in "$2/usr/lib/systemd/system-generators/"* "$2/lib/systemd/system-generators/"*; do
+		ln -sf /dev/null "$2/etc/systemd/system-generators/$(basename "$unit")"
+	done
+	# Of the devices there are at a boot only the disks matter
+	echo virtio_blk >"$2/etc/modules-load.d/vm.conf"
+	mkdir -p "$2/etc/systemd/system/systemd-udev-trigger.service.d"
+	printf '[Service]\nExecStart=\nExecStart=-udevadm trigger --action=add --subsystem-match=block\n' \
+		>"$2/etc/systemd/system/systemd-udev-trigger.service.d/vm.conf"
 	echo vm >"$2/etc/hostname"
 	: >"$2/etc/fstab"
 	echo 0123456789abcdef0123456789abcdef >"$2/etc/machine-id"
@@ -228,8 +242,9 @@ vm_start() {
 	}
 	: >"$dir/console"
 	# Nehalem: what the newest processor can do more costs a fifth more time where it is emulated, and
-	# 64 of them never got anywhere
-	"${on[@]}" "${QEMU[@]}" -machine q35 "${time[@]}" -cpu Nehalem -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
+	# 64 of them never got anywhere. rdrand: or the kernel keeps a CPU busy until it finds its times
+	# random. clearcpuid: no pages cleared by an instruction that repeats itself.
+	"${on[@]}" "${QEMU[@]}" -machine q35 "${time[@]}" -cpu Nehalem,+rdrand -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
 		-nodefaults -no-user-config -display none -serial "${CONSOLE:-file:$dir/console}" \
 		-action "reboot=$reboot" \
 		-drive "if=none,id=r,format=raw,file=$IMAGE,snapshot=on,cache=unsafe" \
@@ -241,7 +256,7 @@ vm_start() {
 		-drive "if=none,id=d,format=raw,file=$data,cache=writeback" \
 		-device virtio-blk-pci,drive=d,serial=data \
 		-kernel "$KERNEL/vmlinuz" -append "root=/dev/nvme0n1 rw rootwait console=ttyS0 quiet \
-panic=${PANIC:--1} mitigations=off init_on_alloc=0 audit=0 systemd.unit=${UNIT:-vm-job.target} ${*:4}" 2>"$dir/qemu.log" &
+panic=${PANIC:--1} mitigations=off init_on_alloc=0 clearcpuid=112 audit=0 systemd.unit=${UNIT:-vm-job.target} ${*:4}" 2>"$dir/qemu.log" &
 	VM_PID=$!
 }
 
