@@ -57,6 +57,7 @@ static struct json_object *session_json(const struct view_session *s)
 	json_add(o, "bytes_recorded", json_number(s->bytes_recorded));
 	json_add(o, "segment_start_usec", json_number(s->segment_usec));
 	json_add(o, "lost_events", json_number(s->lost_events));
+	json_add(o, "not_written", json_number(s->not_written));
 	json_add(o, "first_loss_usec", json_number(s->first_loss_usec));
 	json_add(o, "last_loss_usec", json_number(s->last_loss_usec));
 	json_add(o, "events", json_list(s->events));
@@ -91,9 +92,12 @@ static void print_lost(const struct view_session *s)
 	_cleanup_free_ char *first = format_time(s->first_loss_usec);
 	_cleanup_free_ char *last = format_time(s->last_loss_usec);
 
-	if (s->first_loss_usec > 0 && first && last)
-		printf("%s%s: %" PRIu64 " events lost, first %s, last %s%s\n", style(STYLE_YELLOW),
-		       s->name, s->lost_events, first, last, style(STYLE_OFF));
+	if (s->first_loss_usec == 0 || !first || !last)
+		return;
+	printf("%s%s: %" PRIu64 " events lost", style(STYLE_YELLOW), s->name, s->lost_events);
+	if (s->not_written > 0)
+		printf(", %" PRIu64 " sub-buffers not written", s->not_written);
+	printf(", first %s, last %s%s\n", first, last, style(STYLE_OFF));
 }
 
 /* Of these people must know without asking */
@@ -185,7 +189,10 @@ static void print_one(const struct view_session *s)
 	       recorded ? recorded : "?");
 	if (s->segment_usec > 0)
 		printf("   Segment: since %s\n", since ? since : "?");
-	printf("      Lost: %" PRIu64 " events\n", s->lost_events);
+	printf("      Lost: %" PRIu64 " events", s->lost_events);
+	if (s->not_written > 0)
+		printf(", %" PRIu64 " sub-buffers not written", s->not_written);
+	printf("\n");
 	STRV_FOREACH (event, s->events)
 		printf("%s%s\n", event == s->events ? "    Events: " : "            ", *event);
 	print_triggers(s);

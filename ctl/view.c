@@ -30,6 +30,7 @@ static const struct field session_fields[] = {
 	{"BytesRecorded", 't', S(bytes_recorded)},
 	{"SegmentUSec", 't', S(segment_usec)},
 	{"LostEvents", 't', S(lost_events)},
+	{"NotWritten", 't', S(not_written)},
 	{"FirstLossUSec", 't', S(first_loss_usec)},
 	{"LastLossUSec", 't', S(last_loss_usec)},
 	{"Events", 'a', S(events)},

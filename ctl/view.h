@@ -17,7 +17,7 @@ struct view_session {
 	bool enabled;
 	uint64_t segments, bytes_on_disk, bytes_recorded;
 	uint64_t segment_usec; /* realtime, microseconds; 0: none */
-	uint64_t lost_events, first_loss_usec, last_loss_usec;
+	uint64_t lost_events, not_written, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
 	struct view_trigger *triggers;
 	size_t n_triggers;

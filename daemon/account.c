@@ -94,3 +94,12 @@ uint64_t account_lost(const struct account *a)
 		n += lost(a, &a->cpus[cpu]);
 	return n;
 }
+
+uint64_t account_not_written(const struct account *a)
+{
+	uint64_t n = 0;
+
+	for (unsigned cpu = 0; cpu < a->n_cpus; cpu++)
+		n += a->cpus[cpu].not_written;
+	return n;
+}

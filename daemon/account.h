@@ -63,3 +63,6 @@ void account_evict(struct account *account, unsigned cpu, uint64_t subbufs);
 
 /* Events lost, of all CPUs and kinds */
 uint64_t account_lost(const struct account *account);
+
+/* Sub-buffers taken out and not written, of all CPUs: the events in them nobody has counted */
+uint64_t account_not_written(const struct account *account);

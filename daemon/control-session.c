@@ -173,6 +173,8 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 		n = recorded(account);
 	else if (strcmp(property, "LostEvents") == 0)
 		n = account_lost(account);
+	else if (strcmp(property, "NotWritten") == 0)
+		n = account_not_written(account);
 	else if (strcmp(property, "FirstLossUSec") == 0)
 		n = account->first_loss_usec;
 	else if (strcmp(property, "LastLossUSec") == 0)
@@ -318,6 +320,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	NUMBER("BytesRecorded"),
 	NUMBER("SegmentUSec"),
 	NUMBER("LostEvents"),
+	NUMBER("NotWritten"),
 	NUMBER("FirstLossUSec"),
 	NUMBER("LastLossUSec"),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),

@@ -75,6 +75,8 @@ gone() {
 	sleep 1
 	markers_end
 	ctl --json stats s >"$T/stats"
+	[ "$(jq '[.sessions[0].cpus[].not_written] | add' "$T/stats")" = \
+		"$(ctl --json status s | jq '.sessions[0].not_written')" ] || fail "status: $(ctl status s)"
 }
 
 # As long as another mount namespace has the old mount it is the same dead file system again

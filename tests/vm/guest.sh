@@ -50,10 +50,21 @@ is_active() {
 	[ "$(property ActiveState)" = active ]
 }
 
+# Another process than the one before, as soon as systemd's child has become flyrecd: its pid is in
+# STARTED_PID. Asking systemd takes a tenth of a second here.
+is_started() {
+	local name
+	while read -r STARTED_PID; do
+		if read -r name <"/proc/$STARTED_PID/comm" && [ "$name" = flyrecd ] &&
+			[ "$STARTED_PID" != "$FLYRECD_PID" ]; then
+			return
+		fi
+	done </sys/fs/cgroup/system.slice/flyrecd.service/cgroup.procs
+	return 1
+} 2>/dev/null
+
 is_another_process() {
-	local pid
-	pid=$(property MainPID)
-	[ "$pid" != 0 ] && [ "$pid" != "$FLYRECD_PID" ] && is_active
+	is_started && is_active
 }
 
 # flyrecd_start [failing]: fails if a session does, unless that is meant
@@ -66,7 +77,7 @@ flyrecd_start() {
 
 flyrecd_restarted() {
 	wait_for 60 is_another_process || fail "flyrecd was not restarted: $(flyrecd_log | tail -n 5)"
-	FLYRECD_PID=$(property MainPID)
+	FLYRECD_PID=$STARTED_PID
 }
 
 flyrecd_kill() {
@@ -161,8 +172,9 @@ say() {
 reset() {
 	systemctl stop flyrecd.socket flyrecd.service 2>/dev/null
 	systemctl reset-failed
-	rm -rf /run/systemd/system/flyrecd.service.d "${STATE:?}"/* \
-		"${CONFIG:?}"/sessions.d/* "$CONFIG"/flyrecd.conf*
+	rm -rf "${STATE:?}"/* "${CONFIG:?}"/sessions.d/* "$CONFIG"/flyrecd.conf*
+	[ -d /run/systemd/system/flyrecd.service.d ] || return 0
+	rm -rf /run/systemd/system/flyrecd.service.d
 	systemctl daemon-reload
 }
 

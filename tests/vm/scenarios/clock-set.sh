@@ -26,15 +26,30 @@ set_clock() { # HOW: until the session has begun its next segment over it
 recorder a MaxRetentionSec=1h MaxUse=1G
 flyrecd_start
 
-# day NUMBER: markers on this day, in a segment of their own, which ends up in T/all/NUMBER.dat
+# collect LAST: the segments since the last time, LAST at the end, into T/all under names that tell the
+# order in which they were recorded
+collect() {
+	local file
+	for file in "$STATE"/a/record/2*.dat; do
+		[[ " ${SEGMENTS[*]} $1 " == *" $file "* ]] || keep "$file"
+	done
+	keep "$1"
+}
+keep() { # FILE
+	SEGMENTS+=("$1")
+	cp "$1" "$T/all/${#SEGMENTS[@]}.dat"
+}
+SEGMENTS=()
+mkdir "$T/all"
+
+# day NUMBER: markers on this day, and a segment that ends with them
 day() {
 	local file last
 	begin_count a "$1" --rate=200
 	grows a
 	end_count a
 	file=$("$FLYRECCTL" rotate a) || fail "rotate"
-	cp "$file" "$T/all/$1.dat"
-	SEGMENTS+=("$file")
+	collect "$file"
 	[[ $(basename "$file") == $(date --utc +%Y%m%d)T* ]] || fail "day $1: $(basename "$file") on $(date --utc)"
 	last=$(trace-cmd report "$file" 2>/dev/null | tail -n 1 | sed -nE 's/.* ([0-9]+)\.[0-9]+: .*/\1/p')
 	if [ $(($(date +%s) - last)) -gt 60 ] || [ "$last" -gt "$(date +%s)" ]; then
@@ -45,8 +60,6 @@ day() {
 		[ -e "$file" ] || fail "day $1: $(basename "$file") is gone"
 	done
 }
-SEGMENTS=()
-mkdir "$T/all"
 day 1
 set_clock '+1 day'
 must_log 'the clock was set forward by 86[34]'

@@ -44,6 +44,8 @@ for fs in ext4 xfs; do
 		fail "stats"
 	"$FLYRECCTL" status "$fs" >"$T/$fs.status" || fail "status"
 	cat "$T/$fs.status"
+	grep -q "^$fs: 0 events lost, $(cat "$T/$fs.not_written") sub-buffers not written, first " "$T/$fs.status" ||
+		fail "status does not say what $fs has lost"
 done
 flyrecd_stop
 for fs in ext4 xfs; do

@@ -135,6 +135,10 @@ grows() { # NAME: more is recorded within 30 s
 # note_counters NAME: before the session ends: what was lost, as its loss accounting has it
 note_counters() {
 	"$FLYRECCTL" --json stats "$1" >"$T/$1.stats" || fail "stats"
+	"$FLYRECCTL" --json status "$1" >"$T/$1.status" || fail "status"
+	[ "$(jq '.sessions[0].not_written' "$T/$1.status")" = \
+		"$(jq '[.sessions[0].cpus[].not_written] | add' "$T/$1.stats")" ] ||
+		fail "$1: status and stats differ: $(cat "$T/$1.status" "$T/$1.stats")"
 }
 
 # accounted NAME: after a stop: of the markers of all phases those that are not in the files are those

@@ -44,24 +44,14 @@ drop_in kill <<-EOT
 	SystemCallFilter=
 EOT
 
-# Another process than the one before, as soon as systemd's child has become flyrecd; asking takes
-# longer
-is_started() {
-	local pid name
-	while read -r pid; do
-		if read -r name <"/proc/$pid/comm" && [ "$name" = flyrecd ] &&
-			[ "$pid" != "$FLYRECD_PID" ]; then
-			FLYRECD_PID=$pid
-			return
-		fi
-	done </sys/fs/cgroup/system.slice/flyrecd.service/cgroup.procs
-	return 1
-} 2>/dev/null
-
 # It has workers: it records
 has_threads() {
 	local tasks=("/proc/$FLYRECD_PID/task/"*)
-	is_started || [ ${#tasks[@]} -gt 1 ]
+	if is_started; then
+		FLYRECD_PID=$STARTED_PID
+		return
+	fi
+	[ ${#tasks[@]} -gt 1 ]
 }
 
 # rotate: begun, and perhaps done
@@ -94,6 +84,7 @@ for ((i = 0; i < KILLS; i++)); do
 	sleep "0.$(printf '%03d' $((RANDOM % 600)))"
 	kill -KILL "$FLYRECD_PID" || fail "kill $i: it had ended by itself: $(flyrecd_log | tail -n 5)"
 	wait_for 60 is_started || fail "kill $i: not started again: $(flyrecd_log | tail -n 5)"
+	FLYRECD_PID=$STARTED_PID
 	[ $((i % 20)) != 0 ] || echo "$SECONDS s: $i kills"
 done
 wait_for 60 is_active || fail "not active after the last kill: $(flyrecd_log | tail -n 5)"
