@@ -174,8 +174,6 @@ flyrecd_stop
 # stopped_in_a_try [dies]: its disk is back, but frozen, when it is stopped; then it goes on, or dies again
 stopped_in_a_try() {
 	local stop
-	umount "$STATE/s" || umount "$STATE"
-	unset 'MOUNTS[-1]'
 	rm -rf "${STATE:?}"
 	begin "$STATE/s" 200ms
 	flyrecd_start
@@ -217,16 +215,20 @@ is_starting() { [ "$(state)" = starting ]; }
 is_over() { [[ $(state) =~ ^(stopped|failed)$ ]]; }
 
 echo "== stopped while it is tried again"
+umount "$STATE"
+unset 'MOUNTS[-1]'
 stopped_in_a_try
 all_right "stopped while it is tried again"
 log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
 
 echo "== stopped while it is tried again, which fails"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
 stopped_in_a_try dies
 log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
 
 echo "== of a session that is not enabled, but was started"
-umount "$STATE"
+umount "$STATE/s"
 unset 'MOUNTS[-1]'
 rm -rf "${STATE:?}"
 begin "$STATE/s" 200ms
