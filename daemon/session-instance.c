@@ -231,8 +231,7 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 				 name);
 }
 
-/* At the start, which may be the moment to make room for it */
-static int write_state(struct session *s, struct fault *why)
+int session_write_state(struct session *s, struct fault *why)
 {
 	int r = state_write(s->dir_fd, s->kernel, false);
 
@@ -261,7 +260,7 @@ int session_create_instance(struct session *s, struct fault *why)
 	if (r < 0)
 		return r;
 	/* First the note, then the deed: a kill in between leaves nothing unknown behind */
-	r = write_state(s, why);
+	r = session_write_state(s, why);
 	if (r < 0)
 		return r;
 	r = instance_create(name, k->group, &s->config->trace, &s->instance, why);
@@ -270,5 +269,5 @@ int session_create_instance(struct session *s, struct fault *why)
 		return r;
 	}
 	k->inode = instance_inode(s->daemon, name);
-	return write_state(s, why);
+	return session_write_state(s, why);
 }

@@ -154,6 +154,8 @@ int session_attach(struct session *session, struct state *left, struct fault *wh
 /* what it takes to attach an instance whose configuration is no longer ours */
 int session_leftover_config(struct session *session, const struct state *left,
 			    struct session_config **ret);
+/* the state file, at a start: where there is no room for it retention makes some, if it can */
+int session_write_state(struct session *session, struct fault *why);
 /* a new one, noted in the state file */
 int session_create_instance(struct session *session, struct fault *why);
 /* of its instance, "flyrec.NAME", and the group of its probes; malloc'ed */

@@ -270,11 +270,8 @@ static int note_first_base(struct session *s, struct fault *why)
 {
 	int r = session_note_base(s, false);
 
-	if (r >= 0)
-		r = state_write(s->dir_fd, s->kernel, false);
-	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name)
-		     : 0;
+	return r < 0 ? fault_errno(why, r, "cannot note the counters of session %s", s->name)
+		     : session_write_state(s, why);
 }
 
 int session_trace(struct session *s, struct fault *why)

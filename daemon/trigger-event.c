@@ -64,13 +64,11 @@ static int note_watched(struct session *s, char *const *events, struct fault *wh
 	char **copy = NULL;
 	int r = strv_copy(events, &copy);
 
-	if (r >= 0) {
-		strv_free(s->kernel->watched);
-		s->kernel->watched = copy;
-		r = state_write(s->dir_fd, s->kernel, false);
-	}
-	return r < 0 ? fault_errno(why, r, "cannot write the state file of session %s", s->name)
-		     : 0;
+	if (r < 0)
+		return fault_errno(why, r, "cannot note the events of session %s", s->name);
+	strv_free(s->kernel->watched);
+	s->kernel->watched = copy;
+	return session_write_state(s, why);
 }
 
 /* First the note, then the deed, as for the session's own instance */

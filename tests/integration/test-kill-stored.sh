@@ -12,12 +12,21 @@
 need_tracefs
 need_command prlimit trace-cmd
 need_tool check-markers
+need_event oom:mark_victim
+EVENT=oom:mark_victim # of which there are none: markers only
 
 state_on ext4 1G
 
 # drained: events that were taken out of the ring buffers of the first two CPUs, a line each
 drained() {
 	sed -n 's/^read events: //p' "$(instance s)"/per_cpu/cpu[01]/stats
+}
+
+is_still() {
+	local before
+	before=$(drained)
+	sleep 0.5
+	[ "$(drained)" = "$before" ]
 }
 
 # fill_pipes: what is drained from now on stays in the pipes: flyrecd may not write to the file. Once one
@@ -27,10 +36,10 @@ fill_pipes() {
 	local try before
 	for try in 1 2 3 4 5; do
 		write_markers 1000
-		sleep 0.5
+		wait_for 10 is_still || fail "there is no end to what is drained"
 		log_mark
-		before=$(drained)
 		prlimit --pid "$FLYRECD_PID" --fsize=4096:
+		before=$(drained)
 		write_markers 10000
 		must_log "s: cannot write to .*File too large"
 		sleep 0.5
