@@ -28,17 +28,16 @@ load_session() { # KEEPFREE [LINE...]
 }
 load_session 0
 
-n_archived() {
-	local segments=("$STATE"/load/record/2*.dat)
-	echo ${#segments[@]}
+used() { # MiB
+	du -sm "$STATE/load/record" 2>/dev/null | cut -f 1
+}
+used_more_than() {
+	[ "$(used)" -gt "$1" ]
 }
 # by its name: old ones may go meanwhile
 newest_archived() {
 	local segments=("$STATE"/load/record/2*.dat)
 	echo "${segments[-1]}"
-}
-archived() {
-	[ "$(n_archived)" -ge "$1" ]
 }
 being_made() { # SESSION
 	compgen -G "$STATE/$1/snapshot/.*.new" >/dev/null
@@ -54,8 +53,8 @@ wait_being_made() { # SESSION
 echo "== a record session rotates while it is copied"
 flyrecd_start
 markers_start load 1000
-load_bursts 0.02 0.1
-wait_for 60 archived 60 || fail "too few segments"
+load_start --rate=250000
+wait_for 60 used_more_than 600 || fail "only $(used) MiB are recorded"
 ctl snapshot load --since=-60s >"$T/path" 2>"$T/err" &
 taking=$!
 wait_being_made load
@@ -83,14 +82,8 @@ echo "== KeepFree= removes no more for it than is missing"
 rm -rf "${STATE:?}"
 room=$(df --output=avail -BM "$T/ext4" | tail -n 1 | tr -d ' M')
 load_session $((room - 900))M "[Snapshot]" MaxUse=2G
-used() {
-	du -sm "$STATE/load/record" | cut -f 1
-}
-used_more_than() {
-	[ "$(used)" -gt "$1" ]
-}
 flyrecd_start
-load_bursts 0.05 0.05
+load_start --rate=250000
 wait_for 120 used_more_than 600 || fail "only $(used) MiB are recorded"
 ctl snapshot load --since=-120s >"$T/path" 2>"$T/err" &
 taking=$!
@@ -113,7 +106,7 @@ flight Memory=4M MaxUse=4G
 flyrecd_start
 ctl --json status f >"$T/status"
 [ "$(jq -r '.sessions[0].method' "$T/status")" = mapped ] || skip "this kernel does not map ring buffers"
-load_bursts 0.02 0.1
+load_start --rate=250000
 filled() {
 	! grep -qx "overrun: 0" "$(instance f)"/per_cpu/cpu*/stats
 }
