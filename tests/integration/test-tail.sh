@@ -369,6 +369,8 @@ READER=$!
 background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 m >"$T/fifo" 2>"$T/slow.err"
 SLOW=$!
 follow stopped m
+# not while it is still bash, which would take the signal that ends it for its parent's
+wait_for 10 grep -qs flyrecctl "/proc/${TAILS[stopped]}/comm" || fail "no flyrecctl"
 kill -STOP "${TAILS[stopped]}"
 load_start
 sleep 6
