@@ -152,6 +152,7 @@ for i in {1..10}; do
 	background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 load >"$T/tail.$i" 2>"$T/tail.err.$i"
 	TAILS+=($!)
 done
+wait_for 10 grep -qs flyrecctl "/proc/${TAILS[9]}/comm" || fail "no flyrecctl"
 kill -STOP "${TAILS[9]}"
 
 python3 "$T/clients.py" "$SOCKET" status $CLIENTS "$SECONDS_OF_LOAD" >"$T/answers" ||
