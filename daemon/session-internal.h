@@ -196,6 +196,8 @@ void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
+/* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
+void session_file_is_made(void);
 /* one is being made, or waits for nothing but its turn, or very many wait for PostSec= */
 bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */

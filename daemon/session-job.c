@@ -2,6 +2,7 @@
 /* What a session does in a thread beside the main loop, a step at a time, and what follows from it
  */
 #include <limits.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,11 @@ static void on_next(struct session *s, int result)
 	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
 }
 
+void session_file_is_made(void)
+{
+	(void)malloc_trim(0);
+}
+
 static void on_finished(struct session *s, int result)
 {
 	const struct segment *g = &s->segment;
@@ -76,6 +82,7 @@ static void on_finished(struct session *s, int result)
 		    0)
 		path = NULL;
 	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
+	session_file_is_made();
 	daemon_session_changed(s->daemon, s);
 }
 

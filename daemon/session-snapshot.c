@@ -377,6 +377,7 @@ static void finish(struct session *s, int result, struct fault *why)
 	if (result >= 0)
 		report_coresight(s);
 	answer(s, result, path, why);
+	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
 		(void)session_check_instance(s);
