@@ -48,7 +48,7 @@ void segment_done(struct segment *s)
 	free(s->evicted);
 	free(s->unsure);
 	close_p(&s->dir_fd);
-	*s = (struct segment){.dir_fd = -EBADF};
+	*s = (struct segment){.dir_fd = -EBADF, .eio_usec = s->eio_usec};
 }
 
 /* Names that the kernel knows; and, where asked for, those of all tasks alive */
@@ -238,15 +238,27 @@ static void count_files(struct segment *s)
 	s->kept_bytes = report.kept_bytes;
 }
 
-/* What an earlier process left; @ret: current.dat, if there is one */
+/*
+ * What an earlier process left; @ret: current.dat, if there is one. One bad sector in a finished
+ * file is no reason not to record.
+ */
 static int put_right(struct segment *s, struct trace_file **ret)
 {
-	int r = segment_finish_leftovers(s);
+	int r, left = segment_finish_leftovers(s);
+	struct fault why = s->failure;
 
+	if (left < 0 && left != -EIO)
+		return left;
+	count_files(s);
+	r = segment_take_up(s, STORE_CURRENT, ret);
 	if (r < 0)
 		return r;
-	count_files(s);
-	return segment_take_up(s, STORE_CURRENT, ret);
+	if (left < 0)
+		segment_note(s, LOG_WARNING, left, "%s; trying again with each sync", why.text);
+	else
+		s->eio_usec = 0;
+	s->unfinished_left = left < 0;
+	return 0;
 }
 
 int segment_open(struct segment *s)
@@ -439,8 +451,10 @@ int segment_sync(struct segment *s)
 	/* Where there was no room for the names the data may still be made safe */
 	synced = trace_file_sync(s->file);
 	count_unsure(s, s->file, STORE_CURRENT);
-	if (s->unfinished_left)
-		s->unfinished_left = segment_finish_leftovers(s) < 0;
+	if (s->unfinished_left && segment_finish_leftovers(s) >= 0) {
+		s->unfinished_left = false;
+		s->eio_usec = 0;
+	}
 	if (s->sparse_left)
 		compact_leftovers(s);
 	r = synced < 0 ? synced : r;

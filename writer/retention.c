@@ -23,15 +23,18 @@ static int older_first(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* The newest one is not put aside to be removed at once, whatever its size */
 static void cap_damaged(struct retention_item *items, size_t n, uint64_t cap)
 {
+	bool is_newest = true;
 	uint64_t bytes = 0;
 
 	for (size_t i = n; i-- > 0;) {
-		if (!items[i].damaged)
+		if (!items[i].damaged || items[i].pinned)
 			continue;
 		bytes += items[i].bytes;
-		items[i].evict = bytes > cap;
+		items[i].evict = bytes > cap && !is_newest;
+		is_newest = false;
 	}
 }
 

@@ -264,6 +264,15 @@ static void test_damaged(void **state)
 	c.limits.max_use = 1199;
 	assert_left(&c, "bcd");
 
+	take_back(&c);
+	c.items[1].pinned = true;
+	c.limits.max_use = 799; /* no cap for b, nor for c, being the newest */
+	assert_left(&c, "bcd");
+	take_back(&c);
+	c.limits.max_use = 399;
+	c.items[1].pinned = false;
+	assert_left(&c, "cd");
+
 	c = plain;
 	add(&c, 5, 100)->damaged = true;
 	add(&c, 1, 100);
@@ -279,10 +288,11 @@ static void test_damaged_frees(void **state)
 
 	add(&c, 1, 100);
 	add(&c, 2, 500)->damaged = true;
+	add(&c, 3, 50)->damaged = true;
 	c.limits.max_use = 1000;
 	c.limits.keep_free = 600;
 	c.free_bytes = 100;
-	assert_left(&c, "a");
+	assert_left(&c, "ac");
 }
 
 int main(void)

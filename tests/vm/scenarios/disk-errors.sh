@@ -4,6 +4,7 @@
 # A disk that gives errors: ext4 and xfs give up, the session lets go of the file system so that it can
 # be unmounted, a session elsewhere goes on. Mounted again it records again, in the same file, and what
 # is missing was counted. Where the errors pass before the file system has noticed nothing is missing.
+# A sector of current.dat that cannot be read, after a kill: it is waited for, then recorded elsewhere.
 # machines: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
@@ -11,6 +12,7 @@
 disk ext4 ext4 100
 disk xfs xfs 320
 disk brief ext4 100
+disk sector ext4 100 -b 4096
 mount -o remount,commit=3600 "$STATE/brief" # its journal has nothing to write meanwhile
 for name in ext4 xfs beside; do
 	recorder $name
@@ -45,6 +47,7 @@ for fs in ext4 xfs; do
 	must_be_well $fs 60
 	once "cannot write to $STATE/$fs" "$STATE/$fs: its file system is let go of"
 done
+is_alive
 sleep 1
 for name in ext4 xfs beside brief; do
 	end_count $name
@@ -55,3 +58,31 @@ flyrecd_stop
 for name in ext4 xfs beside brief; do
 	accounted $name
 done
+
+recorder sector
+flyrecd_start
+begin_count sector 1 --rate=300
+sleep 2
+current=$STATE/sector/record/current.dat
+block=$(filefrag -v -b4096 "$current" | awk '$1 == "0:" { print $4 + 0 }')
+[ "$block" -gt 0 ] || fail "where is the file's first block? $(filefrag -v "$current")"
+sync -f "$current"
+table sector bad $((block * 8))
+echo 1 >/proc/sys/vm/drop_caches
+flyrecd_kill
+must_say sector "Input/output error" 30
+[ -e "$current" ] || fail "it is renamed at once"
+must_log "sector: record/current.dat cannot be gone on with" 60
+must_be_well sector 60
+grows sector
+table sector linear
+sleep 1
+end_count sector
+note_counters sector
+flyrecd_stop
+damaged=("$STATE"/sector/record/*.damaged)
+[ -e "${damaged[0]}" ] || fail "it is not there any more"
+accounted sector
+# Only the disk was wrong with it
+mv "${damaged[0]}" "$STATE/sector/record/2000.dat"
+markers_are sector "--expect=$T/sector.1" "$STATE"/sector/record/2*.dat

@@ -7,15 +7,20 @@
 LAST_SECTOR=0
 declare -A SECTORS OFFSETS
 
-# table NAME linear|error_writes|drop_writes: from now on the disk is like this
+# table NAME linear|error_writes|drop_writes: from now on the disk is like this; bad SECTOR: 4 KiB
+# from there on can be neither read nor written
 table() {
 	local rest="$DATA_DISK ${OFFSETS[$1]}"
 	case $2 in
-	linear) set -- "$1" "linear $rest" ;;
-	*) set -- "$1" "flakey $rest 0 3600 1 $2" ;;
+	linear) set -- "$1" "0 ${SECTORS[$1]} linear $rest" ;;
+	bad)
+		set -- "$1" "0 $3 linear $rest" "$3 8 error" \
+			"$(($3 + 8)) $((SECTORS[$1] - $3 - 8)) linear $DATA_DISK $((OFFSETS[$1] + $3 + 8))"
+		;;
+	*) set -- "$1" "0 ${SECTORS[$1]} flakey $rest 0 3600 1 $2" ;;
 	esac
 	dmsetup suspend --noflush --nolockfs "flyrec-$1"
-	dmsetup load "flyrec-$1" --table "0 ${SECTORS[$1]} $2"
+	printf '%s\n' "${@:2}" | dmsetup load "flyrec-$1"
 	dmsetup resume "flyrec-$1"
 }
 
