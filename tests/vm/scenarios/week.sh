@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Days in minutes: 2000 rotations and snapshots, two at a time, with retention. What flyrecd holds
+# Days in minutes: 2000 rotations and 2000 snapshots, two at a time, with retention. What flyrecd holds
 # (memory, files, threads, instances) stays as it was after the first ones, its directory within
 # its limits, and what retention has left is whole.
 # machines: debian12
@@ -9,7 +9,7 @@
 # time-limit: 900
 . "$(dirname "$0")/../guest.sh"
 TURNS=${LONG:+10000}
-TURNS=${TURNS:-1000}
+TURNS=${TURNS:-2000}
 LIMIT=100 # MiB, each kind
 
 daemon_config <<-EOT
