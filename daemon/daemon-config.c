@@ -162,7 +162,7 @@ int daemon_reload(struct daemon *d, char **ret_complaints)
 	} else {
 		take_config(d, config);
 	}
-	daemon_session_settled(d);
+	daemon_await_sessions(d);
 	return r;
 }
 

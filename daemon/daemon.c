@@ -21,7 +21,7 @@
 #include "recorder/tracefs.h"
 #include "writer/store.h"
 
-#define START_PATIENCE_USEC (30 * USEC_PER_SEC)
+#define PATIENCE_USEC (30 * USEC_PER_SEC)
 
 struct session *daemon_find_session(const struct daemon *d, const char *name)
 {
@@ -95,20 +95,41 @@ static bool may_take_stored(void *userdata, const char *name)
 	return s ? session_state(s) == SESSION_FAILED : any_waits(d);
 }
 
-/* All sessions have got somewhere: tell the service manager, forget those that nobody wants */
+static bool on_its_way(const struct session *s)
+{
+	return !session_settled(s) && !session_steady(s);
+}
+
+/* The start or the reload is over: tell the service manager, and who waits for it */
+static void is_up(struct daemon *d)
+{
+	d->phase = DAEMON_RUNNING;
+	d->start_source = sd_event_source_disable_unref(d->start_source);
+	if (d->reload_wanted) {
+		daemon_reload_asked(d);
+		return;
+	}
+	(void)sd_notify(0, "READY=1");
+	d->status_usec = 0;
+	daemon_show_status(d);
+	control_reloaded(d->control);
+}
+
+/* All sessions have got somewhere: forget those that nobody wants */
 static void check_settled(struct daemon *d)
 {
 	bool stopping = d->phase == DAEMON_STOPPING || d->phase == DAEMON_HANDING_OVER;
 
 	for (size_t i = 0; i < d->n_sessions; i++) {
-		struct session *s = d->sessions[i];
+		const struct session *s = d->sessions[i];
 
-		if (!session_settled(s) && (stopping || !session_steady(s)))
+		if (stopping ? !session_settled(s) : on_its_way(s))
 			return;
 	}
 	/* Before any is forgotten: the next reload may take up what that one has left */
-	if (d->phase == DAEMON_STARTING || d->phase == DAEMON_RELOADING)
+	if (d->store_mixed)
 		fdstore_drop_rest(d->fdstore, may_take_stored, d);
+	d->store_mixed = false;
 	forget_sessions(d);
 	if (stopping) {
 		(void)sd_event_exit(d->event, 0);
@@ -117,38 +138,40 @@ static void check_settled(struct daemon *d)
 	if (d->state_new)
 		daemon_take_up_orphans(d);
 	d->state_new = false;
-	if (d->phase != DAEMON_RUNNING) {
-		d->phase = DAEMON_RUNNING;
-		d->start_source = sd_event_source_disable_unref(d->start_source);
-		if (d->reload_wanted) {
-			daemon_reload_asked(d);
-			return;
-		}
-		(void)sd_notify(0, "READY=1");
-		d->status_usec = 0;
-		daemon_show_status(d);
-		control_reloaded(d->control);
-	}
+	if (d->phase != DAEMON_RUNNING)
+		is_up(d);
 }
 
-/* One that hangs, on its disk for example, must not cost the others: the service manager would end
- * us after TimeoutStartSec= */
-static int on_start_takes_long(sd_event_source *source, uint64_t usec, void *userdata)
+/* One that hangs, on its disk for example, must not cost the others: nobody could start, stop or
+ * reload them, and the service manager would end us after TimeoutStartSec= */
+static int on_patience_ends(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct daemon *d = userdata;
 
-	if (d->phase != DAEMON_STARTING)
+	if (d->phase != DAEMON_STARTING && d->phase != DAEMON_RELOADING)
 		return 0;
 	for (size_t i = 0; i < d->n_sessions; i++)
-		if (session_state(d->sessions[i]) == SESSION_STARTING)
+		if (on_its_way(d->sessions[i]))
 			(void)log_full(LOG_WARNING, session_name(d->sessions[i]), NULL, 0,
-				       "still starting; flyrecd does not wait for it any longer");
-	(void)sd_notify(0, "READY=1");
+				       "still %s; flyrecd does not wait for it any longer",
+				       session_state_name(session_state(d->sessions[i])));
+	is_up(d);
 	return 0;
+}
+
+void daemon_await_sessions(struct daemon *d)
+{
+	d->store_mixed = true;
+	d->start_source = sd_event_source_disable_unref(d->start_source);
+	if (sd_event_add_time_relative(d->event, &d->start_source, CLOCK_MONOTONIC, PATIENCE_USEC,
+				       0, on_patience_ends, d) < 0)
+		log_warning("cannot set a timer: waiting for every session, however long it takes");
+	daemon_session_settled(d);
 }
 
 static int on_settled(sd_event_source *source, void *userdata)
 {
+	(void)sd_event_source_disable_unref(source); /* else it stays as long as the loop */
 	check_settled(userdata);
 	return 0;
 }
@@ -363,9 +386,7 @@ int daemon_run(const struct daemon_options *options)
 		daemon_resume_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
 		daemon_apply_config(&d);
-		daemon_session_settled(&d);
-		(void)sd_event_add_time_relative(d.event, &d.start_source, CLOCK_MONOTONIC,
-						 START_PATIENCE_USEC, 0, on_start_takes_long, &d);
+		daemon_await_sessions(&d);
 		r = sd_event_loop(d.event);
 		daemon_restore_cmdlines(&d);
 		(void)log_full(LOG_INFO, NULL, MESSAGE_STOPPED, 0,

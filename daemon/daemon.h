@@ -46,7 +46,8 @@ struct daemon {
 	bool reload_wanted;	       /* once all sessions have got somewhere */
 	int state_fd;		       /* the state directory; -EBADF: it is not there */
 	int lock_fd;		       /* a file in it that holds its lock */
-	sd_event_source *start_source; /* while it starts */
+	sd_event_source *start_source; /* while it starts or reloads: patience with sessions */
+	bool store_mixed;	       /* the FD store may have what no session will take */
 	bool state_mounted;	       /* it is a file system of its own */
 	bool state_new;		       /* since its sessions were last looked for */
 	int mounts_fd;
@@ -79,6 +80,12 @@ int daemon_run(const struct daemon_options *options);
  * daemon_session_settled() - a session has reached recording, stopped or failed
  */
 void daemon_session_settled(struct daemon *daemon);
+
+/**
+ * daemon_await_sessions() - the start or the reload is over when all sessions have got somewhere,
+ * or when that takes too long
+ */
+void daemon_await_sessions(struct daemon *daemon);
 
 /**
  * daemon_session_changed() - something that clients may watch has changed

@@ -196,6 +196,7 @@ int segment_archive(struct segment *s, struct trace_file *file, const char *name
 static bool continues(const struct segment *s, const struct trace_file *file)
 {
 	return s->adopt && trace_file_n_cpus(file) == s->params.n_cpus &&
+	       (s->params.direct != STORAGE_DIRECT_YES || trace_file_is_direct(file)) &&
 	       trace_file_subbuf_size(file) == s->params.subbuf_size && is_of_this_boot(s, file);
 }
 
@@ -240,14 +241,14 @@ static void count_files(struct segment *s)
 
 /*
  * What an earlier process left; @ret: current.dat, if there is one. One bad sector in a finished
- * file is no reason not to record.
+ * file is no reason not to record, unless that file may have what is in the slots as well.
  */
 static int put_right(struct segment *s, struct trace_file **ret)
 {
 	int r, left = segment_finish_leftovers(s);
 	struct fault why = s->failure;
 
-	if (left < 0 && left != -EIO)
+	if (left < 0 && (left != -EIO || s->slots))
 		return left;
 	count_files(s);
 	r = segment_take_up(s, STORE_CURRENT, ret);
@@ -272,6 +273,8 @@ int segment_open(struct segment *s)
 		retain(s, 0);
 		r = put_right(s, &file);
 	}
+	if (r < 0 && r != -EIO)
+		s->eio_usec = 0;
 	if (r < 0)
 		return r;
 	s->slots = NULL; /* from now on they are of this process */

@@ -94,7 +94,7 @@ static void try_again(struct session *s, uint64_t usec)
 
 bool session_failed_for_disk(struct session *s, int error)
 {
-	if (!session_disk_may_return(error) || s->salvage || s->stop_wanted)
+	if (!session_disk_may_return(error) || session_ends(s))
 		return false;
 	if (s->segment.adopt && s->kernel) {
 		state_free(s->left);
@@ -107,19 +107,24 @@ bool session_failed_for_disk(struct session *s, int error)
 
 void session_left_disk(struct session *s)
 {
+	bool last = session_ends(s);
+
 	session_note_away(s);
 	daemon_leave_state_dir(s->daemon);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
 	(void)fault_set(&s->failure, s->trouble,
-			"%s/%s: its file system is let go of, to be mounted again; trying again",
-			s->daemon->options.state_dir, s->name);
+			"%s/%s: its file system is let go of, to be mounted again%s",
+			s->daemon->options.state_dir, s->name, last ? "" : "; trying again");
 	s->leave_wanted = false;
-	(void)session_config_copy(s->config, &s->pending);
+	if (!s->pending)
+		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, true);
 	/* Who reads this may unmount it at once */
 	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
 	try_again(s, s->trouble < 0 ? AGAIN_USEC : 0);
+	if (last)
+		session_end_away(s, s->hand_over);
 }
 
 void session_end_away(struct session *s, bool hand_over)
@@ -129,6 +134,7 @@ void session_end_away(struct session *s, bool hand_over)
 	if (!s->away)
 		return;
 	s->away = false;
+	s->segment.eio_usec = 0;
 	s->again_source = sd_event_source_disable_unref(s->again_source);
 	daemon_session_settled(s->daemon); /* it may be forgotten now */
 	if (hand_over)

@@ -93,6 +93,10 @@ bool session_make_room(struct session *s, int error)
 
 	if (error != -ENOSPC && error != -EDQUOT)
 		return false;
+	if (s->state == SESSION_RECORDING && !s->flight) {
+		s->sync_wanted = true; /* retention is a job there, and counts */
+		return false;
+	}
 	if (session_is_flight(s)) {
 		session_snapshot_limits(s, &limits);
 	} else {

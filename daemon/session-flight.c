@@ -63,11 +63,8 @@ static int note_start(struct session *s, struct fault *why)
 	s->kernel->handed_over = false;
 	if (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance))
 		r = session_note_base(s, false);
-	if (r >= 0)
-		r = state_write(s->dir_fd, s->kernel, false);
-	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name)
-		     : 0;
+	return r < 0 ? fault_errno(why, r, "cannot note the counters")
+		     : session_write_state(s, why);
 }
 
 int session_begin_flight(struct session *s, struct fault *why)

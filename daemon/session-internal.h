@@ -118,6 +118,8 @@ struct session {
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
 void session_fail(struct session *session, const struct fault *why);
+/* It is being stopped, and no other start follows */
+bool session_ends(const struct session *session);
 /* Stopped or failed, with nothing left to do */
 void session_settle(struct session *session, enum session_state state);
 /* begin a step that is a job */

@@ -261,6 +261,7 @@ static int on_deferred(sd_event_source *source, void *userdata)
 {
 	struct session *s = userdata;
 
+	(void)sd_event_source_disable_unref(source); /* else it stays as long as the loop */
 	on_job(s, s->deferred);
 	return 0;
 }

@@ -38,13 +38,14 @@ static uint64_t count_forks(void)
 	return p ? strtoull(p + strlen("\nprocesses "), NULL, 10) : 0;
 }
 
-/* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own */
-static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_stats *now,
-			bool final)
+/* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own. What was not
+ * written is said in one file only, though it may be found when the next has begun. */
+static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats *now, bool final)
 {
 	const struct state_base *base =
 		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
-	const struct pump *pump = &s->drain.pumps[cpu];
+	struct pump *pump = &s->drain.pumps[cpu];
+	uint64_t dropped = atomic_load(&pump->dropped_bytes);
 	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
 	_cleanup_free_ char *counted = NULL;
 	struct cpu_stats since = *now;
@@ -62,9 +63,11 @@ static char *stats_text(const struct session *s, unsigned cpu, const struct cpu_
 		     "%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
 		     "\nflyrec not written bytes: %" PRIu64
 		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
-		     counted, size / s->drain.subbuf_size, size, atomic_load(&pump->dropped_bytes),
+		     counted, size / s->drain.subbuf_size, size, dropped - pump->dropped_said,
 		     base->in_flight, final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
+	if (final)
+		pump->dropped_said = dropped;
 	return text;
 }
 

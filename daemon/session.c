@@ -72,6 +72,11 @@ bool session_settled(const struct session *s)
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
 }
 
+bool session_ends(const struct session *s)
+{
+	return s->stop_wanted && !s->pending;
+}
+
 bool session_waits_for_disk(const struct session *s)
 {
 	return s->away;
@@ -128,7 +133,7 @@ void session_fail(struct session *s, const struct fault *why)
 	bool told = s->away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */
 	bool away = s->config && session_failed_for_disk(s, why->error);
-	bool keep = s->segment.adopt || (away && !s->instance);
+	bool keep = s->segment.adopt || (away && !s->instance), last;
 
 	s->failure = *why;
 	/* One that did not get so far does not know */
@@ -136,11 +141,12 @@ void session_fail(struct session *s, const struct fault *why)
 	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
 		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
-	if (away)
+	last = session_ends(s);
+	if (away && !s->pending)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
-	if (s->stop_wanted)
-		session_end_away(s, s->hand_over); /* that was the last try */
+	if (last)
+		session_end_away(s, s->hand_over);
 	session_settle(s, SESSION_FAILED);
 }
 
@@ -370,7 +376,7 @@ void session_stop(struct session *s, bool hand_over)
 	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
 		return;
 	s->stop_wanted = true;
-	s->leave_wanted = false;
+	s->leave_wanted &= s->step == STEP_LEAVING;
 	s->hand_over = hand_over && !s->salvage;
 	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
 	 * empty */

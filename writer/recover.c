@@ -70,7 +70,8 @@ static int set_aside(struct scan *s, int dir_fd, const char *name, unsigned cpu,
 		if (fd < 0 && all_zero(s->bytes, s->layout.size))
 			continue;
 		if (fd < 0) {
-			if (asprintf(&path, "%s.cpu%u.damaged", name, cpu) < 0)
+			/* Not hidden, as unfinished files are */
+			if (asprintf(&path, "%s.cpu%u.damaged", name + (name[0] == '.'), cpu) < 0)
 				return -ENOMEM;
 			fd = openat(dir_fd, path,
 				    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 240
+# time-limit: 300
 #
 # A file system that dies under a recording (shut down, as after an error) is let go of, so that it can
 # be unmounted; other sessions go on; when it is mounted again the recording goes on in the same file
@@ -47,8 +47,8 @@ begin() {
 	storage MaxUse=200M KeepFree=0 FlushSec=200ms "SyncIntervalSec=$2"
 }
 
-# gone MOUNTPOINT [-f [killed]]: the file system there dies under the recording, and comes back; -f: its
-# log is written before; killed: flyrecd is, while it is away
+# gone MOUNTPOINT [-f [killed [rotated]]]: the file system there dies under the recording, and comes back;
+# -f: its log is written before; killed: flyrecd is, while it is away; rotated: after that
 gone() {
 	write_markers 2000
 	sleep 1
@@ -73,6 +73,7 @@ gone() {
 	wait_for 20 log_has 'writing again' || fail "does not go on"
 	wait_for 5 has_no_failure || fail "status still has: $(failure)"
 	sleep 1
+	[ -z "${4:-}" ] || ctl rotate s >/dev/null || fail "rotate"
 	markers_end
 	ctl --json stats s >"$T/stats"
 	[ "$(jq '[.sessions[0].cpus[].not_written] | add' "$T/stats")" = \
@@ -90,7 +91,7 @@ mounted_alive() {
 # What is missing on each CPU was counted as not written: sub-buffers of 4080 bytes, and events of at
 # least 36
 missing_is_counted() {
-	local cpu missing not_written expect=()
+	local cpu missing not_written said file expect=()
 	for file in "$T"/expect.[0-9]*; do
 		expect+=("--expect=$file")
 	done
@@ -102,6 +103,9 @@ missing_is_counted() {
 		echo "CPU $cpu: $missing missing, $not_written sub-buffers not written"
 		[ "$not_written" -gt 0 ] || fail "CPU $cpu: nothing counts as not written"
 		[ $((missing > 0 && missing <= not_written * 113)) = 1 ] || fail "wrong data: CPU $cpu: that is not the same"
+		said=$(for file in "$(REC)"/2*.dat; do cpustat "$file" 'flyrec not written bytes'; done |
+			awk -v cpu="$cpu" '$1 == cpu { n += $2 } END { print n / 4096 }')
+		[ "$said" = "$not_written" ] || fail "CPU $cpu: CPUSTAT of all files: $said, stats: $not_written"
 	done < <(jq -r '.sessions[0].cpus[] | "\(.cpu) \(.not_written)"' "$T/stats")
 }
 
@@ -134,7 +138,7 @@ unset 'MOUNTS[-1]'
 echo "== its log is lost"
 begin "$STATE/s" 1h
 flyrecd_start
-gone "$STATE/s"
+gone "$STATE/s" '' '' rotated
 flyrecd_stop
 missing_is_counted
 umount "$STATE/s"
@@ -171,9 +175,8 @@ wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
-# stopped_in_a_try [dies]: its disk is back, but frozen, when it is stopped; then it goes on, or dies again
-stopped_in_a_try() {
-	local stop
+# frozen_try: its disk is gone, and then back, but frozen, so that it is starting
+frozen_try() {
 	rm -rf "${STATE:?}"
 	begin "$STATE/s" 200ms
 	flyrecd_start
@@ -186,10 +189,16 @@ stopped_in_a_try() {
 	umount "$STATE/s"
 	mounted=$STATE/s
 	wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
-	at_end unfreeze
+	at_end unfreeze "$STATE/s"
 	xfs_io -x -c freeze "$STATE/s"
 	kill -CONT "$FLYRECD_PID"
 	wait_for 20 is_starting || fail "it is not tried again: $(state)"
+}
+
+# stopped_in_a_try [dies]: then the disk goes on, or dies again
+stopped_in_a_try() {
+	local stop
+	frozen_try
 	ctl stop s &
 	stop=$!
 	sleep 0.5
@@ -210,7 +219,10 @@ thaw() {
 		fcntl.ioctl(directory, FITHAW, 0)
 	EOF
 }
-unfreeze() { xfs_io -x -c thaw "$STATE/s" 2>/dev/null || :; }
+unfreeze() { xfs_io -x -c thaw "$1" 2>/dev/null || :; }
+is_as_configured() {
+	[ "$(state)" = recording ] && [ "$(cat "$(instance s)/set_event")" = sched:sched_process_fork ]
+}
 is_starting() { [ "$(state)" = starting ]; }
 is_over() { [[ $(state) =~ ^(stopped|failed)$ ]]; }
 
@@ -226,6 +238,84 @@ umount "$STATE/s"
 unset 'MOUNTS[-1]'
 stopped_in_a_try dies
 log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
+
+echo "== reloaded while it is tried again, which fails"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+frozen_try
+ctl reload &
+RELOAD=$!
+sleep 0.5
+thaw "$STATE/s" dies
+wait "$RELOAD" || fail "reload"
+wait_for 20 fails_with "Input/output error" || fail "status: $(state), $(failure)"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+mounted=$STATE/s
+wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
+MOUNTS+=("$STATE/s")
+wait_for 20 log_has 'writing again' || fail "it is not tried again after the reload"
+log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
+flyrecd_stop
+all_right "reloaded while it is tried again"
+
+# leaving: another file system is mounted over its disk, which does not answer and is let go of
+leaving() {
+	rm -rf "${STATE:?}"
+	begin "$STATE/s" 1h
+	flyrecd_start
+	write_markers 1000
+	sleep 1
+	exec {root}<"$STATE/s"
+	at_end unfreeze "/proc/$$/fd/$root"
+	xfs_io -x -c freeze "$STATE/s"
+	write_markers 1000
+	wait_for 20 fails_with "does not answer" || fail "status: $(failure)"
+	mount -t tmpfs -o mode=0750 tmpfs "$STATE/s" && MOUNTS+=("$STATE/s")
+	wait_for 20 is_stopping || fail "it is $(state)"
+}
+answers() {
+	thaw "/proc/$$/fd/$root"
+	exec {root}<&-
+}
+is_stopping() { [ "$(state)" = stopping ]; }
+
+echo "== stopped while it is let go of"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+leaving
+ctl stop s &
+STOP=$!
+sleep 0.5
+answers
+wait "$STOP" || fail "stop"
+wait_for 20 is_over || fail "it is $(state)"
+log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
+flyrecd_stop
+[ ! -d "$(instance s)" ] || fail "the instance is left"
+
+echo "== reloaded while it is let go of"
+umount "$STATE/s"
+umount "$STATE/s"
+unset 'MOUNTS[-1]' 'MOUNTS[-1]'
+leaving
+EVENT=sched:sched_process_fork storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
+ctl reload &
+RELOAD=$!
+sleep 0.5
+answers
+wait "$RELOAD" || fail "reload"
+wait_for 20 log_has 'writing again' || fail "it does not go on"
+wait_for 20 is_as_configured || fail "traces $(cat "$(instance s)/set_event")"
+write_markers 1000
+flyrecd_stop
+cp "$STATE/s/record"/2*.dat "$T"
+umount "$STATE/s"
+unset 'MOUNTS[-1]'
+flyrecd_start
+flyrecd_stop
+mv "$T"/2*.dat "$STATE/s/record"
+all_right "reloaded while it is let go of"
 
 echo "== of a session that is not enabled, but was started"
 umount "$STATE/s"

@@ -141,3 +141,33 @@ for direct in no yes; do
 	markers_check fs
 	rm -r "$STATE/fs"
 done
+
+echo "== Direct=yes, but what a killed flyrecd left is where there is no O_DIRECT"
+mkdir "$T/ramfs"
+mount -t ramfs none "$T/ramfs" || skip "cannot mount ramfs"
+MOUNTS+=("$T/ramfs")
+STATE=$T/ramfs/state
+without_limits() {
+	config "$1"
+	sed -i 's/^KeepFree=.*/KeepFree=0/' "$CONFIG/sessions.d/fs.conf"
+}
+without_limits auto
+flyrecd_start
+as_logged "page cache"
+markers_start fs 3000
+sleep 0.5
+flyrecd_kill
+without_limits yes
+log_mark
+flyrecd_start
+must_log "fs: session failed: .*Direct=yes, but this file system has no O_DIRECT"
+sleep 0.5
+without_limits no
+ctl reload
+must_log "fs: recording (page cache)"
+markers_stop
+flyrecd_stop
+verify "$STATE/fs/record"
+left=$(find "$STATE/fs/record" -mindepth 1 ! -name '2*Z.dat')
+[ -z "$left" ] || fail "left behind: $left"
+markers_check fs

@@ -85,5 +85,22 @@ wait "${CHILDREN[@]: -8}" || fail "not all were answered"
 for i in 1 2 3 4 5 6 7 8; do
 	good "$(cat "$T/many.$i")"
 done
+
+# --- killed, and the next one finds no room even for the state file: old snapshots go, not the newest
+snapshots() { SNAPSHOTS=("$STATE"/f/snapshot/2*.dat); }
+snapshots
+before=${#SNAPSHOTS[@]} newest=${SNAPSHOTS[-1]}
+fill
+flyrecd_kill
+log_mark
+flyrecd_start
+wait_for 10 running || fail "$(ctl status f)"
+must_log "f: no room to begin: retention removed"
+snapshots
+[ ${#SNAPSHOTS[@]} -lt "$before" ] || fail "nothing has gone"
+good "$newest"
+rm -f "$T"/ext4/filler*
+path=$(ctl snapshot f)
+"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
 flyrecd_stop
 nothing_half

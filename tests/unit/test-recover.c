@@ -171,10 +171,12 @@ static void test_insane_tail_is_kept(void **state)
 	assert_int_equal(io_read_file_at(f.fake.dir_fd, NAME ".cpu1.damaged", &kept, NULL), 0);
 	assert_memory_equal(kept, junk, SUBBUF);
 	fake_verify(&f.fake, NAME, 2);
-	/* Another time it goes behind, nothing is replaced */
+	/* Another time it goes behind, nothing is replaced; of a hidden file it is not hidden */
 	recovery_put_bytes(&f, 1, 2 * SUBBUF, junk, SUBBUF);
 	recovery_set(&f, 1, 3);
-	recovery_run(&f);
+	trace_file_free(f.file);
+	f.file = fake_open(&f.fake, NAME);
+	assert_int_equal(recover_file(f.file, f.fake.dir_fd, "." NAME, NULL, &f.report, NULL), 0);
 	recovery_assert(&f, 1, 2, 0, 1, true);
 	assert_int_equal(damaged_bytes(&f, NAME ".cpu1.damaged"), 3 * SUBBUF);
 	recovery_end(&f);

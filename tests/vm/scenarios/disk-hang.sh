@@ -3,7 +3,7 @@
 #
 # A disk that does not answer for a while: said, seen in status, flyrecd answers all the time, a session
 # elsewhere goes on, and nothing is lost that the ring buffer has room for. One that does not answer when
-# flyrecd starts keeps only its session waiting.
+# flyrecd starts, or reloads, keeps only its session waiting.
 # machines: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
@@ -51,6 +51,15 @@ echo "started after $((SECONDS - begin)) s"
 is_recording beside || fail "the session beside does not record"
 ! is_recording ext4 || fail "the disk answers: a poor test"
 timeout 20 "$FLYRECCTL" list beside >/dev/null || fail "flyrecd does not answer"
+# Nor does it keep the others from being stopped and started, or a reload
+timeout 20 "$FLYRECCTL" stop beside || fail "cannot stop the session beside"
+timeout 20 "$FLYRECCTL" start beside || fail "cannot start the session beside"
+begin=$SECONDS
+timeout 60 systemctl reload flyrecd || fail "cannot reload"
+echo "reloaded after $((SECONDS - begin)) s"
+is_recording beside || fail "the session beside does not record after the reload"
+! is_recording ext4 || fail "the disk answers: a poor test"
+[ "$(times_logged "ext4: still starting; flyrecd does not wait")" = 2 ] || fail "it is not said who takes so long"
 dmsetup resume flyrec-ext4
 wait_for 60 is_recording ext4 || fail "no recording when the disk answers"
 is_alive
