@@ -99,6 +99,8 @@ int trace_file_read_size(const struct trace_file *file, unsigned cpu, uint64_t *
 
 /**
  * trace_file_write_names() - replace the task names
+ * Who reads them in that moment may see half of a line, where the file system's writes are not
+ * atomic.
  * @text: exactly trace_file_names_room() bytes
  */
 int trace_file_write_names(struct trace_file *file, const char *text);

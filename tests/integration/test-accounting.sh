@@ -74,7 +74,7 @@ flyrecd_start
 for i in 1 2 3; do
 	storm 50000
 	kill -USR2 "$FLYRECD_PID"
-	wait_for 20 has_segments "$i" || fail "no rotation"
+	wait_for 60 has_segments "$i" || fail "no rotation"
 done
 storm 50000
 flyrecd_stop
@@ -94,7 +94,7 @@ for i in 1 2 3 4 5; do
 	kill -USR2 "$FLYRECD_PID"
 	wait $!
 	TRACED=$((TRACED + 100000))
-	wait_for 20 has_segments "$i" || fail "no rotation"
+	wait_for 60 has_segments "$i" || fail "no rotation"
 done
 storm 20000
 # Nobody has asked for the counters before: they do not go with the ring buffer
@@ -112,7 +112,7 @@ kill -STOP "$FLYRECD_PID"
 storm 30000
 kill -USR2 "$FLYRECD_PID"
 kill -CONT "$FLYRECD_PID"
-wait_for 20 has_segments 1 || fail "no rotation"
+wait_for 60 has_segments 1 || fail "no rotation"
 kill -STOP "$FLYRECD_PID"
 storm 30000
 kill -TERM "$FLYRECD_PID"

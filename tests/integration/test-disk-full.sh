@@ -30,7 +30,7 @@ six_segments() {
 	for i in 1 2 3 4 5 6; do
 		write_markers 100000
 		kill -USR2 "$FLYRECD_PID"
-		wait_for 20 has_segments "$i" || fail "no rotation"
+		wait_for 60 has_segments "$i" || fail "no rotation"
 	done
 }
 
@@ -131,7 +131,7 @@ write_markers 1000
 live_is_valid "no inodes"
 rm "$MNT"/inode.*
 kill -USR2 "$FLYRECD_PID"
-wait_for 20 has_segments 1 || fail "no rotation although there are inodes again"
+wait_for 60 has_segments 1 || fail "no rotation although there are inodes again"
 write_markers 1000
 flyrecd_stop
 all_right "no inodes"

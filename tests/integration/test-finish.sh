@@ -29,7 +29,7 @@ on() { # NAME FS SIZE SLACK [MKFS-OPTION...]: SLACK: bytes that may differ: hole
 	flyrecd_start
 	write_markers 100000
 	kill -USR2 "$FLYRECD_PID"
-	wait_for 20 has_segments 1 || fail "$name: no rotation"
+	wait_for 60 has_segments 1 || fail "$name: no rotation"
 	write_markers 100000
 	flyrecd_stop
 	all_right "$name"
@@ -67,7 +67,7 @@ held_open() { # FS
 	sleep 0.5
 	exec 9<"$(REC)/current.dat"
 	kill -USR2 "$FLYRECD_PID"
-	wait_for 20 has_segments 1 || fail "held open, $1: no rotation"
+	wait_for 60 has_segments 1 || fail "held open, $1: no rotation"
 	file=$(echo "$(REC)"/2*.dat)
 	opens "$file" "held open, $1"
 	is_dense "$file" && fail "held open, $1: $file was collapsed under its reader"

@@ -184,7 +184,7 @@ limited() {
 refused 'bad.dat: cannot write: File too large' limited import -o bad.dat grammar.txt
 refused 'File too large' limited export_ -o bad.dat grammar.dat
 mkfifo fifo
-import -o bad.dat fifo 2>/dev/null &
+"$FLYRECCTL" import --format=qemu4v -o bad.dat fifo 2>/dev/null &
 pid=$!
 exec 3>fifo
 cat grammar.txt >&3
