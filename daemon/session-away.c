@@ -124,7 +124,7 @@ void session_left_disk(struct session *s)
 	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
 	try_again(s, s->trouble < 0 ? AGAIN_USEC : 0);
 	if (last)
-		session_end_away(s, s->hand_over);
+		session_end_away(s, s->daemon->phase == DAEMON_HANDING_OVER);
 }
 
 void session_end_away(struct session *s, bool hand_over)

@@ -146,7 +146,7 @@ void session_fail(struct session *s, const struct fault *why)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
 	if (last)
-		session_end_away(s, s->hand_over);
+		session_end_away(s, s->daemon->phase == DAEMON_HANDING_OVER);
 	session_settle(s, SESSION_FAILED);
 }
 
