@@ -127,7 +127,7 @@ static void check_settled(struct daemon *d)
 			return;
 	}
 	/* Before any is forgotten: the next reload may take up what that one has left */
-	if (d->store_mixed)
+	if (d->store_mixed && !stopping)
 		fdstore_drop_rest(d->fdstore, may_take_stored, d);
 	d->store_mixed = false;
 	forget_sessions(d);

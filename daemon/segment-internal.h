@@ -32,3 +32,6 @@ int segment_take_up(struct segment *segment, const char *name, struct trace_file
 
 /* All files into the archive that an earlier process was about to put there */
 int segment_finish_leftovers(struct segment *segment);
+
+/* Has a file of an earlier process been unreadable for so long that it is not for a moment? */
+bool segment_has_waited(struct segment *segment);

@@ -36,7 +36,7 @@ static bool is_damage(int error)
 	       error == -EISDIR || error == -ENXIO;
 }
 
-static bool has_waited(struct segment *s)
+bool segment_has_waited(struct segment *s)
 {
 	uint64_t now = now_usec(CLOCK_MONOTONIC);
 
@@ -54,7 +54,7 @@ static int refuse(struct segment *s, const char *name, int error)
 	struct fault why = s->failure;
 	int r;
 
-	if (!is_damage(error) && (error != -EIO || !has_waited(s)))
+	if (!is_damage(error) && (error != -EIO || !segment_has_waited(s)))
 		return error;
 	r = set_aside(s, name);
 	if (r >= 0 || error != -EIO)

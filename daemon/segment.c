@@ -239,16 +239,27 @@ static void count_files(struct segment *s)
 	s->kept_bytes = report.kept_bytes;
 }
 
+/* A sub-buffer begins with its time */
+static bool any_slot_used(const struct segment *s)
+{
+	static const char none[sizeof(uint64_t)];
+
+	for (unsigned cpu = 0; s->slots && cpu < s->params.n_cpus; cpu++)
+		if (memcmp(s->slots + (size_t)cpu * s->params.subbuf_size, none, sizeof(none)) != 0)
+			return true;
+	return false;
+}
+
 /*
  * What an earlier process left; @ret: current.dat, if there is one. One bad sector in a finished
- * file is no reason not to record, unless that file may have what is in the slots as well.
+ * file is no reason not to record; that file is waited for if it may have what is in the slots.
  */
 static int put_right(struct segment *s, struct trace_file **ret)
 {
 	int r, left = segment_finish_leftovers(s);
 	struct fault why = s->failure;
 
-	if (left < 0 && (left != -EIO || s->slots))
+	if (left < 0 && (left != -EIO || (any_slot_used(s) && !segment_has_waited(s))))
 		return left;
 	count_files(s);
 	r = segment_take_up(s, STORE_CURRENT, ret);
@@ -288,6 +299,7 @@ int segment_open(struct segment *s)
 		r = segment_archive(s, file, STORE_CURRENT);
 		if (r < 0)
 			return r;
+		s->archived_id = trace_file_trace_id(file);
 		segment_note(s, LOG_INFO, 0, "finished the segment of an earlier run");
 		trace_file_free(TAKE_PTR(file));
 	}

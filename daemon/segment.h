@@ -40,6 +40,7 @@ struct segment {
 	uint64_t kept_bytes;   /* on the disk */
 	bool sparse_left;      /* finished files may wait to be made dense */
 	bool unfinished_left;  /* something could not be finished: to be tried again */
+	uint64_t archived_id;  /* of the current.dat that was finished at the start; 0: none */
 	uint64_t eio_usec;     /* monotonic: first read error of what is left; survives done */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */

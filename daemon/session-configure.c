@@ -53,8 +53,8 @@ static bool only_events_differ(const struct session_config *a, const struct sess
 	return same;
 }
 
-/* What a stop is followed by: a start like this */
-static int restart_as(struct session *s, const struct session_config *config)
+/* What comes to an end is followed by a start like this */
+static int pend(struct session *s, const struct session_config *config)
 {
 	struct session_config *copy;
 	int r = session_config_copy(config, &copy);
@@ -63,6 +63,15 @@ static int restart_as(struct session *s, const struct session_config *config)
 		return r;
 	session_config_free(s->pending);
 	s->pending = copy;
+	return 0;
+}
+
+static int restart_as(struct session *s, const struct session_config *config)
+{
+	int r = pend(s, config);
+
+	if (r < 0)
+		return r;
 	s->stop_wanted = true;
 	s->hand_over = false;
 	session_advance(s);
@@ -87,8 +96,12 @@ static void on_events_changed(void *userdata, int result, const char *text)
 	struct session *s = userdata;
 	const struct session_config *config = config_find(s->daemon->config, s->name);
 
-	if (result < 0 && config && s->state == SESSION_RECORDING && !s->stop_wanted)
+	if (result >= 0 || !config)
+		return;
+	if (s->state == SESSION_RECORDING && !s->stop_wanted)
 		(void)restart_as(s, config);
+	else if (s->pending)
+		(void)pend(s, config); /* its disk went before that came to its turn */
 }
 
 /* As the configuration says, whatever was asked for at runtime */

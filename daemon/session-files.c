@@ -87,23 +87,22 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 
 bool session_make_room(struct session *s, int error)
 {
-	struct retention_report report = {};
+	struct segment *g = &s->segment;
+	struct retention_report report = {.cpu_subbufs = g->evicted, .n_cpus = g->params.n_cpus};
 	struct retention_limits limits;
 	struct fault why;
 
 	if (error != -ENOSPC && error != -EDQUOT)
 		return false;
-	if (s->state == SESSION_RECORDING && !s->flight) {
-		s->sync_wanted = true; /* retention is a job there, and counts */
-		return false;
-	}
 	if (session_is_flight(s)) {
 		session_snapshot_limits(s, &limits);
 	} else {
 		set_limits(s);
-		limits = s->segment.limits;
+		limits = g->limits;
 	}
-	if (retention_apply(s->segment.dir_fd, &limits, &report, &why) < 0)
+	if (atomic_load(&g->held_open)) /* to delete it frees nothing */
+		limits.keep_free = 0;
+	if (retention_apply(g->dir_fd, &limits, &report, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_DISK_TROUBLE, why.error, "%s",
 			       why.text);
 	else if (report.files > 0)

@@ -94,6 +94,18 @@ void session_forget_synced(const struct session *s)
 	forget(s, "synced");
 }
 
+void session_forget_file(struct session *s, uint64_t file_id)
+{
+	_cleanup_(state_freep) struct state *synced = NULL;
+
+	if (file_id == 0)
+		return;
+	if (s->kernel && s->kernel->file_id == file_id)
+		forget_sizes(s->kernel);
+	if (recall(s, "synced", &synced) >= 0 && synced->file_id == file_id)
+		session_forget_synced(s);
+}
+
 /* Of another file nothing is there: before one gets another name its note is removed */
 static uint64_t missing(const struct session *s, const struct state *noted, unsigned cpu)
 {

@@ -129,6 +129,7 @@ static void start_with(struct session *s, int r, struct fault *why)
 	if (r >= 0)
 		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, why);
 	if (r < 0) {
+		s->segment.eio_usec = 0;
 		session_fail(s, why);
 		return;
 	}

@@ -133,7 +133,7 @@ void session_fail(struct session *s, const struct fault *why)
 	bool told = s->away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */
 	bool away = s->config && session_failed_for_disk(s, why->error);
-	bool keep = s->segment.adopt || (away && !s->instance), last;
+	bool keep = s->segment.adopt || (away && !s->instance), last, anew;
 
 	s->failure = *why;
 	/* One that did not get so far does not know */
@@ -142,18 +142,21 @@ void session_fail(struct session *s, const struct fault *why)
 		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
 	last = session_ends(s);
+	anew = s->pending && !away && !s->salvage;
 	if (away && !s->pending)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
 	if (last)
 		session_end_away(s, s->daemon->phase == DAEMON_HANDING_OVER);
-	session_settle(s, SESSION_FAILED);
+	/* A configuration that has come meanwhile may do better */
+	session_settle(s, anew ? SESSION_STOPPED : SESSION_FAILED);
 }
 
 void session_opened(struct session *s, int result)
 {
 	struct fault why = s->segment.failure;
 
+	session_forget_file(s, s->segment.archived_id);
 	if (result >= 0)
 		result = session_is_flight(s) ? session_begin_flight(s, &why)
 					      : session_begin_recording(s, &why);

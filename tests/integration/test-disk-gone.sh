@@ -259,20 +259,22 @@ log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
 flyrecd_stop
 all_right "reloaded while it is tried again"
 
-# leaving: another file system is mounted over its disk, which does not answer and is let go of
+# leaving SYNC: another file system is mounted over its disk, which does not answer and is let go of; or
+# is to be, after a sync that is most likely under way
 leaving() {
 	rm -rf "${STATE:?}"
-	begin "$STATE/s" 1h
+	begin "$STATE/s" "$1"
 	flyrecd_start
-	write_markers 1000
+	markers_begin --rate=1000
 	sleep 1
 	exec {root}<"$STATE/s"
 	at_end unfreeze "/proc/$$/fd/$root"
 	xfs_io -x -c freeze "$STATE/s"
-	write_markers 1000
+	sleep 0.5
+	markers_end
 	wait_for 20 fails_with "does not answer" || fail "status: $(failure)"
 	mount -t tmpfs -o mode=0750 tmpfs "$STATE/s" && MOUNTS+=("$STATE/s")
-	wait_for 20 is_stopping || fail "it is $(state)"
+	[ "$1" != 1h ] || wait_for 20 is_stopping || fail "it is $(state)"
 }
 answers() {
 	thaw "/proc/$$/fd/$root"
@@ -283,7 +285,7 @@ is_stopping() { [ "$(state)" = stopping ]; }
 echo "== stopped while it is let go of"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
-leaving
+leaving 1h
 ctl stop s &
 STOP=$!
 sleep 0.5
@@ -294,28 +296,39 @@ log_has 'has not come back: what was left in the ring buffer is lost' || fail "t
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
+# reloaded_leaving SYNC
+reloaded_leaving() {
+	local reload
+	leaving "$1"
+	EVENT=sched:sched_process_fork storage MaxUse=200M KeepFree=0 FlushSec=200ms "SyncIntervalSec=$1"
+	ctl reload &
+	reload=$!
+	sleep 0.5
+	answers
+	wait "$reload" || fail "reload"
+	wait_for 20 log_has 'let go of' || fail "not let go of"
+	wait_for 20 is_as_configured || fail "it is $(state), and traces $(cat "$(instance s)/set_event")"
+	write_markers 1000
+	flyrecd_stop
+	cp "$STATE/s/record"/2*.dat "$T"
+	umount "$STATE/s"
+	unset 'MOUNTS[-1]'
+	flyrecd_start
+	flyrecd_stop
+	mv "$T"/2*.dat "$STATE/s/record"
+	all_right "reloaded while it is let go of"
+}
+
 echo "== reloaded while it is let go of"
 umount "$STATE/s"
 umount "$STATE/s"
 unset 'MOUNTS[-1]' 'MOUNTS[-1]'
-leaving
-EVENT=sched:sched_process_fork storage MaxUse=200M KeepFree=0 FlushSec=200ms SyncIntervalSec=1h
-ctl reload &
-RELOAD=$!
-sleep 0.5
-answers
-wait "$RELOAD" || fail "reload"
-wait_for 20 log_has 'writing again' || fail "it does not go on"
-wait_for 20 is_as_configured || fail "traces $(cat "$(instance s)/set_event")"
-write_markers 1000
-flyrecd_stop
-cp "$STATE/s/record"/2*.dat "$T"
+reloaded_leaving 1h
+
+echo "== reloaded before it is let go of, which waits for a sync"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
-flyrecd_start
-flyrecd_stop
-mv "$T"/2*.dat "$STATE/s/record"
-all_right "reloaded while it is let go of"
+reloaded_leaving 200ms
 
 echo "== of a session that is not enabled, but was started"
 umount "$STATE/s"

@@ -155,7 +155,8 @@ without_limits auto
 flyrecd_start
 as_logged "page cache"
 markers_start fs 3000
-sleep 0.5
+is_noted() { [ -s "$RUNTIME/synced/fs/state" ]; }
+wait_for 20 is_noted || fail "nothing is synced"
 flyrecd_kill
 without_limits yes
 log_mark
@@ -168,6 +169,7 @@ must_log "fs: recording (page cache)"
 markers_stop
 flyrecd_stop
 verify "$STATE/fs/record"
+! logged "the disk has lost" || fail "$(grep 'the disk has lost' "$FLYRECD_LOG")"
 left=$(find "$STATE/fs/record" -mindepth 1 ! -name '2*Z.dat')
 [ -z "$left" ] || fail "left behind: $left"
 markers_check fs
