@@ -302,7 +302,8 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)sd_event_source_set_time_relative(source,
 						next_tick(session_tick_usec(storage), forks));
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	if (!session_check_instance(s))
+	/* Workers that are to change files would take what is held meanwhile for the next one's */
+	if (s->step != STEP_RETARGETING && !session_check_instance(s))
 		return 0;
 	/* Before it is asked of the workers again what they have just done */
 	session_check_disk(s);

@@ -3,7 +3,8 @@
 # time-limit: 500
 #
 # Rotation under load, by signal, size, time and full regions: no marker lost or doubled; each segment
-# stands alone; the kernel's counters in it agree with what is counted in its data.
+# stands alone and has all that came before it was asked for; the kernel's counters in it agree with what is
+# counted in its data.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/finish-lib.sh"
@@ -126,3 +127,21 @@ sleep 8
 load_end "tiny segments"
 [ "$(n_segments)" -ge 10 ] || fail "$(n_segments) segments of 1 MiB in 8 s"
 forget
+
+# What was traced before it was asked for is in its file, also when workers get little time
+EVENT=sched:sched_process_exec
+storage FlushSec=100ms SyncIntervalSec=1h MaxUse=1G MaxFiles=0
+flyrecd_start
+burn() { while :; do :; done; }
+burning=()
+for ((i = 0; i < 2 * $(nproc); i++)); do
+	background burn
+	burning+=("$!")
+done
+for i in {1..60}; do
+	"$TOOLS/markers" "--instance=${PREFIX}s" --count=20 >"$T/expect"
+	file=$(ctl rotate s) || fail "rotate"
+	markers_are "rotation $i" "--expect=$T/expect" "$file"
+done
+kill -TERM "${burning[@]}"
+flyrecd_stop
