@@ -104,7 +104,7 @@ static bool on_its_way(const struct session *s)
 static void is_up(struct daemon *d)
 {
 	d->phase = DAEMON_RUNNING;
-	d->start_source = sd_event_source_disable_unref(d->start_source);
+	d->patience_source = sd_event_source_disable_unref(d->patience_source);
 	if (d->reload_wanted) {
 		daemon_reload_asked(d);
 		return;
@@ -162,9 +162,9 @@ static int on_patience_ends(sd_event_source *source, uint64_t usec, void *userda
 void daemon_await_sessions(struct daemon *d)
 {
 	d->store_mixed = true;
-	d->start_source = sd_event_source_disable_unref(d->start_source);
-	if (sd_event_add_time_relative(d->event, &d->start_source, CLOCK_MONOTONIC, PATIENCE_USEC,
-				       0, on_patience_ends, d) < 0)
+	d->patience_source = sd_event_source_disable_unref(d->patience_source);
+	if (sd_event_add_time_relative(d->event, &d->patience_source, CLOCK_MONOTONIC,
+				       PATIENCE_USEC, 0, on_patience_ends, d) < 0)
 		log_warning("cannot set a timer: waiting for every session, however long it takes");
 	daemon_session_settled(d);
 }
@@ -361,7 +361,7 @@ static void tear_down(struct daemon *d)
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);
 	config_free(d->config);
-	d->start_source = sd_event_source_disable_unref(d->start_source);
+	d->patience_source = sd_event_source_disable_unref(d->patience_source);
 	d->event = sd_event_unref(d->event);
 	close_p(&d->tracing_fd);
 	d->mounts_source = sd_event_source_disable_unref(d->mounts_source);

@@ -43,13 +43,13 @@ struct daemon {
 	struct daemon_options options;
 	struct daemon_config *config;
 	enum daemon_phase phase;
-	bool reload_wanted;	       /* once all sessions have got somewhere */
-	int state_fd;		       /* the state directory; -EBADF: it is not there */
-	int lock_fd;		       /* a file in it that holds its lock */
-	sd_event_source *start_source; /* while it starts or reloads: patience with sessions */
-	bool store_mixed;	       /* the FD store may have what no session will take */
-	bool state_mounted;	       /* it is a file system of its own */
-	bool state_new;		       /* since its sessions were last looked for */
+	bool reload_wanted;		  /* once all sessions have got somewhere */
+	int state_fd;			  /* the state directory; -EBADF: it is not there */
+	int lock_fd;			  /* a file in it that holds its lock */
+	sd_event_source *patience_source; /* while it starts or reloads: patience with sessions */
+	bool store_mixed;		  /* the FD store may have what no session will take */
+	bool state_mounted;		  /* it is a file system of its own */
+	bool state_new;			  /* since its sessions were last looked for */
 	int mounts_fd;
 	sd_event_source *mounts_source; /* off unless a session minds */
 	int clock_fd;			/* timerfd that tells when the wall clock is set */

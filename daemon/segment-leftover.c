@@ -73,8 +73,7 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0
 				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
-	/* It may have been begun where Direct= was otherwise, and has to be finished all the same
-	 */
+	/* Direct= may have been set since: what is there is finished all the same */
 	r = trace_file_open(s->dir_fd, name,
 			    s->params.direct == STORAGE_DIRECT_NO ? STORAGE_DIRECT_NO
 								  : STORAGE_DIRECT_AUTO,

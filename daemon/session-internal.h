@@ -230,9 +230,12 @@ int session_destroy_left(struct session *session, const struct state *left, stru
  */
 void session_note_synced(struct session *session);
 void session_forget_synced(const struct session *session);
+/**
+ * session_forget_file() - likewise, of the file of this id, which was finished at the start; 0:
+ * none
+ */
 void session_forget_file(struct session *session, uint64_t file_id);
 /**
- * session_forget_file() - the same for a file that was finished at the start
  * session_count_missing() - what the file has lost since it was left, or confirmed, counts as not
  * written, and is said
  */
