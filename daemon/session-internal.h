@@ -280,5 +280,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
 int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
 void session_prepare_stats(struct session *session, bool final);
 void session_report_trouble(struct session *session);
+/* Log how many events were overwritten since the last time: once a minute, unless @at_once */
+void session_report_losses(struct session *session, bool at_once);
 /* The disk is full, as far as we were told: retention may help */
 bool session_disk_full(const struct session *session);

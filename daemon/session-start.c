@@ -259,7 +259,7 @@ static void take_over(struct session *s)
 	if (!s->kernel->handed_over)
 		count_lost_pipes(s);
 	s->kernel->handed_over = false;
-	/* What was lost before this segment has been reported */
+	/* What was lost before this segment has been reported, if not in its last minute */
 	session_count_missing(s);
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
 		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +

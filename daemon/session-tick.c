@@ -143,9 +143,10 @@ void session_report_trouble(struct session *s)
 	s->mapped = mapped;
 }
 
-static void report_losses(struct session *s, uint64_t now)
+void session_report_losses(struct session *s, bool at_once)
 {
-	uint64_t lost = 0;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), lost = 0;
+	bool just_said = s->lost_usec > 0 && now - s->lost_usec < LOSS_REPORT_USEC;
 
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus && cpu < s->kernel->n_cpus; cpu++) {
 		struct cpu_stats stats;
@@ -153,7 +154,7 @@ static void report_losses(struct session *s, uint64_t now)
 		if (instance_read_stats(s->instance, cpu, &stats) >= 0)
 			lost += stats.overrun + stats.commit_overrun + stats.dropped_events;
 	}
-	if (lost <= s->lost || (s->lost_usec > 0 && now - s->lost_usec < LOSS_REPORT_USEC))
+	if (lost <= s->lost || (just_said && !at_once))
 		return;
 	(void)log_full(
 		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
@@ -311,7 +312,7 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		drain_flush(&s->drain);
 	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
 	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
-		report_losses(s, now);
+		session_report_losses(s, false);
 		s->forks += forks;
 		s->sync_wanted = true;
 	}

@@ -206,6 +206,7 @@ static void on_drained(struct session *s)
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
 	session_sample(s); /* for the last time that there are counters */
+	session_report_losses(s, true);
 	drain_close(&s->drain, s->name, s->daemon->fdstore, false);
 	segment_close_current(&s->segment);
 	session_start_job(s, STEP_CLOSING);

@@ -39,6 +39,19 @@ per_cpu() {
 	done | awk '{ n[$1] += $2 } END { for (c in n) print c, n[c] }' | sort -n
 }
 
+# log_has WHAT: all that was overwritten since the last log_mark, although it is said only now and then
+log_has() {
+	local counted said
+	counted=$({
+		per_cpu overrun
+		per_cpu "commit overrun"
+		per_cpu "dropped events"
+	} | awk '{ n += $2 } END { print n }')
+	said=$(tail -n "+$((LOG_MARK + 1))" "$FLYRECD_LOG" |
+		sed -n 's/.* \([0-9]*\) events were overwritten .*/\1/p' | awk '{ n += $1 } END { print n + 0 }')
+	[ "$said" = "$counted" ] || fail "$1: $counted events lost, the log says $said"
+}
+
 balances() { # WHAT LOST: yes, no: shall there be losses?
 	local what=$1 cpu kept lost over read commit dropped entries sum
 	recount "$what" >"$T/counted"
@@ -84,6 +97,7 @@ balances "roomy" no
 # while, so that there are certainly losses
 BUFFER=64K
 storage MaxUse=4G FlushSec=200ms KeepFree=0 MaxFiles=0
+log_mark
 flyrecd_start
 for i in 1 2 3 4 5; do
 	kill -STOP "$FLYRECD_PID"
@@ -103,10 +117,12 @@ counted=$(ctl --json stats s | jq '[.sessions[0].cpus[].overrun] | add')
 said=$(per_cpu overrun | awk '{ n += $2 } END { print n }')
 [ "$counted" = "$said" ] || fail "stats of a stopped session: $counted overwritten, CPUSTAT: $said"
 flyrecd_stop
+log_has "overrun"
 balances "overrun" yes
 
 # --- losses that end just before the stop and just after the start of a segment
 storage MaxUse=4G FlushSec=1h KeepFree=0 MaxFiles=0
+log_mark
 flyrecd_start
 kill -STOP "$FLYRECD_PID"
 storm 30000
@@ -118,4 +134,5 @@ storm 30000
 kill -TERM "$FLYRECD_PID"
 kill -CONT "$FLYRECD_PID"
 wait_for 20 ended "$FLYRECD_PID" || fail "flyrecd does not stop"
+log_has "at the ends"
 balances "at the ends" yes
