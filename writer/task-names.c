@@ -9,9 +9,11 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "writer/task-names.h"
 
-#define COMM_SIZE 16 /* TASK_COMM_LEN of the kernel */
+#define COMM_SIZE	   16 /* TASK_COMM_LEN of the kernel */
+#define SCAN_INTERVAL_USEC USEC_PER_SEC
 
 struct name {
 	uint32_t pid;
@@ -28,6 +30,7 @@ struct task_names {
 	size_t n, n_settled, room;
 	size_t max;
 	uint32_t generation;
+	uint64_t scanned_usec; /* CLOCK_BOOTTIME; 0: not yet */
 };
 
 struct task_names *task_names_new(size_t max)
@@ -346,10 +349,14 @@ size_t task_names_count(struct task_names *t)
 
 int task_names_scan_proc(struct task_names *t, int proc_fd)
 {
-	int r;
+	uint64_t now = now_usec(CLOCK_BOOTTIME);
+	int r = 0;
 
 	pthread_mutex_lock(&t->lock);
-	r = scan_proc(t, proc_fd);
+	if (t->scanned_usec == 0 || now >= t->scanned_usec + SCAN_INTERVAL_USEC) {
+		r = scan_proc(t, proc_fd);
+		t->scanned_usec = r < 0 ? 0 : now;
+	}
 	pthread_mutex_unlock(&t->lock);
 	return r;
 }

@@ -29,6 +29,9 @@ int task_names_merge(struct task_names *names, const char *text);
 /**
  * task_names_scan_proc() - take in every thread that is alive now
  * @proc_fd: /proc. Tasks that end while it looks are left out.
+ *
+ * It costs a file for each thread of the machine, so nothing is done if it was within the last
+ * second: the name of a task that has run since then is in saved_cmdlines.
  * Return: 0 or negative errno.
  */
 int task_names_scan_proc(struct task_names *names, int proc_fd);

@@ -153,11 +153,27 @@ static void test_scan(void **state)
 	assert_int_equal(task_names_merge(names, "1 before\n2 gone\n"), 0);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
 	assert_rendered(names, 200, "1 init\n2 gone\n40 many\n41 of?them\n60 kworker/u16:3-e\n");
+	tmp_write(&tmp, "80/task/80/comm", "new\n");
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* within a second: not again */
+	assert_int_equal(task_names_count(names), 5);
+	(void)usleep(1100 * 1000);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* the fd is where it was */
-	assert_int_equal(task_names_count(names), 5);
+	assert_int_equal(task_names_count(names), 6);
 	tmp_done(&tmp);
+}
+
+static void test_scan_that_fails(void **state)
+{
+	_cleanup_names_ struct task_names *names = task_names_new(100);
+	struct tmp tmp;
+
 	assert_int_equal(task_names_scan_proc(names, -1), -EBADF);
-	assert_int_equal(task_names_count(names), 5);
+	assert_int_equal(task_names_count(names), 0);
+	tmp_init(&tmp);
+	tmp_write(&tmp, "1/task/1/comm", "init\n");
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* did not count */
+	assert_int_equal(task_names_count(names), 1);
+	tmp_done(&tmp);
 }
 
 static void test_scan_the_real_proc(void **state)
@@ -186,7 +202,7 @@ int main(void)
 		cmocka_unit_test(test_odd_names), cmocka_unit_test(test_max_drops_the_oldest),
 		cmocka_unit_test(test_room),	  cmocka_unit_test(test_many),
 		cmocka_unit_test(test_scan),	  cmocka_unit_test(test_scan_the_real_proc),
-		cmocka_unit_test(test_free_null),
+		cmocka_unit_test(test_free_null), cmocka_unit_test(test_scan_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
