@@ -31,35 +31,25 @@ CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-bi
 	systemd-logind.service systemd-networkd.service systemd-resolved.service getty.target
 	apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer'
 
-make_tree() { # DIRECTORY
+make_tree() { # SUITE DIRECTORY
 	local unit
-	debian_make "$VERSION_CODENAME" minbase "$CONTAINER_PACKAGES" "$1"
+	debian_make "$1" minbase "$CONTAINER_PACKAGES" "$2"
 	for unit in $CONTAINER_MASKED; do
-		ln -sf /dev/null "$1/etc/systemd/system/$unit"
+		ln -sf /dev/null "$2/etc/systemd/system/$unit"
 	done
-	: >"$1/etc/machine-id"
+	: >"$2/etc/machine-id"
 }
 
 # container_tree: makes it if need be; its path is in TREE
 container_tree() {
-	local key
 	need_command mmdebstrap systemd-nspawn nsenter unshare
 	[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || skip "needs debian-archive-keyring"
 	# shellcheck source=/dev/null
 	. /etc/os-release
 	[ "${ID:-}" = debian ] || skip "makes its container of Debian's packages"
-	key=$({ echo "$CONTAINER_PACKAGES $CONTAINER_MASKED" && declare -f make_tree debian_make; } | sha256sum |
-		cut -c 1-12)
-	TREE=$CACHE/container-$VERSION_CODENAME-$key
-	mkdir -p "$CACHE"
-	exec 9>"$CACHE/lock"
-	flock 9
-	if [ ! -d "$TREE" ]; then
-		rm -rf --one-file-system "$CACHE/container-$VERSION_CODENAME"-*
-		make_tree "$TREE.new"
-		mv "$TREE.new" "$TREE"
-	fi
-	exec 9>&-
+	debian_cached "container-$VERSION_CODENAME" "$CONTAINER_PACKAGES $CONTAINER_MASKED" \
+		make_tree "$VERSION_CODENAME"
+	TREE=$CACHED
 }
 
 # A cgroup of its own, as nspawn puts its container below the one it is in

@@ -11,10 +11,10 @@ BUILD=$T PACKAGE=$T/flyrec.deb
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
 
-SYSTEM=1 LINUX=1
+DEBIAN=1 LINUX=1
 vm_cached() { # NAME COMMAND...
 	case $1 in
-	system-*) CACHED=$T/$1-$SYSTEM ;;
+	system-*) CACHED=$T/$1-$DEBIAN ;;
 	kernel-*) CACHED=$T/$1-$LINUX ;;
 	*) CACHED=$T/$1 ;;
 	esac
@@ -41,13 +41,13 @@ image_of debian12 1 "two at once"
 wait $!
 image_of debian12 1 "nothing has changed"
 image_of debian13 2 "another machine"
-SYSTEM=2
+DEBIAN=2
 image_of debian12 3 "other packages"
 LINUX=2
 image_of debian12 4 "another kernel"
 eval "$(declare -f vm_add_job_unit | sed 's/multi-user/basic/')"
 image_of debian12 5 "another unit"
-SYSTEM=1 LINUX=1
+DEBIAN=1 LINUX=1
 image_of debian13 6 "another unit, the other machine"
 touch -d 'now + 1 hour' "$PACKAGE"
 image_of debian13 7 "a newer package"

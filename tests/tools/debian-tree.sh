@@ -40,3 +40,22 @@ deb [signed-by=$keys] $mirror $suite main"
 	}
 	rm -f "$log"
 }
+
+# debian_cached NAME OF COMMAND ARGUMENT...: COMMAND ARGUMENT... DIRECTORY made it, once; its path is in
+# CACHED. NAME: with a hash of OF, the command's text and its arguments. Others may want it at the
+# same time.
+debian_cached() {
+	local name=$1 key
+	key=$({ echo "${*:2}" && declare -f "$3" debian_make; } | sha256sum | cut -c 1-12)
+	CACHED=$CACHE/$name-$key
+	mkdir -p "$CACHE"
+	exec 9>"$CACHE/$name.lock"
+	flock 9
+	if [ ! -e "$CACHED" ]; then
+		rm -rf --one-file-system "$CACHE/$name"-????????????{,.new}
+		echo "making $CACHED" >&2
+		"${@:3}" "$CACHED.new"
+		mv "$CACHED.new" "$CACHED"
+	fi
+	exec 9>&-
+}

@@ -36,24 +36,8 @@ VM_NO_MODULES='drivers/gpu drivers/infiniband drivers/net drivers/media drivers/
 	drivers/hid drivers/iio net sound fs/nfs fs/nfsd fs/smb fs/cifs fs/ceph fs/ocfs2 fs/gfs2
 	drivers/staging drivers/scsi drivers/hv drivers/iommu drivers/accel drivers/crypto drivers/ata'
 
-# vm_cached NAME COMMAND ARGUMENT...: COMMAND ARGUMENT... DIRECTORY made it, once; its path is in CACHED.
-# NAME: with a hash of the command's text and its arguments
-vm_cached() {
-	local name=$1 key
-	shift
-	key=$({ echo "$*" "$VM_PACKAGES $VM_MASKED $VM_NO_MODULES" && declare -f "$1" debian_make; } |
-		sha256sum | cut -c 1-12)
-	CACHED=$CACHE/$name-$key
-	mkdir -p "$CACHE"
-	exec 9>"$CACHE/lock"
-	flock 9
-	if [ ! -e "$CACHED" ]; then
-		rm -rf --one-file-system "$CACHE/$name"-????????????
-		echo "making $CACHED" >&2
-		"$@" "$CACHED.new"
-		mv "$CACHED.new" "$CACHED"
-	fi
-	exec 9>&-
+vm_cached() { # NAME COMMAND ARGUMENT...
+	debian_cached "$1" "$VM_PACKAGES $VM_MASKED $VM_NO_MODULES" "${@:2}"
 }
 
 vm_make_qemu() { # DIRECTORY
@@ -188,9 +172,9 @@ vm_image() {
 	exec 9>&-
 }
 
-# vm_prepare MACHINE: QEMU, KERNEL, IMAGE; needs PACKAGE
-vm_prepare() {
-	local suite=trixie system tree
+# vm_trees MACHINE: KERNEL, SYSTEM, QEMU
+vm_trees() {
+	local suite=trixie tree
 	case $1 in
 	debian12) suite=bookworm && vm_cached "kernel-$1" vm_make_kernel bookworm linux-image-cloud-amd64 ;;
 	debian13) vm_cached "kernel-$1" vm_make_kernel trixie linux-image-cloud-amd64 ;;
@@ -202,12 +186,17 @@ vm_prepare() {
 	esac
 	KERNEL=$CACHED
 	vm_cached "system-$suite" vm_make_system "$suite"
-	system=$CACHED
+	SYSTEM=$CACHED
 	vm_cached qemu vm_make_qemu
 	tree=$CACHED
 	QEMU=("$tree/lib64/ld-linux-x86-64.so.2" --library-path "$tree/usr/lib/x86_64-linux-gnu"
 		"$tree/usr/bin/qemu-system-x86_64" -L "$tree/usr/share/qemu" -L "$tree/usr/share/seabios")
-	vm_image "$1" "$system"
+}
+
+# vm_prepare MACHINE: these and IMAGE; needs PACKAGE
+vm_prepare() {
+	vm_trees "$1"
+	vm_image "$1" "$SYSTEM"
 }
 
 # vm_start MACHINE DIRECTORY RUN [APPEND...]: boots in the background, to run RUN, a script whose lines
