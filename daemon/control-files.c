@@ -107,7 +107,7 @@ static int add_file(struct files_work *w, int dir_fd, const char *session, bool 
 	if (!more)
 		return -ENOMEM;
 	w->files = more;
-	file.pinned = store_is_pinned(dir_fd, name);
+	file.pinned = store_is_pinned(fd);
 	file.session = strdup(session);
 	file.name = strdup(name);
 	more[w->n_files++] = file;

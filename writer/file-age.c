@@ -60,17 +60,14 @@ void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t en
 	(void)fsetxattr(fd, ATTRIBUTE, text, (size_t)n, 0);
 }
 
-bool file_age_read(int dir_fd, const char *name, int64_t offset_usec, uint64_t *begin_usec,
-		   uint64_t *end_usec)
+bool file_age_read(int fd, int64_t offset_usec, uint64_t *begin_usec, uint64_t *end_usec)
 {
-	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
 	char boot[BOOT_ID_SIZE], text[128];
 	uint64_t end, modified;
 	struct stat st;
 	int64_t begin;
-	ssize_t n;
+	ssize_t n = fgetxattr(fd, ATTRIBUTE, text, sizeof(text) - 1);
 
-	n = fd < 0 ? -1 : fgetxattr(fd, ATTRIBUTE, text, sizeof(text) - 1);
 	if (n < 0)
 		return false;
 	text[n] = '\0';

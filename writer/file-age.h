@@ -22,9 +22,9 @@ void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t en
 
 /**
  * file_age_read() - as the wall clock would have had it if it had always been set as it is now
+ * @fd: the file, open for reading
  * @offset_usec: file_age_offset_usec(), the same for all that is compared: it may be set meanwhile
  * Return: false, and nothing is changed, unless it was noted since this machine was booted, and
  * nobody has changed the modification time since.
  */
-bool file_age_read(int dir_fd, const char *name, int64_t offset_usec, uint64_t *begin_usec,
-		   uint64_t *end_usec);
+bool file_age_read(int fd, int64_t offset_usec, uint64_t *begin_usec, uint64_t *end_usec);

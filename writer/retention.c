@@ -78,6 +78,7 @@ struct list {
 	struct retention_item *items;
 	size_t n;
 	bool sizes_only;     /* nothing of what only the files themselves tell */
+	bool has_coresight;  /* there are CoreSight snapshots, of any of them */
 	int64_t offset_usec; /* what the wall clock is ahead of the time since boot */
 };
 
@@ -129,6 +130,19 @@ static bool is_left_alone(int dir_fd, const char *name, char ret_snapshot[STORE_
 	       faccessat(dir_fd, ret_snapshot, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
+/* What only the file itself tells; nothing if it cannot be opened */
+static void look_into(struct retention_item *item, int dir_fd, const char *name,
+		      int64_t offset_usec)
+{
+	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
+
+	if (fd < 0)
+		return;
+	item->pinned = store_is_pinned(fd);
+	if (!item->damaged)
+		(void)file_age_read(fd, offset_usec, &item->begin_usec, &item->end_usec);
+}
+
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
 	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
@@ -143,17 +157,14 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	if (alone ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
 		return 0;
 	item.bytes = (uint64_t)st.st_blocks * 512;
-	if (!item.damaged)
+	if (!item.damaged && list->has_coresight)
 		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
-	if (!list->sizes_only)
-		item.pinned = store_is_pinned(dir_fd, name);
 	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
 			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
-	else if (!list->sizes_only)
-		(void)file_age_read(dir_fd, name, list->offset_usec, &item.begin_usec,
-				    &item.end_usec);
+	if (!list->sizes_only)
+		look_into(&item, dir_fd, name, list->offset_usec);
 	more = reallocarray(list->items, list->n + 1, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
@@ -169,7 +180,10 @@ static int list_read(struct list *list, int dir_fd)
 {
 	struct dirent **entries = NULL;
 	int n = scandirat(dir_fd, ".", &entries, NULL, NULL), r = n < 0 ? -errno : 0;
+	char snapshot[STORE_NAME_SIZE];
 
+	for (int i = 0; i < n; i++)
+		list->has_coresight |= store_coresight_owner(entries[i]->d_name, snapshot);
 	for (int i = 0; i < n; i++) {
 		if (r >= 0)
 			r = list_add(list, dir_fd, entries[i]->d_name);

@@ -291,9 +291,7 @@ int store_pin(int fd, bool pin)
 	return fremovexattr(fd, PINNED) < 0 && errno != ENODATA ? -errno : 0;
 }
 
-bool store_is_pinned(int dir_fd, const char *name)
+bool store_is_pinned(int fd)
 {
-	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
-
-	return fd >= 0 && fgetxattr(fd, PINNED, NULL, 0) >= 0;
+	return fgetxattr(fd, PINNED, NULL, 0) >= 0;
 }

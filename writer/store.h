@@ -98,5 +98,4 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
  */
 int store_pin(int fd, bool pin);
 
-/* Is a file of @dir_fd pinned? */
-bool store_is_pinned(int dir_fd, const char *name);
+bool store_is_pinned(int fd);

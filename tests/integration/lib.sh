@@ -129,21 +129,13 @@ background() {
 	CHILDREN+=($!)
 }
 
+# ended PID: no process of this shell's, or of fdstore-run's, runs under it. Another one may by now: where
+# 32768 pids are all there are and tests fork thousands a second, it soon does.
 ended() {
-	! kill -0 "$1" 2>/dev/null || [ "$(process_state "$1")" = Z ]
-}
-
-# is_child PID: of this shell, and running. The pid of one that has ended may be somebody else's by now:
-# where 32768 are all there are and tests fork thousands a second, it soon is.
-is_child() {
 	local stat state parent
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1 # a bare one in a trap: the status before it
+	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
 	read -r state parent _ <<<"${stat##*) }"
-	[ "$parent" = "$BASHPID" ] && [ "$state" != Z ]
-}
-
-is_no_child() {
-	! is_child "$1"
+	[ "$state" = Z ] || { [ "$parent" != "$BASHPID" ] && [ "$parent" != "$FLYRECD_MANAGER" ]; }
 }
 
 process_state() {
@@ -495,10 +487,10 @@ at_end() {
 stop_children() {
 	local pid
 	for pid in "${CHILDREN[@]}"; do
-		! is_child "$pid" || kill -TERM "$pid" 2>/dev/null || true
+		ended "$pid" || kill -TERM "$pid" 2>/dev/null || true
 	done
 	for pid in "${CHILDREN[@]}"; do
-		wait_for 10 is_no_child "$pid" || {
+		wait_for 10 ended "$pid" || {
 			echo "process $pid did not stop, killed" >&2
 			kill -KILL "$pid" 2>/dev/null || true
 		}
