@@ -8,150 +8,21 @@
  * Prints one line a section; each fault is a line "FAULT at OFFSET: …" and exit status 1.
  */
 #include <err.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "basic/io.h"
-#include "basic/macro.h"
-
-struct reader {
-	const char *path;
-	int fd;
-	uint64_t pos;
-	uint64_t size;
-	bool big_endian;
-	uint32_t page_size;
-	uint64_t timestamp_offset; /* within a page, from the header_page section */
-	unsigned int faults;
-	const char *tracefs;  /* NULL: compare nothing */
-	const char *instance; /* its directory */
-	bool partial;	      /* systems need not be complete */
-};
+#include "tests/tools/seed-input.h"
 
 static const char help[] =
 	"seed-reader [--compare-tracefs=INSTANCE] [--tracefs=DIR] [--allow-partial-systems] FILE\n"
 	"Walks every section of a trace.dat by the text of trace-cmd.dat(5).\n"
 	"INSTANCE: the one that was recorded, \"/\" for the top level.\n";
-
-static void _printf_(3, 4) fault(struct reader *r, uint64_t at, const char *format, ...)
-{
-	va_list ap;
-
-	printf("FAULT at %" PRIu64 ": ", at);
-	va_start(ap, format);
-	vprintf(format, ap);
-	va_end(ap);
-	putchar('\n');
-	r->faults++;
-}
-
-/* A file that ends in the middle of something cannot be read on */
-static void read_bytes(struct reader *r, void *data, size_t size)
-{
-	int n = io_pread_all(r->fd, data, size, r->pos);
-
-	if (n < 0) {
-		fault(r, r->pos, "%zu bytes wanted here: %s", size, strerror(-n));
-		exit(1);
-	}
-	r->pos += size;
-}
-
-/* "[ Now all numbers are written in file defined endianess. ]" */
-static uint64_t read_number(struct reader *r, unsigned int size)
-{
-	uint8_t bytes[8];
-	uint64_t n = 0;
-
-	read_bytes(r, bytes, size);
-	for (unsigned int i = 0; i < size; i++)
-		n = n << 8 | bytes[r->big_endian ? i : size - 1 - i];
-	return n;
-}
-
-/* "A null-terminated string" */
-static void read_string(struct reader *r, char *buffer, size_t size)
-{
-	uint64_t at = r->pos;
-
-	for (size_t i = 0; i < size; i++) {
-		read_bytes(r, buffer + i, 1);
-		if (!buffer[i])
-			return;
-	}
-	fault(r, at, "no string of less than %zu bytes here", size);
-	exit(1);
-}
-
-/* "The next set of data is of the size read"; malloc'ed, with a NUL behind */
-static char *read_data(struct reader *r, uint64_t size)
-{
-	char *data;
-
-	if (size > r->size - MIN(r->pos, r->size)) {
-		fault(r, r->pos, "a size of %" PRIu64 " bytes reaches beyond the file", size);
-		exit(1);
-	}
-	data = malloc(size + 1);
-	if (!data)
-		err(2, "malloc");
-	read_bytes(r, data, size);
-	data[size] = 0;
-	return data;
-}
-
-static void expect_bytes(struct reader *r, const char *bytes, size_t size)
-{
-	char found[16];
-	uint64_t at = r->pos;
-
-	read_bytes(r, found, size);
-	if (memcmp(found, bytes, size) != 0) {
-		fault(r, at, "not \"%s\"", bytes);
-		exit(1);
-	}
-}
-
-static void compare(struct reader *r, uint64_t at, const char *data, uint64_t size,
-		    const char *path)
-{
-	_cleanup_free_ char *file = NULL;
-	size_t file_size, i;
-	int n;
-
-	n = io_read_file_at(AT_FDCWD, path, &file, &file_size);
-	if (n < 0) {
-		fault(r, at, "cannot read %s to compare: %s", path, strerror(-n));
-		return;
-	}
-	for (i = 0; i < MIN(size, file_size) && data[i] == file[i]; i++)
-		;
-	if (i < size || i < file_size)
-		fault(r, at + i, "differs from byte %zu of %s (%" PRIu64 " bytes, there %zu)", i,
-		      path, size, file_size);
-}
-
-static void _printf_(5, 6) compare_at(struct reader *r, uint64_t at, const char *data,
-				      uint64_t size, const char *format, ...)
-{
-	char path[PATH_MAX];
-	va_list ap;
-
-	if (!r->tracefs)
-		return;
-	va_start(ap, format);
-	vsnprintf(path, sizeof(path), format, ap);
-	va_end(ap);
-	compare(r, at, data, size, path);
-}
 
 static void read_initial(struct reader *r)
 {

@@ -457,40 +457,6 @@ static void test_kcore(void **state)
 	}
 }
 
-static void test_new_dir(void **state)
-{
-	struct new_dir dir;
-	struct tmp tmp;
-
-	tmp_init(&tmp);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "a/", 0755), 0);
-	assert_int_equal(io_write_file_at(dir.fd, "x", "x", 1, 0644), 0);
-	assert_int_equal(mkdirat(dir.fd, "sub", 0755), 0);
-	assert_int_equal(symlinkat("/etc", dir.fd, "sub/link"), 0);
-	assert_int_equal(tmp_count(&tmp), 1);
-	new_dir_done(&dir); /* not published: gone */
-	assert_int_equal(tmp_count(&tmp), 0);
-	assert_int_equal(access("/etc/passwd", F_OK), 0);
-
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "a", 0755), 0);
-	tmp_write(&tmp, "a", "came in between");
-	assert_int_equal(new_dir_publish(&dir), -EEXIST);
-	new_dir_done(&dir);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "a", 0755), -EEXIST);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, ".", 0755), -EEXIST);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "/", 0755), -EEXIST);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "", 0755), -ENOENT);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "none/b", 0755), -ENOENT);
-	assert_int_equal(new_dir_open(&dir, tmp.fd, "b", 0755), 0);
-	assert_int_equal(new_dir_publish(&dir), 0);
-	new_dir_done(&dir);
-	assert_int_equal(tmp_count(&tmp), 2);
-	assert_int_equal(remove_tree_at(tmp.fd, "b"), 0);
-	assert_int_equal(remove_tree_at(tmp.fd, "b"), 0);
-	assert_int_equal(remove_tree_at(tmp.fd, "a"), -ENOTDIR);
-	tmp_done(&tmp);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -499,7 +465,6 @@ int main(void)
 		cmocka_unit_test(test_registers), cmocka_unit_test(test_offline),
 		cmocka_unit_test(test_kinds),	  cmocka_unit_test(test_hostile),
 		cmocka_unit_test(test_memory),	  cmocka_unit_test(test_kcore),
-		cmocka_unit_test(test_new_dir),
 	};
 	_cleanup_close_ int fd = in_root_open(AT_FDCWD, ".", O_PATH);
 
