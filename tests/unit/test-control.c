@@ -221,6 +221,35 @@ static void test_runtime_refused(void **state)
 	assert_int_equal(c->trace.n_events, 1);
 }
 
+/* They may be written to a file later: nothing that would be a line of its own there */
+static void test_runtime_texts(void **state)
+{
+	static const char *const texts[] = {"a == \"x\ny\"", "a == 1\n", "\na == 1",
+					    "a\rb",	     "a\tb",	 "a\x01",
+					    "a == \"\x7f\"", "a \\",	 "a == \"\xe9\""};
+	_cleanup_(session_config_freep) struct session_config *c =
+		make_config("[Trace]\nEvent=irq\n");
+	struct fault why = {};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		_cleanup_free_ char *event = NULL, *other = NULL;
+
+		assert_true(asprintf(&event, "irq:one if %s", texts[i]) > 0);
+		assert_true(asprintf(&other, "irq:one%s", texts[i]) > 0);
+		assert_int_equal(runtime_filter_event(c, "irq:one", texts[i], &why), -EINVAL);
+		assert_true(strncmp(why.text, "filter refused: ", 16) == 0);
+		assert_int_equal(runtime_enable_event(c, event, &why), -EINVAL);
+		assert_true(strncmp(why.text, "event refused: ", 15) == 0);
+		assert_int_equal(runtime_enable_event(c, other, &why), -EINVAL);
+		assert_int_equal(runtime_filter_event(c, other, "a == 1", &why), -EINVAL);
+		assert_int_equal(runtime_disable_event(c, other, expand_irq, NULL, &why), -EINVAL);
+	}
+	assert_int_equal(c->trace.n_events, 1);
+	/* blanks around are no harm: they go */
+	assert_int_equal(runtime_filter_event(c, "irq:one", " a == 1 ", &why), 0);
+	assert_string_equal(c->trace.events[1].filter, "a == 1");
+}
+
 static void test_runtime_states(void **state)
 {
 	_cleanup_(session_config_freep) struct session_config *on =
@@ -302,8 +331,9 @@ int main(void)
 		cmocka_unit_test(test_access_needed),  cmocka_unit_test(test_access_allowed),
 		cmocka_unit_test(test_relay_frame),    cmocka_unit_test(test_relay_greeting),
 		cmocka_unit_test(test_runtime_events), cmocka_unit_test(test_runtime_refused),
-		cmocka_unit_test(test_runtime_states), cmocka_unit_test(test_account),
-		cmocka_unit_test(test_near),	       cmocka_unit_test(test_ssh_address),
+		cmocka_unit_test(test_runtime_texts),  cmocka_unit_test(test_runtime_states),
+		cmocka_unit_test(test_account),	       cmocka_unit_test(test_near),
+		cmocka_unit_test(test_ssh_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
