@@ -22,7 +22,7 @@
 
 #define CONTROL_PEERS_MAX     256
 #define CONTROL_PEERS_PER_UID 64  /* root aside */
-#define CONTROL_CALLS_MAX     16  /* of a peer, not answered yet */
+#define CONTROL_CALLS_MAX     16  /* of a peer, of a user on the system bus, not answered yet */
 #define CONTROL_QUEUE_MAX     128 /* messages that a peer has not read */
 #define CONTROL_TAILS_MAX     64
 #define CONTROL_TAILS_PER_UID 16 /* root aside */
@@ -34,7 +34,11 @@ struct control_request {
 	struct peer *peer; /* NULL: it has gone */
 	struct control *control;
 	sd_bus_message *call;
-	char *complaints; /* of a reload */
+	uid_t uid;
+	void (*on_gone)(void *userdata); /* see control_request_on_gone() */
+	void *gone_userdata;
+	sd_bus_slot *owner_slot, *look_slot; /* of a caller on the system bus */
+	char *complaints;		     /* of a reload */
 	struct control_request *next_reload;
 };
 
@@ -80,7 +84,9 @@ int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
 /* The refusal, or 0 */
 int control_check_access(struct control *control, const struct access_peer *who, sd_bus_message *m);
 
-/* control-system.c */
+/* control-system.c: who sent this call, which has been let through; NULL, or -1: it is not known
+ * any more */
+const struct access_peer *control_caller(struct control *control, sd_bus_message *m);
 uid_t control_caller_uid(struct control *control, sd_bus_message *m);
 /* On an error, too, there is an object, but for -ENOMEM: it tries again later */
 int system_bus_new(struct control *control, struct system_bus **ret);
@@ -94,6 +100,12 @@ void system_bus_free(struct system_bus *system);
  */
 int control_request_new(struct control *control, sd_bus_message *call, sd_bus_error *error,
 			struct control_request **ret);
+/**
+ * control_request_on_gone() - call @on_gone if the caller goes before it is answered
+ * Once; the request is there until then, and may be answered from within.
+ */
+void control_request_on_gone(struct control_request *request, void (*on_gone)(void *userdata),
+			     void *userdata);
 /* Answer, or not if the peer has gone, and free it */
 void control_request_reply(struct control_request *request, sd_bus_message *reply);
 void control_request_fail(struct control_request *request, const char *name, const char *text);
@@ -134,8 +146,6 @@ int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *e
 int control_list_files(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_open_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
-/* A file of our own making, on the main thread. Return: 0 or negative errno. */
-int control_pin_path(struct control *control, const char *session, const char *path);
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* control-change.c */

@@ -87,8 +87,8 @@ int control_no_session(struct control *c, const char *name, sd_bus_error *error)
 			near = session_name(c->daemon->sessions[i]);
 	if (near)
 		return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"),
-					 "there is no session %s, did you mean %s?", name, near);
-	return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"), "there is no session %s",
+					 "there is no session %.64s, did you mean %s?", name, near);
+	return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"), "there is no session %.64s",
 				 name);
 }
 

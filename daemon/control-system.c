@@ -40,17 +40,23 @@ static const struct caller *find_caller(const struct system_bus *s, const char *
 	return NULL;
 }
 
-/* Who sent this call, which has been let through */
-uid_t control_caller_uid(struct control *c, sd_bus_message *m)
+const struct access_peer *control_caller(struct control *c, sd_bus_message *m)
 {
 	const struct peer *p = control_find_peer(c, sd_bus_message_get_bus(m));
 	const char *name = sd_bus_message_get_sender(m);
 	const struct caller *caller;
 
 	if (p && !p->system)
-		return p->who.uid;
+		return &p->who;
 	caller = p && name ? find_caller(c->system, name) : NULL;
-	return caller ? caller->who.uid : (uid_t)-1;
+	return caller ? &caller->who : NULL;
+}
+
+uid_t control_caller_uid(struct control *c, sd_bus_message *m)
+{
+	const struct access_peer *who = control_caller(c, m);
+
+	return who ? who->uid : (uid_t)-1;
 }
 
 static int read_groups(sd_bus_message *m, struct access_peer *who)

@@ -91,8 +91,9 @@ int flight_capture(struct flight *flight, uint64_t from_nsec, uint64_t to_nsec, 
 /**
  * flight_check_room() - job: does the disk have room for what flight_capture() would take out of
  * the kernel, and for the file that it becomes, too?
- * @head: bytes of that file before the data
- * For a flight whose carry nobody keeps until there is room for the file.
+ * @head: bytes of that file before the data, and what is to stay free
+ * For a flight whose carry nobody keeps until there is room for the file, and for somebody who may
+ * not have all the room there is.
  * Return: 0, also with a method that takes nothing; or -ENOSPC or another negative errno with @why.
  */
 int flight_check_room(struct flight *flight, uint64_t head, struct fault *why);

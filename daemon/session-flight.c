@@ -168,7 +168,11 @@ int session_run_capture(void *userdata)
 {
 	struct session *s = userdata;
 
-	return flight_capture(s->flight, s->from_nsec, s->to_nsec, &s->segment.failure);
+	int r = 0;
+
+	if (s->capture_keep_free > 0)
+		r = flight_check_room(s->flight, s->capture_keep_free, &s->segment.failure);
+	return r < 0 ? r : flight_capture(s->flight, s->from_nsec, s->to_nsec, &s->segment.failure);
 }
 
 void session_captured(struct session *s, int result)

@@ -48,12 +48,13 @@ struct session {
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
-	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
 	int deferred;			   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
 	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
+	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
 
 	int dir_fd;	      /* STATE/NAME */
@@ -66,6 +67,7 @@ struct session {
 	struct drain drain;
 	struct flight *flight;	     /* NULL unless it is a flight session */
 	uint64_t from_nsec, to_nsec; /* of its snapshot under way, in the instance's clock */
+	uint64_t capture_keep_free;  /* bytes; 0: it is worth all the room there is */
 	int notify_fd;		     /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
@@ -135,6 +137,9 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
 void session_snapshot_limits(const struct session *session, struct retention_limits *ret);
+/* the same where a member of group flyrec has asked for it: at the cost of no other snapshots, and
+ * of no session's segments */
+void session_member_limits(const struct session *session, struct retention_limits *ret);
 /* Before it has begun, when that failed with @error: if for lack of room retention may help.
  * Return: worth another try. */
 bool session_make_room(struct session *session, int error);
@@ -187,9 +192,13 @@ void session_warn_of_clock(struct session *session);
 int session_write_notes(struct session *session);
 
 /* session-snapshot.c */
-/* As session_snapshot(), of what @what says; its texts are copied, its parts are not */
+/* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
+ * parts have been admitted as parts. */
 int session_request_cut(struct session *session, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata);
+			session_snapshot_done_t done, void *userdata, struct fault *why);
+/* May there be one more, as of now? What session_snapshot() refuses for its number. */
+int session_admit_snapshot(struct session *session, const struct snapshot_asker *asker,
+			   struct fault *why);
 /* The file of a part, and its boot, "" for this one. Only within its done(), with result 0.
  * Return: the caller's fd. */
 int session_take_part(struct session *session, char ret_boot_id[static 33]);
@@ -200,7 +209,8 @@ int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
 void session_file_is_made(void);
-/* one is being made, or waits for nothing but its turn, or very many wait for PostSec= */
+/* one of a trigger is being made, or waits for nothing but its turn, or very many wait for PostSec=
+ */
 bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);

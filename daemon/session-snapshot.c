@@ -18,16 +18,27 @@
 #define DETAIL_MAX 512
 
 struct snapshot_request {
-	struct snapshot_request *next;
+	struct snapshot_turn turn; /* the first member */
 	struct segment_cut cut;
 	struct coresight_job coresight;
 	char *session, *reason;
 	char *detail;	       /* or NULL */
 	struct fault why;      /* of the copying that has failed */
-	sd_event_source *post; /* PostSec= runs: not yet */
+	sd_event_source *post; /* while PostSec= runs */
 	session_snapshot_done_t done;
 	void *userdata;
 };
+
+static struct snapshot_request *request_of(struct snapshot_turn *turn)
+{
+	return (void *)turn;
+}
+
+/* The one under way, or next */
+static struct snapshot_request *first(const struct session *s)
+{
+	return request_of(s->requests);
+}
 
 static void request_free(struct snapshot_request *request)
 {
@@ -42,11 +53,10 @@ static void request_free(struct snapshot_request *request)
 	free(request);
 }
 
-static void answer(struct session *s, int result, const char *path, const struct fault *why)
+static void answer(struct session *s, struct snapshot_request *request, int result,
+		   const char *path, const struct fault *why)
 {
-	struct snapshot_request *request = s->requests;
-
-	s->requests = request->next;
+	snapshot_queue_remove(&s->requests, &request->turn);
 	s->answered = request;
 	request->done(request->userdata, result, path, why);
 	s->answered = NULL;
@@ -59,7 +69,34 @@ void session_drop_snapshots(struct session *s)
 
 	while (s->requests) {
 		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
-		answer(s, why.error, NULL, &why);
+		answer(s, first(s), why.error, NULL, &why);
+	}
+}
+
+/* Nothing came of it: the next one shall not be refused over that */
+static void give_back(struct session *s, const struct segment_cut *cut)
+{
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER && !cut->parts)
+		trigger_limit_give_back(&s->member_limit);
+}
+
+static struct snapshot_request *find_call(const struct session *s, const void *call)
+{
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (!t->begun && request_of(t)->cut.call == call)
+			return request_of(t);
+	return NULL;
+}
+
+void session_cancel_snapshots(struct session *s, const void *call)
+{
+	struct snapshot_request *request;
+	struct fault why;
+
+	while ((request = find_call(s, call))) {
+		(void)fault_set(&why, -ECANCELED, "nobody waits for it any more");
+		give_back(s, &request->cut);
+		answer(s, request, why.error, NULL, &why);
 	}
 }
 
@@ -67,8 +104,9 @@ bool session_snapshots_busy(const struct session *s)
 {
 	unsigned waiting = 0;
 
-	for (const struct snapshot_request *r = s->requests; r; r = r->next)
-		if (!r->post || ++waiting >= POSTS_MAX)
+	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
+		    (!t->too_early || ++waiting >= POSTS_MAX))
 			return true;
 	return false;
 }
@@ -83,9 +121,11 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	for (struct snapshot_request *r = s->requests; r; r = r->next)
-		if (r->post == source)
-			r->post = sd_event_source_disable_unref(r->post);
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (request_of(t)->post == source) {
+			request_of(t)->post = sd_event_source_disable_unref(source);
+			t->too_early = false;
+		}
 	session_advance(s);
 	return 0;
 }
@@ -94,7 +134,7 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t post_usec,
 		   session_snapshot_done_t done, void *userdata)
 {
-	struct snapshot_request *request, **end = &s->requests;
+	struct snapshot_request *request;
 	int r = 0;
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
@@ -120,9 +160,9 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 	}
 	request->done = done;
 	request->userdata = userdata;
-	while (*end)
-		end = &(*end)->next;
-	*end = request;
+	request->turn.asker = cut->asker;
+	request->turn.too_early = request->post;
+	snapshot_queue_add(&s->requests, &request->turn);
 	session_advance(s);
 	return 0;
 }
@@ -145,44 +185,97 @@ static int detail_of(const char *reason, char **ret)
 	return -ENOMEM;
 }
 
+static int refuse(const struct session *s, int error, struct fault *why)
+{
+	switch (error) {
+	case -ENOTCONN:
+		return fault_set(why, error, "session %s does not record", s->name);
+	case -EINVAL:
+		return fault_set(why, error,
+				 "a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe "
+				 "a line of text; a range begins before it ends");
+	default:
+		return fault_errno(why, error, "session %s: cannot take a snapshot", s->name);
+	}
+}
+
+static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
+	*ret_interval_usec =
+		config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC;
+}
+
+static void count_member(struct session *s)
+{
+	uint64_t interval_usec;
+	unsigned burst;
+
+	member_burst(s, &burst, &interval_usec);
+	(void)trigger_limit_admit(&s->member_limit, burst, interval_usec,
+				  now_usec(CLOCK_MONOTONIC));
+}
+
 int session_request_cut(struct session *s, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata)
+			session_snapshot_done_t done, void *userdata, struct fault *why)
 {
 	_cleanup_free_ char *detail = NULL, *word = NULL;
 	struct segment_cut cut = *what;
 	int r = detail_of(reason, &detail);
 
 	if (r < 0)
-		return r;
+		return refuse(s, r, why);
 	word = strndup(reason, strcspn(reason, " "));
 	if (!word)
-		return -ENOMEM;
+		return refuse(s, -ENOMEM, why);
 	cut.reason = word;
 	cut.detail = detail;
-	return enqueue(s, &cut, 0, done, userdata);
+	/* One that is put together of its parts has been counted with those */
+	if (cut.asker.origin == SNAPSHOT_BY_MEMBER && !cut.parts)
+		count_member(s);
+	r = enqueue(s, &cut, 0, done, userdata);
+	return r < 0 ? refuse(s, r, why) : 0;
 }
 
-int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		     session_snapshot_done_t done, void *userdata)
+int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker, struct fault *why)
 {
-	const struct segment_cut what = {.from_usec = from_usec,
-					 .to_usec = to_usec,
-					 .trigger_usec = now_usec(CLOCK_REALTIME)};
+	uint64_t interval_usec, wait_usec;
+	unsigned burst;
 
-	return session_request_cut(s, &what, reason, done, userdata);
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return refuse(s, -ENOTCONN, why);
+	if (asker->origin == SNAPSHOT_BY_MEMBER) {
+		member_burst(s, &burst, &interval_usec);
+		wait_usec = trigger_limit_wait(&s->member_limit, burst, interval_usec,
+					       now_usec(CLOCK_MONOTONIC));
+		if (wait_usec > 0)
+			return fault_set(
+				why, -EUSERS,
+				"session %s: group flyrec has had the %u snapshots that it "
+				"may have in %.0f s; the next one in %.0f s",
+				s->name, burst, (double)interval_usec / USEC_PER_SEC,
+				(double)(wait_usec / USEC_PER_SEC + 1));
+	}
+	return snapshot_queue_admit(s->requests, asker, s->name, why);
 }
 
-int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
-			       const char *reason, session_snapshot_done_t done, void *userdata)
+int session_snapshot(struct session *s, const struct snapshot_wish *wish,
+		     session_snapshot_done_t done, void *userdata, struct fault *why)
 {
 	const struct segment_cut what = {
-		.from_usec = from_usec,
-		.to_usec = to_usec,
+		.from_usec = wish->from_usec,
+		.to_usec = wish->to_usec,
 		.trigger_usec = now_usec(CLOCK_REALTIME),
-		.coresight = true,
+		.asker = wish->asker,
+		.call = wish->call,
+		.coresight = wish->coresight,
+		.pin = wish->pin,
 	};
+	int r = session_admit_snapshot(s, &wish->asker, why);
 
-	return session_request_cut(s, &what, reason, done, userdata);
+	return r < 0 ? r : session_request_cut(s, &what, wish->reason, done, userdata, why);
 }
 
 int session_take_part(struct session *s, char ret_boot_id[static 33])
@@ -263,36 +356,30 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 	return r;
 }
 
-/* The first that need not wait becomes the first of all; false: there is none */
-static bool find_ready(struct session *s)
-{
-	for (struct snapshot_request **at = &s->requests, *r; (r = *at); at = &r->next) {
-		if (r->post && !s->stop_wanted) /* a stop cuts PostSec= short */
-			continue;
-		*at = r->next;
-		r->next = s->requests;
-		s->requests = r;
-		return true;
-	}
-	return false;
-}
-
-/* Begin with the first that waits, if any */
+/* Begin with the one whose turn it is, if any */
 bool session_begin_snapshot(struct session *s)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
+	struct segment_cut *cut;
 
-	if (s->copying || !find_ready(s))
+	/* A stop cuts PostSec= short */
+	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
 		return false;
-	s->requests->coresight.wanted =
-		!s->requests->cut.is_part && (s->requests->cut.coresight || config->coresight);
-	session_snapshot_limits(s, &s->requests->cut.limits);
-	if (s->requests->cut.parts) {
+	s->requests->begun = true;
+	cut = &first(s)->cut;
+	first(s)->coresight.wanted =
+		!cut->is_part && (cut->coresight || s->config->snapshot.coresight);
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER)
+		session_member_limits(s, &cut->limits);
+	else
+		session_snapshot_limits(s, &cut->limits);
+	if (cut->parts) {
 		session_start_job(s, STEP_CUTTING);
 		return true;
 	}
 	if (s->flight) {
-		session_begin_capture(s, s->requests->cut.from_usec, s->requests->cut.to_usec);
+		s->capture_keep_free =
+			cut->asker.origin == SNAPSHOT_BY_MEMBER ? cut->limits.keep_free : 0;
+		session_begin_capture(s, cut->from_usec, cut->to_usec);
 		return true;
 	}
 	s->step = STEP_FLUSHING;
@@ -317,7 +404,7 @@ static void label_file(struct snapshot_request *request)
 int session_run_cut(void *userdata)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = s->requests;
+	struct snapshot_request *request = first(s);
 	int r;
 
 	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
@@ -337,7 +424,7 @@ int session_run_cut(void *userdata)
 /* What is there, or why not. That a machine has none is said once. */
 static void report_coresight(struct session *s)
 {
-	const struct coresight_job *job = &s->requests->coresight;
+	const struct coresight_job *job = &first(s)->coresight;
 
 	if (!job->wanted)
 		return;
@@ -353,7 +440,7 @@ static void report_coresight(struct session *s)
 
 static void finish(struct session *s, int result, struct fault *why)
 {
-	const struct segment_cut *cut = &s->requests->cut;
+	const struct segment_cut *cut = &first(s)->cut;
 	_cleanup_free_ char *path = NULL;
 
 	if (cut->complaint.error < 0)
@@ -376,7 +463,13 @@ static void finish(struct session *s, int result, struct fault *why)
 		result = fault_errno(why, -ENOMEM, "cannot name the snapshot");
 	if (result >= 0)
 		report_coresight(s);
-	answer(s, result, path, why);
+	if (result >= 0 && cut->unpinned.error < 0)
+		result =
+			fault_set(why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
+				  path, cut->unpinned.text);
+	if (result == -ENODATA)
+		give_back(s, cut);
+	answer(s, first(s), result, path, why);
 	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
@@ -387,7 +480,7 @@ static void finish(struct session *s, int result, struct fault *why)
 static int run_copy(void *userdata)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = s->requests;
+	struct snapshot_request *request = first(s);
 	int r = segment_cut_copy(&request->cut, &request->why);
 
 	if (r >= 0)
@@ -404,7 +497,7 @@ static void set_copying(struct session *s, bool copying)
 static void on_copied(void *userdata, int result)
 {
 	struct session *s = userdata;
-	struct fault why = s->requests->why;
+	struct fault why = first(s)->why;
 
 	set_copying(s, false);
 	finish(s, result, &why);
@@ -413,7 +506,7 @@ static void on_copied(void *userdata, int result)
 
 void session_cut_done(struct session *s, int result)
 {
-	if (result >= 0 && !is_whole(s, &s->requests->cut)) {
+	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
 		result = job_start(s->daemon->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
 		if (s->copying)

@@ -13,9 +13,10 @@
 #include "basic/now.h"
 #include "writer/store.h"
 
-#define FINISHING ".finishing"
-#define CORESIGHT ".coresight"
-#define PINNED	  "user.flyrec.pinned"
+#define FINISHING  ".finishing"
+#define CORESIGHT  ".coresight"
+#define PINNED	   "user.flyrec.pinned"
+#define MEMBER_UID "user.flyrec.member_uid"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -294,4 +295,22 @@ int store_pin(int fd, bool pin)
 bool store_is_pinned(int fd)
 {
 	return fgetxattr(fd, PINNED, NULL, 0) >= 0;
+}
+
+int store_set_member(int fd, uid_t uid)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", uid);
+
+	return fsetxattr(fd, MEMBER_UID, text, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+bool store_is_members(int fd)
+{
+	return fgetxattr(fd, MEMBER_UID, NULL, 0) >= 0;
+}
+
+bool store_takes_attributes(int fd)
+{
+	return fgetxattr(fd, MEMBER_UID, NULL, 0) >= 0 || errno == ENODATA;
 }

@@ -295,6 +295,102 @@ static void test_damaged_frees(void **state)
 	assert_left(&c, "ac");
 }
 
+static struct retention_item *add_members(struct choice *c, uint64_t begin_sec, uint64_t bytes)
+{
+	struct retention_item *item = add(c, begin_sec, bytes);
+
+	item->by_member = true;
+	return item;
+}
+
+/* Others' snapshots: what members asked for goes before what is older */
+static void test_members_first(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 100);
+	add_members(&c, 2, 100);
+	add(&c, 3, 100);
+	add_members(&c, 4, 100);
+	add(&c, 5, 100);
+	c.limits.max_use = 400;
+	assert_left(&c, "acde");
+	c.limits.max_use = 300;
+	assert_left(&c, "ace");
+	c.limits.max_use = 200;
+	assert_left(&c, "ce");
+	take_back(&c);
+	c.limits.max_use = UINT64_MAX;
+	c.limits.max_files = 4;
+	assert_left(&c, "acde");
+	take_back(&c);
+	c.limits.max_files = 0;
+	c.limits.keep_free = c.free_bytes + 250;
+	assert_left(&c, "ce");
+}
+
+/* Age asks nobody */
+static void test_members_age(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, NOW / USEC_PER_SEC - 100, 100);
+	add_members(&c, NOW / USEC_PER_SEC - 50, 100);
+	c.limits.max_age_usec = 60 * USEC_PER_SEC;
+	c.limits.max_use = 100;
+	assert_left(&c, "b");
+}
+
+/* A part of the room, and of the files, whoever the retention is for */
+static void test_members_budget(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 1000);
+	add_members(&c, 2, 100);
+	add_members(&c, 3, 100)->pinned = true; /* somebody else's by now */
+	add_members(&c, 4, 100);
+	add_members(&c, 5, 100);
+	add(&c, 6, 1000);
+	c.limits.member_use = 300;
+	assert_left(&c, "abcdef");
+	c.limits.member_use = 299;
+	assert_left(&c, "acdef");
+	take_back(&c);
+	c.limits.member_use = 0;
+	c.limits.member_files = 1;
+	assert_left(&c, "acef");
+}
+
+/* For a member's nothing else goes, for whatever limit, and itself it stays */
+static void test_members_only(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100)->damaged = true;
+	add(&c, 2, 100)->damaged = true;
+	add(&c, 3, 100);
+	add_members(&c, 4, 100);
+	add_members(&c, 5, 100)->pinned = true;
+	add(&c, 6, 100);
+	add_members(&c, 7, 100);
+	c.limits = (struct retention_limits){
+		.max_use = 1,
+		.keep_free = UINT64_MAX,
+		.max_files = 1,
+		.keep_newest = true,
+		.member_use = 1,
+		.member_files = 1,
+		.members_only = true,
+	};
+	assert_left(&c, "abcefg");
+	take_back(&c);
+	c.limits.max_age_usec = 1;
+	assert_left(&c, "abcef");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +408,10 @@ int main(void)
 		cmocka_unit_test(test_pinned),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_damaged_frees),
+		cmocka_unit_test(test_members_first),
+		cmocka_unit_test(test_members_age),
+		cmocka_unit_test(test_members_budget),
+		cmocka_unit_test(test_members_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
