@@ -81,9 +81,9 @@ member --json status >/dev/null
 member --json stats >/dev/null
 member list >/dev/null
 member metrics >/dev/null
-member tail -n 1 sched | grep -q 'sched_switch' || fail "a member's tail"
+prints 'sched_switch' member tail -n 1 sched || fail "a member's tail"
 member cat sched current.dat >"$T/member.dat"
-"$FLYRECCTL" verify "$T/member.dat" >/dev/null || fail "a member's copy"
+verify "$T/member.dat"
 snap=$(member snapshot sched --last=5s)
 [ -e "$snap" ] || fail "a member's snapshot"
 for call in 'rotate sched' 'stop sched' 'start off' 'pause sched' 'resume sched' reload \
@@ -155,7 +155,7 @@ has_name() {
 
 wait_for 10 has_name || fail "flyrecd has not taken its name: $(tail -n 3 "$FLYRECD_LOG")"
 sched=/org/flyrec/Recorder1/session/sched
-over_bus $FLYREC_GID /org/flyrec/Recorder1 Manager ListSessions | grep -q sched ||
+prints sched over_bus $FLYREC_GID /org/flyrec/Recorder1 Manager ListSessions ||
 	fail "a member over the system bus"
 # busctl has its own words for it
 refused 'Access denied' over_bus '' /org/flyrec/Recorder1 Manager ListSessions

@@ -70,9 +70,8 @@ markers_stop
 path=$(<"$T/path")
 echo "$(du -m "$path" | cut -f 1) MiB; $(basename "$before"), and $(basename "$after") while it was made"
 [[ $after > $before ]] || fail "no rotation while it was made"
-"$FLYRECCTL" verify "$path" >"$T/verify" || fail "verify: $(head -n 5 "$T/verify")"
-"$TOOLS/check-markers" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$path" >"$T/check" ||
-	fail "gaps in $path: $(head -n 5 "$T/check")"
+verify "$path"
+markers_are "$path" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$path"
 flyrecd_stop
 verify "$STATE/load/record"
 markers_check load --allow-lost-at-start
@@ -130,7 +129,7 @@ for ((i = 0; i < 5; i++)); do
 	sleep 0.02
 	! being_made f || changes=$((changes + 1))
 	wait_for 20 more_snapshots_than "$n" || fail "no snapshot: $(tail -n 3 "$FLYRECD_LOG")"
-	"$FLYRECCTL" verify "${SNAPSHOTS[-1]}" >"$T/verify" || fail "verify: $(head -n 5 "$T/verify")"
+	verify "${SNAPSHOTS[-1]}"
 	[ "$(subbufs "${SNAPSHOTS[-1]}")" -ge "$least" ] ||
 		fail "changed while it was written: not $least sub-buffers: $(head -n 1 "$T/verify")"
 	wait_for 10 is_method drain || fail "Method= does not become drain"
