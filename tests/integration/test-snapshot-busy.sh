@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 180
 #
 # What goes on while a snapshot is being made: a record session rotates, retention removes what is

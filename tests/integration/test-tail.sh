@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
+# may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 300
 #
 # flyrecctl tail: the same lines as trace-cmd report, in the order of time, none missing or doubled
