@@ -52,10 +52,8 @@ range() {
 good() {
 	local f
 	for f in "$@"; do
-		"$FLYRECCTL" verify "$f" >"$T/verify" || fail "verify: $(head -n 5 "$T/verify")"
-		"$TOOLS/check-markers" ${EXPECT:+"--expect=$EXPECT"} --allow-lost-at-start \
-			--allow-lost-at-end "$f" >"$T/check" ||
-			fail "gaps in $f: $(cat "$T/check")"
+		verify "$f"
+		markers_are "$f" ${EXPECT:+"--expect=$EXPECT"} --allow-lost-at-start --allow-lost-at-end "$f"
 		trace-cmd report --stat "$f" >"$T/stat" 2>"$T/stderr" ||
 			fail "trace-cmd: $(cat "$T/stderr")"
 		[ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"

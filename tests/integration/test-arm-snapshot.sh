@@ -27,12 +27,12 @@ captures=("$DATA"/*/snapshot.ini)
 [ ${#captures[@]} -ge 4 ] || fail "only ${#captures[@]} captures in $DATA"
 for capture in "${captures[@]}"; do
 	capture=${capture%/snapshot.ini} name=$(basename "${capture%/snapshot.ini}")
-	"$FLYRECCTL" verify "$capture" >"$T/out" || fail "verify $name: $(cat "$T/out")"
+	verify "$capture"
 	"$SRC/tests/tools/coresight-tree" "$capture" "$T/tree" 2>"$T/err" || fail "$(cat "$T/err")"
 	"$FLYRECCTL" export --format=arm-snapshot "--sysroot=$T/tree" -o "$T/$name" 2>"$T/err" ||
 		fail "$name: $(cat "$T/err")"
 	[ ! -s "$T/err" ] || [[ $name == *stm_only* ]] || fail "$name: left out: $(cat "$T/err")"
-	"$FLYRECCTL" verify "$T/$name" >"$T/out" || fail "verify our $name: $(cat "$T/out")"
+	verify "$T/$name"
 	mapfile -t ours < <(buffers "$T/$name")
 	mapfile -t theirs < <(buffers "$capture")
 	[ ${#ours[@]} = ${#theirs[@]} ] || fail "$name: ${#ours[@]} buffers, not ${#theirs[@]}"
@@ -52,7 +52,7 @@ DAT=$SRC/tests/fuzz/corpus/trace-dat/little-64
 "$FLYRECCTL" export --format=arm-snapshot "--sysroot=$T/tree" -o "$T/both" "$DAT"
 grep -A1 '^\[ftrace\]' "$T/both/snapshot.ini" | grep -qx file=trace.dat || fail "no [ftrace]"
 cmp "$DAT" "$T/both/trace.dat" || fail "another trace.dat"
-"$FLYRECCTL" verify "$T/both" >"$T/out" || fail "verify both: $(cat "$T/out")"
+verify "$T/both"
 [ "$(grep -c ': ok' "$T/out")" = 2 ] || fail "not both are checked: $(cat "$T/out")"
 decode "$DATA/csal-tc2" "$T/expected"
 decode "$T/both" "$T/found"

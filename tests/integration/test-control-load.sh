@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 240
 #
 # Clients without mercy: 100 that ask for the status over and over, 1000 connections opened and

@@ -47,7 +47,7 @@ while read -r line; do
 	n=$((n + 1))
 done < <(examples flyrecctl.1 flyrecctl)
 [ $n -ge 20 ] || fail "only $n examples in flyrecctl(1)"
-"$FLYRECCTL" verify "$T/now.dat" >/dev/null || fail "the copy that an example made"
+verify "$T/now.dat"
 n=0
 while read -r line; do
 	case $line in

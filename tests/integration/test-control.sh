@@ -26,7 +26,7 @@ json() {
 }
 
 state_is() { # SESSION STATE
-	ctl --json status "$1" | grep -q "\"state\":\"$2\",\"instance\""
+	prints "\"state\":\"$2\",\"instance\"" ctl --json status "$1"
 }
 
 changes_are() { # SESSION PYTHON-LIST
@@ -66,9 +66,9 @@ ctl --json status | json "d['version'] and d['pid'] == $FLYRECD_PID and d['uptim
 	[s['state'] for s in d['sessions']] == ['failed', 'stopped', 'recording']"
 ctl --json status sched | json "d['sessions'][0]['instance'] == '${PREFIX}sched' and
 	d['sessions'][0]['mode'] == 'record' and d['sessions'][0]['segments'] == 1"
-ctl status | grep -q $'^sched\trecord\trecording\t' || fail "plain status: $(ctl status)"
-ctl status | grep -q '^broken: failed: .*no_such_event' || fail "status does not say why it failed"
-ctl status sched | grep -q 'State: recording (enabled)' || fail "status of one"
+prints $'^sched\trecord\trecording\t' ctl status || fail "plain status: $(ctl status)"
+prints '^broken: failed: .*no_such_event' ctl status || fail "status does not say why it failed"
+prints 'State: recording (enabled)' ctl status sched || fail "status of one"
 refused 1 'there is no session shed, did you mean sched' ctl status shed
 refused 2 'one session or none' ctl status a b
 refused 2 'no such option' ctl status --persist
@@ -84,14 +84,14 @@ ctl --json list | json "len(d['files']) == 1 and d['files'][0]['path'] == '$STAT
 # --- rotate, cat, pin, vacuum
 finished=$(ctl rotate)
 [[ $finished == "$STATE"/sched/record/* && -e $finished ]] || fail "rotate printed $finished"
-"$FLYRECCTL" verify "$finished" >/dev/null || fail "verify $finished"
+verify "$finished"
 ctl cat sched "${finished##*/}" >"$T/copy.dat"
 cmp "$finished" "$T/copy.dat" || fail "cat differs"
 ctl cat sched "$finished" | cmp - "$finished" || fail "cat into a pipe differs"
 ctl cat sched current.dat -o "$T/live.dat"
-"$FLYRECCTL" verify "$T/live.dat" >/dev/null || fail "verify of a copy of current.dat"
+verify "$T/live.dat"
 ctl cat sched current.dat | cat >"$T/live2.dat"
-"$FLYRECCTL" verify "$T/live2.dat" >/dev/null || fail "verify of a piped copy of current.dat"
+verify "$T/live2.dat"
 [ "$(stat -c %s "$T/live2.dat")" -lt 1000000000 ] || fail "the holes came too"
 refused 1 'cannot open nothing.dat: No such file' ctl cat sched nothing.dat
 refused 1 'is not a file of session' ctl cat sched ../state
@@ -106,9 +106,9 @@ ctl --json vacuum --max-use=1K | json "d['files'] == 1 and d['bytes'] > 0"
 [[ -e $finished && ! -e $second ]] || fail "vacuum took the pinned one"
 ctl --json stats sched | json "sum(c['evicted'] for c in d['sessions'][0]['cpus']) > 0"
 ctl unpin "$finished"
-ctl vacuum --older-than=1h | grep -q 'Removed 0 files' || fail "vacuum --older-than=1h"
+prints 'Removed 0 files' ctl vacuum --older-than=1h || fail "vacuum --older-than=1h"
 sleep 0.1
-ctl vacuum --older-than=1ms | grep -q 'Removed 1 files' || fail "vacuum --older-than=1ms"
+prints 'Removed 1 files' ctl vacuum --older-than=1ms || fail "vacuum --older-than=1ms"
 [ ! -e "$finished" ] || fail "unpinned, but still there"
 refused 1 'is not a finished file' ctl pin "$STATE/sched/record/current.dat"
 refused 1 'not below' ctl pin /etc/passwd
@@ -121,10 +121,10 @@ case $snap in
 "$STATE"/sched/snapshot/*-test.dat) ;;
 *) fail "snapshot printed $snap" ;;
 esac
-"$FLYRECCTL" verify "$snap" >/dev/null || fail "verify $snap"
+verify "$snap"
 ctl --json list | json "[f['pinned'] for f in d['files'] if f['kind'] == 'snapshot'] == [True]"
 ctl snapshot sched --output="$T/snap.dat" >/dev/null
-"$FLYRECCTL" verify "$T/snap.dat" >/dev/null || fail "snapshot --output"
+verify "$T/snap.dat"
 refused 2 'ends before it begins' ctl snapshot sched --since=now --until=yesterday
 refused 1 'a reason is a word' ctl snapshot sched --reason='no/way'
 refused 1 'does not record' ctl snapshot off
@@ -160,7 +160,7 @@ refused 1 'would trace nothing' ctl event-disable sched sched irq
 refused 1 'does not record' ctl event-enable off sched:sched_switch
 ctl --json status sched | json "'+Event=sched:sched_wakeup' in d['sessions'][0]['runtime_changes']"
 finished=$(ctl rotate sched)
-"$FLYRECCTL" verify "$finished" >/dev/null || fail "verify after changes"
+verify "$finished"
 if command -v trace-cmd >/dev/null; then
 	trace-cmd report "$finished" 2>/dev/null >"$T/report"
 	grep -q softirq_entry: "$T/report" || fail "no softirq_entry recorded"
@@ -217,7 +217,7 @@ session bad <<-EOF
 	[Trace]
 	Event=irq
 EOF
-ctl reload 2>&1 | grep -q "bad.conf:3: .*did you mean 'Description'" || fail "reload does not warn"
+prints "bad.conf:3: .*did you mean 'Description'" ctl reload || fail "reload does not warn"
 rm "$CONFIG/sessions.d/bad.conf"
 ctl reload
 
@@ -234,7 +234,7 @@ fi
 bus() {
 	busctl "--address=unix:path=$SOCKET" "$@"
 }
-bus tree org.flyrec.Recorder1 | grep -q /org/flyrec/Recorder1/session/sched || fail "busctl tree"
+prints /org/flyrec/Recorder1/session/sched bus tree org.flyrec.Recorder1 || fail "busctl tree"
 check_interface() { # INTERFACE PATH
 	bus --xml-interface introspect org.flyrec.Recorder1 "$2" |
 		sed -n "/<interface name=\"$1\">/,/<\/interface>/p" >"$T/is.xml"
@@ -263,17 +263,17 @@ far() {
 	PATH=$T/far:$PATH "$FLYRECCTL" -H user@far "--runtime-dir=$RUNTIME" "$@"
 }
 far --json status sched | json "d['sessions'][0]['state'] == 'recording'"
-far rotate sched | grep -q /sched/record/ || fail "-H rotate"
+prints /sched/record/ far rotate sched || fail "-H rotate"
 far cat sched current.dat >"$T/far.dat"
-"$FLYRECCTL" verify "$T/far.dat" >/dev/null || fail "-H cat"
+verify "$T/far.dat"
 refused 1 'cannot reach flyrecd on nowhere|hung up' env PATH="$T/far:$PATH" "$FLYRECCTL" -H nowhere status
 
 # --- the words of the shell's completion
-ctl complete sessions | grep -qx sched || fail "complete sessions"
+prints -x sched ctl complete sessions || fail "complete sessions"
 ctl complete events >"$T/events"
 grep -qx sched:sched_switch "$T/events" || fail "complete events"
-ctl complete events sched | grep -qx sched:sched_wakeup || fail "complete events of a session"
-ctl complete files sched | grep -qx current.dat || fail "complete files"
+prints -x sched:sched_wakeup ctl complete events sched || fail "complete events of a session"
+prints -x current.dat ctl complete files sched || fail "complete files"
 
 # --- what sends rubbish is cut off
 cat >"$T/rubbish.py" <<-'EOF'

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd
+need_tool json-compare
 cd "$T"
 name=${PREFIX}x
 
@@ -27,7 +28,7 @@ same() {
 	[ "$(wc -l <theirs.txt)" -gt "${2:-10}" ] || fail "$1: too little in it"
 	echo "$1: $(wc -l <theirs.txt) lines"
 	"$FLYRECCTL" export --format=json "$1" >ours.json || fail "export --format=json $1"
-	[ ! -x "$TOOLS/json-compare" ] || "$TOOLS/json-compare" "$1" <ours.json || fail "$1: JSON"
+	"$TOOLS/json-compare" "$1" <ours.json || fail "$1: JSON"
 }
 
 # some work of many kinds; $1: a trace_marker file

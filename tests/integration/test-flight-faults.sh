@@ -34,7 +34,7 @@ flyrecd_start
 nothing_half
 path=$(ctl snapshot f)
 EXPECT=$T/expect good "$path"
-"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+markers_are "$path" --expect="$T/expect" "$path"
 
 # --- no room: said once, nothing left, nothing lost
 data_bytes() {
@@ -63,7 +63,7 @@ nothing_half
 [ "$(ls "$STATE/f/snapshot")" = "$before" ] || fail "no room, but made: $(ls "$STATE/f/snapshot")"
 rm -f "$T"/ext4/filler*
 path=$(ctl snapshot f)
-"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+markers_are "$path" --expect="$T/expect" "$path"
 
 # --- its instance taken away: said, and made anew
 rmdir "$(instance f)"
@@ -74,7 +74,7 @@ running() { [ "$(ctl --json status f | jq -r '.sessions[0].state')" = recording 
 wait_for 10 running || fail "$(ctl status f)"
 "$TOOLS/markers" "--instance=${PREFIX}f" --count=100 >"$T/expect"
 path=$(ctl snapshot f)
-"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+markers_are "$path" --expect="$T/expect" "$path"
 
 # --- many at once: each is answered, and the daemon goes on
 for i in 1 2 3 4 5 6 7 8; do
@@ -101,6 +101,6 @@ snapshots
 good "$newest"
 rm -f "$T"/ext4/filler*
 path=$(ctl snapshot f)
-"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "lost: $(cat "$T/check")"
+markers_are "$path" --expect="$T/expect" "$path"
 flyrecd_stop
 nothing_half

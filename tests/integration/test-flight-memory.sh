@@ -91,8 +91,7 @@ verify "$file"
 for n in $(torn "$file"); do
 	[ "$n" -gt 256 ] || fail "only $n sub-buffers torn: $(trace-cmd report --stat "$file")"
 done
-"$TOOLS/check-markers" --allow-lost-at-start --allow-lost-at-end --max-lost=10000000 "$file" >"$T/check" ||
-	fail "wrong: $(cat "$T/check")"
+markers_are "$file" --allow-lost-at-start --allow-lost-at-end --max-lost=10000000 "$file"
 reaches
 # one hole a CPU, and the file tells of each
 holes=$(grep -c '^  cpu=[0-9]* lost [1-9]' "$T/check")

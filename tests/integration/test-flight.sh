@@ -86,7 +86,7 @@ if ctl cat f current.dat >/dev/null 2>"$T/err"; then fail "cat of a file that is
 ctl --json stats f >"$T/stats"
 jq -e '.sessions[0].cpus[0] | .subbufs > 0 and .overrun > 0 and .lost_events == 0' "$T/stats" >/dev/null ||
 	fail "stats: $(cat "$T/stats")"
-ctl metrics | grep -q '^flyrec_.*session="f"' || fail "no metrics"
+prints '^flyrec_.*session="f"' ctl metrics || fail "no metrics"
 [ "$(ctl --json status f | jq '.sessions[0].lost_events')" = 0 ] || fail "overwriting counts as loss"
 
 # --- pause and resume, other events
@@ -97,7 +97,7 @@ ctl event-enable f sched:sched_process_exec
 [ "$(cat "$(instance f)/events/sched/sched_process_exec/enable")" = 1 ] || fail "event not enabled"
 sh -c true
 path=$(ctl snapshot f)
-trace-cmd report "$path" 2>/dev/null | grep -q sched_process_exec || fail "no event of the other kind"
+prints sched_process_exec trace-cmd report "$path" || fail "no event of the other kind"
 ctl event-disable f sched:sched_process_exec
 
 # --- reload: other [Snapshot] keys without a new instance
@@ -121,9 +121,8 @@ flyrecd_kill
 flyrecd_start
 [ "$(stat -c %i "$(instance f)")" = "$inode" ] || fail "the instance was made anew after a kill"
 path=$(ctl snapshot f)
-"$TOOLS/check-markers" --expect="$T/expect.before" --expect="$T/expect" --expect="$T/expect.last" \
-	--allow-lost-at-start "$path" >"$T/check" ||
-	fail "after hand-over and kill: $(cat "$T/check")"
+markers_are "after hand-over and kill" --expect="$T/expect.before" --expect="$T/expect" \
+	--expect="$T/expect.last" --allow-lost-at-start "$path"
 
 # --- and so does a pause
 traces() {

@@ -192,7 +192,7 @@ left=(.x.dat* x.dat*)
 printf '%b' "${head}R 8\nwhat is this\ntsv junk\n\n\1\0\11\0\0\0R12345678" >odd.tf
 import_tfile -o odd.dat odd.tf
 [ "$(grep -c 'line not understood' import.err)" = 2 ] || fail "lines not known: $(cat import.err)"
-trace-cmd report odd.dat | grep -q 'tp1:' || fail "no frame behind lines not known"
+prints 'tp1:' trace-cmd report odd.dat || fail "no frame behind lines not known"
 for options in '--endian=middle -o x.dat odd.tf' '-o x.dat missing.tf' '-o missing/x odd.tf' '-o odd.tf odd.tf'; do
 	status=0
 	# shellcheck disable=SC2086 # words

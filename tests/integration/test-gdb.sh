@@ -214,17 +214,17 @@ EOF
 record large 100000
 export_tfile -o large.tf large.dat
 grep -q 'only the first 20000 events' export.err || fail "max-frames: $(cat export.err)"
-gdb_batch -x large.tf.gdb -ex tstatus | grep -q '^Collected 20000 ' || fail "20000 frames"
+prints '^Collected 20000 ' gdb_batch -x large.tf.gdb -ex tstatus || fail "20000 frames"
 begin=${EPOCHREALTIME/./}
 export_tfile --max-frames=0 -o large.tf large.dat
 took=$((${EPOCHREALTIME/./} - begin))
 echo "100002 frames, $(stat -c %s large.tf) bytes: $((took / 1000)) ms"
 [ "$took" -lt 5000000 ] || fail "export took $took us" # goal: a second; this machine may be busy
-gdb_batch -x large.tf.gdb -ex tstatus | grep -q '^Collected 100002 ' || fail "all frames"
+prints '^Collected 100002 ' gdb_batch -x large.tf.gdb -ex tstatus || fail "all frames"
 export_tfile --max-frames=7 --event='*:leaf' -o seven.tf large.dat
-gdb_batch -x seven.tf.gdb -ex tstatus | grep -q '^Collected 7 ' || fail "7 frames"
+prints '^Collected 7 ' gdb_batch -x seven.tf.gdb -ex tstatus || fail "7 frames"
 export_tfile --pid=1 -o none.tf large.dat
-gdb_batch -x none.tf.gdb -ex tstatus | grep -q '^Collected 0 ' || fail "no frames"
+prints '^Collected 0 ' gdb_batch -x none.tf.gdb -ex tstatus || fail "no frames"
 
 echo "== the examples of flyrec-gdb(7)"
 mkdir bin

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 180
 #
 # Numbered markers written on every CPU under load come out exactly once and in order: over reload,

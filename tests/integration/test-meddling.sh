@@ -108,5 +108,5 @@ for path in "$STATE"/med/record/2*.dat; do
 done
 tail -n 1 "$T/check"
 last=$(sed -n 's/^cpu=0 .*last=//p' "$T/expect")
-trace-cmd report "$path" 2>/dev/null | grep -q "flyrec-test cpu=0 seq=$last" ||
+prints "flyrec-test cpu=0 seq=$last" trace-cmd report "$path" ||
 	fail "the last marker is in no file: tracing was not repaired"

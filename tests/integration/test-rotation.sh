@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 500
 #
 # Rotation under load, by signal, size, time and full regions: no marker lost or doubled; each segment

@@ -122,7 +122,7 @@ counts_time() {
 for clock in $clocks; do
 	file=$(ctl snapshot "c-$clock") || fail "no snapshot of $clock"
 	verify "$file"
-	trace-cmd report "$file" 2>/dev/null | grep -q 'flyrec-test clock' ||
+	prints 'flyrec-test clock' trace-cmd report "$file" ||
 		fail "$clock: no marker in the snapshot: $(trace-cmd report "$file" 2>&1)"
 	if counts_time "$clock"; then
 		ctl snapshot "c-$clock" --last=1min >"$T/out" ||
@@ -151,7 +151,7 @@ for clock in $clocks; do
 	plain=$(seconds "$file" --nodate)
 	echo "$clock: $dated, plain $plain"
 	[ -n "$dated$plain" ] || fail "$clock: no marker in the report: $(trace-cmd report "$file" 2>&1)"
-	dumped --options "$file" | grep -qF "[$clock]" || fail "$clock is not in TRACECLOCK"
+	prints -F "[$clock]" dumped --options "$file" || fail "$clock is not in TRACECLOCK"
 	if ! counts_time "$clock"; then
 		[ "$dated" = "$plain" ] || fail "$clock counts no time, but is shown as a date"
 		continue

@@ -55,9 +55,9 @@ wait "$MARKERS"
 
 snapshots
 for f in "${SNAPSHOTS[@]}"; do
-	"$FLYRECCTL" verify "$f" >"$T/verify" || fail "verify: $(cat "$T/verify")"
-	"$TOOLS/check-markers" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$f" ||
-		fail "gaps in $f"
+	verify "$f"
+	markers_are "$f" --expect="$T/expect" --allow-lost-at-start --allow-lost-at-end "$f"
+	cat "$T/check"
 	trace-cmd report --stat "$f" >"$T/stat" 2>"$T/stderr" || fail "trace-cmd: $(cat "$T/stderr")"
 	[ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"
 	grep -q "^flyrec snapshot of session load" "$T/stat" || fail "$f does not explain itself"
@@ -256,15 +256,14 @@ flyrecd_start
 log_mark
 path=$(ctl snapshot load)
 must_log "load: 1 segments of that time are left out: a snapshot is of one boot"
-"$TOOLS/check-markers" --expect="$T/expect" "$path" >"$T/check" || fail "this boot's: $(tail -n 3 "$T/check")"
+markers_are "this boot" --expect="$T/expect" "$path"
 [ "$(boot_of "$path")" = "$(tr -d '\n-' </proc/sys/kernel/random/boot_id)" ] || fail "not of this boot: $(boot_of "$path")"
 log_mark
 ctl snapshot load --last=1s >"$T/out"
 sleep 0.2
 if logged "left out"; then fail "what ended before the time is said to be left out"; fi
 path=$(ctl snapshot load --since=-1h --until="@$ended")
-"$TOOLS/check-markers" --expect="$T/expect.before" "$path" >"$T/check" ||
-	fail "the earlier boot's: $(tail -n 3 "$T/check")"
+markers_are "the earlier boot" --expect="$T/expect.before" "$path"
 [ "$(boot_of "$path")" = "$ANOTHER_BOOT" ] || fail "the earlier boot's is labelled $(boot_of "$path")"
 trace-cmd report --stat "$path" >"$T/stat" 2>/dev/null
 grep -qx "boot id: $ANOTHER_BOOT" "$T/stat" || fail "its text has not that boot"

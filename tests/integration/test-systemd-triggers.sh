@@ -95,7 +95,7 @@ guest systemd-analyze --man=no verify flyrec-snapshot@x.service >"$T/verify" 2>&
 [ ! -s "$T/verify" ] || fail "systemd-analyze verify: $(cat "$T/verify")"
 guest systemctl start asks.service
 must_have 4 "flyrec-snapshot@.service"
-trace-cmd report --stat "${SNAPSHOTS[3]}" 2>/dev/null | grep -qx 'for: asks.service' ||
+prints -x 'for: asks.service' trace-cmd report --stat "${SNAPSHOTS[3]}" ||
 	fail "the file does not say for which unit"
 gone() { ! guest systemctl is-active --quiet flyrec-snapshot@asks.service.service; }
 wait_for 10 gone || fail "flyrec-snapshot@ does not end"

@@ -92,8 +92,7 @@ good() {
 	verify "$file"
 	for s in "${SESSIONS[@]}"; do
 		grep -q ": buffer $s cpu 0: " "$T/verify" || fail "verify does not show $s"
-		"$TOOLS/check-markers" --buffer="$s" --expect="$T/expect.$s" --allow-lost-at-start \
-			"$@" "$file" >"$T/check" || fail "$file, $s: $(tail -n 5 "$T/check")"
+		markers_are "$file, $s" --buffer="$s" --expect="$T/expect.$s" --allow-lost-at-start "$@" "$file"
 	done
 	"$TOOLS/libtracecmd-open" "$file" >"$T/open" 2>&1 || fail "$(cat "$T/open")"
 	in_order "$file"
@@ -123,8 +122,7 @@ done
 file=$(ctl snapshot --together "${SESSIONS[@]}")
 good "$file"
 for s in quiet rec; do
-	"$TOOLS/check-markers" --buffer="$s" --expect="$T/expect.$s" "$file" >"$T/check" ||
-		fail "$s: $(tail -n 5 "$T/check")"
+	markers_are "$s" --buffer="$s" --expect="$T/expect.$s" "$file"
 done
 
 # --- where it is, and what it says of itself
@@ -171,7 +169,7 @@ original=("$STATE"/rec/snapshot/*-stall.dat)
 cmp "${original[0]}" "$T/copy.dat" || fail "the copy is different"
 ctl --json list rec | jq -e '.files[] | select(.path | endswith("-stall.dat")) | .pinned' >/dev/null ||
 	fail "not pinned"
-trace-cmd report --stat "$T/copy.dat" 2>/dev/null | grep -q "^for: for the test$" || fail "no detail"
+prints "^for: for the test$" trace-cmd report --stat "$T/copy.dat" || fail "no detail"
 sleep 1.2
 background "$TOOLS/markers" "--instance=${PREFIX}quiet" --rate=1000 --duration=1 \
 	--start=1000000 >"$T/expect.last"
@@ -215,9 +213,9 @@ file=$(ctl snapshot --together idle stormy --last=10min)
 verify "$file"
 grep -q ": buffer idle cpu 0: 0 sub-buffers" "$T/verify" || fail "idle: $(cat "$T/verify")"
 grep -q ": buffer stormy cpu 0: [1-9]" "$T/verify" || fail "paused: $(cat "$T/verify")"
-trace-cmd report --stat "$file" 2>/dev/null | grep -qx "nothing was recorded in that time" ||
+prints -x "nothing was recorded in that time" trace-cmd report --stat "$file" ||
 	fail "does not say that idle has nothing"
-trace-cmd report "$file" 2>/dev/null | grep -q "^stormy: " || fail "trace-cmd shows no stormy"
+prints "^stormy: " trace-cmd report "$file" || fail "trace-cmd shows no stormy"
 ctl resume stormy
 flight idle2 1M "$UNSEEN" Clock=mono
 ctl reload
@@ -322,7 +320,7 @@ file=$(ctl snapshot --together rec quiet)
 must_log "rec: what it has of that time is of another boot: it is left out"
 verify "$file"
 grep -q ": buffer rec cpu 0: 0 sub-buffers" "$T/verify" || fail "rec: $(cat "$T/verify")"
-"$TOOLS/check-markers" --buffer=quiet --expect="$T/expect.quiet" "$file" >"$T/check" || fail "quiet: $(cat "$T/check")"
+markers_are quiet --buffer=quiet --expect="$T/expect.quiet" "$file"
 trace-cmd report --stat "$file" >"$T/stat" 2>/dev/null
 grep -qx "what was recorded in that time is of another boot" "$T/stat" || fail "it does not say why rec is empty"
 grep -qx "boot id: $(tr -d '\n-' </proc/sys/kernel/random/boot_id)" "$T/stat" || fail "it is not of this boot"

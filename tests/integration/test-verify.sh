@@ -51,7 +51,7 @@ record markers.dat -e sched -- "$TOOLS/markers" --instance="$name" --count=5000
 clean markers.dat
 record stack.dat -e sched:sched_switch -e sched:sched_wakeup -O stacktrace -- "$TOOLS/storm" --duration=0.5
 clean stack.dat
-trace-cmd report stack.dat 2>/dev/null | grep -q '^ *=>' || fail "no stack traces recorded"
+prints '^ *=>' trace-cmd report stack.dat || fail "no stack traces recorded"
 # interrupts inside of system calls: events reserved inside of others, absolute times, discarded ones
 record nested.dat -b 16384 -e irq -e irq_vectors -e timer -e raw_syscalls -e sched -e kmem \
 	-- "$TOOLS/forkstorm" --count=500

@@ -30,8 +30,7 @@ spare_is() { # allocated|freed
 
 # gap_free FILE [OPTION]
 gap_free() {
-	"$TOOLS/check-markers" --expect="$T/burst" --expect="$T/expect" --allow-lost-at-start \
-		${2:+"$2"} "$1" >"$T/check" || fail "$1: $(cat "$T/check")"
+	markers_are "$1" --expect="$T/burst" --expect="$T/expect" --allow-lost-at-start ${2:+"$2"} "$1"
 	echo "$1: $(tail -n 1 "$T/check")"
 }
 
