@@ -17,6 +17,7 @@
 #include "basic/now.h"
 #include "daemon/segment-internal.h"
 #include "writer/file-age.h"
+#include "writer/snapshot-note.h"
 #include "writer/store.h"
 
 /* Of the boot that the data is from */
@@ -53,12 +54,15 @@ void segment_label(const struct segment_cut *cut)
 	(void)fsetxattr(fd, "user.flyrec.reason", cut->reason, strlen(cut->reason), 0);
 	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
 	(void)fsetxattr(fd, "user.flyrec.boot_id", boot_id, strlen(boot_id), 0);
+	if (cut->asker.origin == SNAPSHOT_BY_TRIGGER && cut->rank < RETENTION_RANK_LAST)
+		(void)store_set_rank(fd, cut->rank);
 }
 
 static char *explain(const struct segment_cut *cut)
 {
 	time_t seconds = (time_t)(cut->trigger_usec / USEC_PER_SEC);
-	char time[32], boot_id[33], *text;
+	char time[32], boot_id[33];
+	_cleanup_free_ char *text = NULL;
 	struct utsname u;
 	struct tm tm;
 
@@ -70,9 +74,12 @@ static char *explain(const struct segment_cut *cut)
 		     "boot id: %s\n%s",
 		     cut->n_parts > 0 ? "s" : "", cut->session, cut->reason, time,
 		     (unsigned)(cut->trigger_usec % USEC_PER_SEC), u.nodename, boot_id,
-		     cut->detail ? cut->detail : "") < 0)
+		     cut->detail ? cut->detail : "") < 0) {
+		text = NULL;
 		return NULL;
-	return text;
+	}
+	/* Triggers that come while it is written, or soon after, are added */
+	return cut->asker.origin == SNAPSHOT_BY_TRIGGER ? snapshot_note_pad(text) : TAKE_PTR(text);
 }
 
 static void retain(struct segment_cut *request, const struct retention_limits *limits,

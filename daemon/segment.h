@@ -93,6 +93,7 @@ struct segment_cut {
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
+	unsigned rank;	       /* see retention_rank(); of a trigger's */
 	const char *session;   /* for the text in the file; of several all names */
 	char boot_id[33];      /* of the boot that it is from; "": this one */
 	uint64_t trigger_usec; /* realtime */

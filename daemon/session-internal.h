@@ -53,7 +53,7 @@ struct session {
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
 	int deferred;			   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
-	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
+	struct snapshot_join *join;	   /* what later triggers may still join; or NULL */
 	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
 
@@ -214,6 +214,8 @@ void session_file_is_made(void);
 bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
+/* When the session is freed */
+void session_forget_triggers(struct session *session);
 
 /* session.c: after segment_open, or at once where there are no segments */
 void session_opened(struct session *session, int result);

@@ -5,17 +5,23 @@
  * sessions are two jobs: capture and export. Main thread, but for what runs as a job.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
+#include "writer/retention.h"
+#include "writer/snapshot-note.h"
 #include "writer/store.h"
 
 #define POSTS_MAX  16
 #define DETAIL_MAX 512
+#define JOIN_USEC  USEC_PER_SEC /* a trigger within this time of another joins its snapshot */
+#define JOIN_MAX   8		/* so many of them are named in the file and in the log */
 
 struct snapshot_request {
 	struct snapshot_turn turn; /* the first member */
@@ -24,9 +30,20 @@ struct snapshot_request {
 	char *session, *reason;
 	char *detail;	       /* or NULL */
 	struct fault why;      /* of the copying that has failed */
+	char *what;	       /* of a trigger */
 	sd_event_source *post; /* while PostSec= runs */
 	session_snapshot_done_t done;
 	void *userdata;
+};
+
+/* The last snapshot of a trigger, and what of others is to be added to its file */
+struct snapshot_join {
+	uint64_t asked_usec;		  /* monotonic */
+	struct snapshot_request *request; /* NULL: it is finished */
+	char name[64];			  /* then: of the file; "": there is none */
+	char *lines;
+	unsigned rank;
+	unsigned n;
 };
 
 static struct snapshot_request *request_of(struct snapshot_turn *turn)
@@ -50,6 +67,7 @@ static void request_free(struct snapshot_request *request)
 	free(request->session);
 	free(request->reason);
 	free(request->detail);
+	free(request->what);
 	free(request);
 }
 
@@ -57,6 +75,11 @@ static void answer(struct session *s, struct snapshot_request *request, int resu
 		   const char *path, const struct fault *why)
 {
 	snapshot_queue_remove(&s->requests, &request->turn);
+	if (s->join && s->join->request == request) {
+		s->join->request = NULL;
+		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
+			       result >= 0 ? request->cut.name : "");
+	}
 	s->answered = request;
 	request->done(request->userdata, result, path, why);
 	s->answered = NULL;
@@ -130,8 +153,164 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* @cut: its texts are copied */
-static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t post_usec,
+bool session_takes_triggers(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
+/* --- triggers that come together */
+
+struct addition {
+	int dir_fd; /* STATE/NAME */
+	char name[64];
+	char *lines;
+	unsigned rank;
+	struct fault why;
+};
+
+static void addition_free(struct addition *a)
+{
+	close_p(&a->dir_fd);
+	free(a->lines);
+	free(a);
+}
+
+/* Thread: job, beside all others: it has nothing of the session's */
+static int run_addition(void *userdata)
+{
+	struct addition *a = userdata;
+	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
+
+	dir_fd = openat(a->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(&a->why, -errno, "cannot open %s", a->name);
+	/* Two that come one soon after the other */
+	(void)flock(fd, LOCK_EX);
+	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
+		(void)store_set_rank(fd, a->rank);
+	return snapshot_note_add(fd, a->name, a->lines, &a->why);
+}
+
+static void on_addition_done(void *userdata, int result)
+{
+	struct addition *a = userdata;
+
+	/* The log has it in any case */
+	if (result < 0)
+		(void)log_full(LOG_NOTICE, NULL, MESSAGE_SNAPSHOT, result,
+			       "cannot add a trigger to a snapshot, ignoring: %s", a->why.text);
+	addition_free(a);
+}
+
+/* What has joined the last snapshot while it was made, or since */
+static void join_add_to_file(struct session *s)
+{
+	struct snapshot_join *join = s->join;
+	struct addition *a;
+
+	if (!join || !join->lines || join->request || !join->name[0])
+		return;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->dir_fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 3);
+	a->lines = TAKE_PTR(join->lines);
+	a->rank = join->rank;
+	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
+	if (a->dir_fd < 0 || job_start(s->daemon->event, run_addition, on_addition_done, a) < 0)
+		addition_free(a);
+}
+
+/* A new snapshot, which others may join */
+static int join_begin(struct session *s, struct snapshot_request *request,
+		      const struct snapshot_cause *cause)
+{
+	if (!s->join)
+		s->join = calloc(1, sizeof(*s->join));
+	if (!s->join)
+		return -ENOMEM;
+	free(s->join->lines);
+	*s->join = (struct snapshot_join){
+		.asked_usec = now_usec(CLOCK_MONOTONIC),
+		.request = request,
+		.rank = cause->rank,
+	};
+	return 0;
+}
+
+static int append(char **text, const char *more)
+{
+	char *both;
+
+	if (asprintf(&both, "%s%s", *text ? *text : "", more) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = both;
+	return 0;
+}
+
+/* One that has not begun is of both; the file is called after what is worth more */
+static int join_waiting(struct snapshot_request *request, const struct snapshot_cause *cause,
+			const char *lines)
+{
+	char *word;
+
+	if (append(&request->detail, lines) < 0)
+		return -ENOMEM;
+	request->cut.detail = request->detail;
+	if (cause->rank <= request->cut.rank)
+		return 0;
+	request->cut.rank = cause->rank;
+	word = strdup(cause->reason);
+	if (!word)
+		return 0;
+	free(request->reason);
+	request->cut.reason = request->reason = word;
+	return 0;
+}
+
+int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
+{
+	struct snapshot_join *join = s->join;
+	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
+	_cleanup_free_ char *lines = NULL;
+	int r;
+
+	if (!session_takes_triggers(s) || ago_usec >= JOIN_USEC ||
+	    (!join->request && !join->name[0]))
+		return 0;
+	if (join->n++ >= JOIN_MAX)
+		return 1;
+	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
+		lines = NULL;
+		return -ENOMEM;
+	}
+	if (join->request && !join->request->turn.begun)
+		r = join_waiting(join->request, cause, lines);
+	else
+		r = append(&join->lines, lines);
+	if (r < 0)
+		return r;
+	join->rank = MAX(join->rank, cause->rank);
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+		       "%s triggered%s, joining the snapshot of %llu ms ago", cause->what,
+		       cause->text, (unsigned long long)(ago_usec / 1000));
+	join_add_to_file(s);
+	return 1;
+}
+
+void session_forget_triggers(struct session *s)
+{
+	if (s->join)
+		free(s->join->lines);
+	free(TAKE_PTR(s->join));
+}
+
+/* @cut, @cause: their texts are copied; @cause: of a trigger, or NULL */
+static int enqueue(struct session *s, const struct segment_cut *cut,
+		   const struct snapshot_cause *cause, uint64_t post_usec,
 		   session_snapshot_done_t done, void *userdata)
 {
 	struct snapshot_request *request;
@@ -149,12 +328,16 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 	request->cut.session = request->session = strdup(cut->session ? cut->session : s->name);
 	request->cut.reason = request->reason = strdup(cut->reason);
 	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
-	if (!request->session || !request->reason || (cut->detail && !request->detail))
+	request->what = cause ? strdup(cause->what) : NULL;
+	if (!request->session || !request->reason || (cut->detail && !request->detail) ||
+	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
 		r = -ENOMEM;
 	else if (post_usec > 0)
 		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
+		if (s->join && s->join->request == request)
+			s->join->request = NULL;
 		request_free(request);
 		return r;
 	}
@@ -235,7 +418,7 @@ int session_request_cut(struct session *s, const struct segment_cut *what, const
 	/* One that is put together of its parts has been counted with those */
 	if (cut.asker.origin == SNAPSHOT_BY_MEMBER && !cut.parts)
 		count_member(s);
-	r = enqueue(s, &cut, 0, done, userdata);
+	r = enqueue(s, &cut, NULL, 0, done, userdata);
 	return r < 0 ? refuse(s, r, why) : 0;
 }
 
@@ -310,23 +493,12 @@ static void on_triggered(void *userdata, int result, const char *path, const str
 			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
 		/* Nothing had been traced yet: the next one shall not be refused over that */
 		if (result == -ENODATA)
-			trigger_limit_give_back(&s->limit);
+			triggers_give_back(s, s->answered->what);
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
 	daemon_snapshot_finished(s->daemon, s->name, path);
-}
-
-static bool too_many(struct session *s, const struct snapshot_config *config, const char *reason)
-{
-	if (trigger_limit_admit(&s->limit, config->burst, config->interval_usec,
-				now_usec(CLOCK_MONOTONIC)))
-		return false;
-	if (s->limit.refused == 1) /* said once an interval */
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
-			       reason, config->burst);
-	return true;
+	join_add_to_file(s);
 }
 
 int session_trigger(struct session *s, const struct snapshot_cause *cause)
@@ -336,23 +508,20 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 		.to_usec = UINT64_MAX,
 		.reason = cause->reason,
 		.detail = cause->detail,
+		.rank = cause->rank,
 		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
 	};
 	int r;
 
-	if (s->state != SESSION_RECORDING || s->stop_wanted)
+	if (!session_takes_triggers(s))
 		return -ENOTCONN;
 	config = &s->config->snapshot;
-	if (too_many(s, config, cause->reason))
-		return -EBUSY;
 	if (config->last_usec > 0)
 		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
-	r = enqueue(s, &cut, config->post_usec, on_triggered, s);
+	r = enqueue(s, &cut, cause, config->post_usec, on_triggered, s);
 	/* Under way by now: events are being overwritten */
-	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot trigger %s%s%.*s",
-		       cause->reason, cause->detail ? ", " : "",
-		       cause->detail ? (int)strcspn(cause->detail, "\n") : 0,
-		       cause->detail ? cause->detail : "");
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
+		       cause->what, cause->text);
 	return r;
 }
 

@@ -39,6 +39,7 @@ void session_free(struct session *s)
 	session_drop_snapshots(s);
 	session_release(s, true);
 	boot_trace_free(s->boot_trace);
+	session_forget_triggers(s);
 	triggers_free(s);
 	account_done(&s->account);
 	state_free(s->left);

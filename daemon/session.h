@@ -123,8 +123,11 @@ void session_cancel_snapshots(struct session *session, const void *call);
 /* Why a snapshot is taken without anyone asking for it */
 struct snapshot_cause {
 	const char *reason; /* as of a struct snapshot_wish */
+	const char *what;   /* the trigger, as the configuration says it */
+	const char *text;   /* what is to be said of it, with a comma before it, or "" */
 	const char *detail; /* lines "KEY: VALUE" for the text in the file, or NULL */
 	uint64_t time_usec; /* realtime, when it happened; 0: now */
+	unsigned rank;	    /* see retention_rank() */
 };
 
 /**
@@ -136,10 +139,19 @@ const char *session_coresight_name(const struct session *session, const struct f
 /**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
  * What becomes of it is logged, and clients are told when the file is there.
- * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
- * logged.
+ * Return: as session_snapshot().
  */
 int session_trigger(struct session *session, const struct snapshot_cause *cause);
+
+/**
+ * session_join_snapshot() - what triggers within a second of a trigger's snapshot joins that: the
+ * file's text has both, and none is taken for it Return: 1 it has, 0: there is none that it could
+ * join, or negative errno.
+ */
+int session_join_snapshot(struct session *session, const struct snapshot_cause *cause);
+
+/* Does it record, and will it go on? */
+bool session_takes_triggers(const struct session *session);
 
 /* It has a file open all the time, or waits for its disk */
 bool session_minds_mounts(const struct session *session);

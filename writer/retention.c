@@ -115,9 +115,16 @@ void retention_choose(struct retention_item *items, size_t n, const struct reten
 		if (may_go(&items[i], limits) && items[i].by_member && i != t.newest &&
 		    !(fits(&t, limits) && members_fit(&t, limits)))
 			tally_drop(&t, &items[i]);
-	for (size_t i = 0; i < n; i++)
-		if (may_go(&items[i], limits) && i != t.newest && !fits(&t, limits))
-			tally_drop(&t, &items[i]);
+	for (unsigned rank = 0; rank <= RETENTION_RANK_LAST; rank++)
+		for (size_t i = 0; i < n; i++)
+			if (items[i].rank == rank && may_go(&items[i], limits) && i != t.newest &&
+			    !fits(&t, limits))
+				tally_drop(&t, &items[i]);
+}
+
+unsigned retention_rank(bool is_pressure, bool repeated)
+{
+	return (is_pressure ? 0 : 2) + (repeated ? 0 : 1);
 }
 
 struct list {
@@ -186,13 +193,16 @@ static void look_into(struct retention_item *item, int dir_fd, const char *name,
 		return;
 	item->pinned = store_is_pinned(fd);
 	item->by_member = store_is_members(fd);
+	item->rank = store_rank(fd, RETENTION_RANK_LAST);
 	if (!item->damaged)
 		(void)file_age_read(fd, offset_usec, &item->begin_usec, &item->end_usec);
 }
 
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
-	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
+	struct retention_item item = {.damaged = store_is_damaged(name),
+				      .rank = RETENTION_RANK_LAST},
+			      *more;
 	char snapshot[STORE_NAME_SIZE];
 	bool alone = is_left_alone(dir_fd, name, snapshot);
 	struct stat st;

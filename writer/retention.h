@@ -17,9 +17,21 @@ struct retention_item {
 	uint64_t bytes;	     /* on the disk */
 	bool pinned;	     /* never chosen, but counted */
 	bool by_member;	     /* store_is_members() */
+	unsigned rank;	     /* of a snapshot; lower ones go first */
 	bool damaged;
 	bool evict; /* the choice */
 };
+
+/* What is not a snapshot of a trigger's, and those that are worth most */
+#define RETENTION_RANK_LAST 3
+
+/**
+ * retention_rank() - which snapshots of triggers go first, when some must
+ * Pressure before what is about somebody: an event, a unit, a signal. Of each kind the first one of
+ * a storm goes last: it has what led to it.
+ * @repeated: not the first of its trigger for a while
+ */
+unsigned retention_rank(bool is_pressure, bool repeated);
 
 struct retention_limits {
 	uint64_t max_use;      /* bytes, live file and damaged ones included */
@@ -40,8 +52,8 @@ struct retention_limits {
  * @items: reordered: oldest first
  * @free_bytes: of the file system now
  * @now_usec: realtime
- * What is too old goes first, then what members asked for, then the rest. Damaged files together
- * may have a quarter of max_use: the oldest of them go beyond that.
+ * What is too old goes first, then what members asked for, then the rest by rank. Damaged files
+ * together may have a quarter of max_use: the oldest of them go beyond that.
  */
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec);

@@ -17,6 +17,7 @@
 #define CORESIGHT  ".coresight"
 #define PINNED	   "user.flyrec.pinned"
 #define MEMBER_UID "user.flyrec.member_uid"
+#define RANK	   "user.flyrec.rank"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -308,6 +309,22 @@ int store_set_member(int fd, uid_t uid)
 bool store_is_members(int fd)
 {
 	return fgetxattr(fd, MEMBER_UID, NULL, 0) >= 0;
+}
+
+int store_set_rank(int fd, unsigned rank)
+{
+	char digit = (char)('0' + MIN(rank, 9U));
+
+	return fsetxattr(fd, RANK, &digit, 1, 0) < 0 ? -errno : 0;
+}
+
+unsigned store_rank(int fd, unsigned highest)
+{
+	char digit;
+
+	if (fgetxattr(fd, RANK, &digit, 1) != 1 || digit < '0' || digit > '9')
+		return highest;
+	return MIN((unsigned)(digit - '0'), highest);
 }
 
 bool store_takes_attributes(int fd)

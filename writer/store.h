@@ -110,5 +110,14 @@ int store_set_member(int fd, uid_t uid);
 
 bool store_is_members(int fd);
 
+/**
+ * store_set_rank() - of a snapshot, how much it is worth: retention_rank(), extended attribute
+ * user.flyrec.rank. @fd and return as store_pin().
+ */
+int store_set_rank(int fd, unsigned rank);
+
+/* Without the attribute the highest */
+unsigned store_rank(int fd, unsigned highest);
+
 /* Does the file system of this file or directory have extended attributes? */
 bool store_takes_attributes(int fd);

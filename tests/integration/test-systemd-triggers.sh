@@ -135,7 +135,7 @@ guest journalctl --sync
 # --- the journal can be asked for snapshots of a session
 id=$(sed -nE 's/^#define MESSAGE_SNAPSHOT[[:space:]]+"(.*)"/\1/p' "$SRC/basic/log.h")
 guest journalctl --quiet --output=cat "MESSAGE_ID=${id:?}" FLYREC_SESSION=ev >"$T/journal"
-for line in "ev: snapshot trigger unit, unit: fails.service" "ev: snapshot /.*-unit.dat"; do
+for line in "ev: OnUnitFailed=.* triggered, fails.service, taking snapshot" "ev: snapshot /.*-unit.dat"; do
 	grep -qx "$line" "$T/journal" || fail "the journal lacks '$line': $(cat "$T/journal")"
 done
 

@@ -35,6 +35,7 @@ static struct retention_item *add(struct choice *c, uint64_t begin_sec, uint64_t
 		.begin_usec = begin_sec * USEC_PER_SEC,
 		.end_usec = (begin_sec + 5) * USEC_PER_SEC,
 		.bytes = bytes,
+		.rank = RETENTION_RANK_LAST,
 	};
 	c->n++;
 	return item;
@@ -391,6 +392,37 @@ static void test_members_only(void **state)
 	assert_left(&c, "abcef");
 }
 
+/* Pressure first, the first one of its storm behind the others; then what is about somebody,
+ * likewise */
+static void test_rank(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 100)->rank = retention_rank(false, false); /* a kill, long ago */
+	add(&c, 2, 100)->rank = retention_rank(true, false);
+	add(&c, 3, 100)->rank = retention_rank(true, true);
+	add(&c, 4, 100)->rank = retention_rank(false, true);
+	add(&c, 5, 100); /* asked for */
+	add(&c, 6, 100)->rank = retention_rank(true, true);
+	add(&c, 7, 100)->rank = retention_rank(true, true);
+	c.limits.max_use = 600;
+	assert_left(&c, "abdefg");
+	c.limits.max_use = 500;
+	assert_left(&c, "abdeg");
+	c.limits.max_use = 400;
+	assert_left(&c, "adeg");
+	c.limits.max_use = 300;
+	assert_left(&c, "aeg");
+	c.limits.max_use = 200;
+	assert_left(&c, "eg");
+	take_back(&c);
+	/* age is above all that */
+	c.limits.max_use = UINT64_MAX;
+	c.limits.max_age_usec = NOW - 10 * USEC_PER_SEC;
+	assert_left(&c, "efg");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_members_age),
 		cmocka_unit_test(test_members_budget),
 		cmocka_unit_test(test_members_only),
+		cmocka_unit_test(test_rank),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,9 +27,9 @@ static void test_burst(void **state)
 	assert_int_equal(limit.refused, 0);
 	/* The interval counts from the first of them */
 	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 101 * S));
+	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 101 * S), 59 * S);
 	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 160 * S - 1));
 	assert_int_equal(limit.refused, 2);
-	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 101 * S), 59 * S);
 	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S - 1), 1);
 	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S), 0);
 	assert_true(trigger_limit_admit(&limit, 3, 60 * S, 160 * S));
@@ -55,15 +55,52 @@ static void test_storm(void **state)
 	struct trigger_limit limit = {};
 	unsigned admitted = 0;
 
-	/* 1000 a second for ten minutes */
+	/* 1000 a second for ten minutes: five at once, then after 1, 3 and 7 minutes */
 	for (uint64_t now = 1; now < 600 * S; now += 1000) {
 		uint64_t wait = trigger_limit_wait(&limit, 5, 60 * S, now);
 		bool yes = trigger_limit_admit(&limit, 5, 60 * S, now);
 
-		assert_true(yes == (wait == 0));
+		assert_true(!yes || wait == 0);
+		assert_true(yes || wait > 0);
 		admitted += yes;
+		assert_int_equal(limit.taken, admitted);
 	}
-	assert_int_equal(admitted, 50);
+	assert_int_equal(admitted, 8);
+	/* as soon as nothing has come for a minute, it is another storm */
+	assert_int_equal(trigger_limit_wait(&limit, 5, 60 * S, 660 * S), 0);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(trigger_limit_admit(&limit, 5, 60 * S, 660 * S + i));
+	assert_int_equal(limit.taken, 5);
+	assert_false(trigger_limit_admit(&limit, 5, 60 * S, 661 * S));
+}
+
+/* A day of it: at last one an hour; IntervalSec= above that stays as it is */
+static void test_back_off(void **state)
+{
+	struct trigger_limit limit = {}, slow = {};
+	unsigned admitted = 0, slowly = 0;
+	uint64_t last = 0, gap = 0;
+
+	for (uint64_t now = 1; now < 24 * 3600 * S; now += S) {
+		if (trigger_limit_admit(&limit, 5, 60 * S, now)) {
+			admitted++;
+			gap = now - last;
+			last = now;
+		}
+		slowly += trigger_limit_admit(&slow, 1, 7200 * S, now);
+	}
+	assert_int_equal(gap, 3600 * S);
+	assert_int_equal(admitted, 5 + 6 + 22);
+	assert_int_equal(slowly, 12);
+}
+
+/* Now and then, each time within the interval, but never beyond the burst: no storm */
+static void test_now_and_then(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 1; i < 200; i++)
+		assert_true(trigger_limit_admit(&limit, 5, 60 * S, i * 15 * S));
 }
 
 static void test_no_limit(void **state)
@@ -183,6 +220,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_back_off),    cmocka_unit_test(test_now_and_then),
 		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
 		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_ship),
 		cmocka_unit_test(test_strv_equal),
