@@ -97,6 +97,9 @@ guest systemctl start asks.service
 must_have 4 "flyrec-snapshot@.service"
 prints -x 'for: asks.service' trace-cmd report --stat "${SNAPSHOTS[3]}" ||
 	fail "the file does not say for which unit"
+attributes=$(python3 -c 'import os, sys; print(os.listxattr(sys.argv[1]))' "${SNAPSHOTS[3]}")
+[[ $attributes = *user.flyrec.reason* && $attributes != *member_uid* ]] ||
+	fail "a unit's snapshot counts as a member's: $attributes"
 gone() { ! guest systemctl is-active --quiet flyrec-snapshot@asks.service.service; }
 wait_for 10 gone || fail "flyrec-snapshot@ does not end"
 result=$(guest systemctl show --property=Result --value flyrec-snapshot@asks.service.service)
