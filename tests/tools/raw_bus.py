@@ -9,17 +9,17 @@ As a program:
 SOCKET is flyrecd's control socket or, with --bus, the socket of a bus daemon (then calls go to
 org.flyrec.Recorder1). --as takes on a user, a group and supplementary groups before it connects.
 Each verb prints what happened, one line a thing, and ends with 0 unless it could not do its work.
-Verbs that hold something end at the end of their standard input, too, when SECONDS is "-".
+Verbs that hold something do so for SECONDS or, if that is "-", until the end of standard input.
 
     call INTERFACE MEMBER [TYPES [ARGUMENT...]]
-                                 "ok" and the answer's size, or "error NAME: TEXT"; TYPES of s o b u t
+                                 "ok", the answer's size and descriptors, or "error NAME: TEXT"; TYPES of s o b u t
     descriptors MESSAGES [N]     each message has N descriptors that its header does not tell of
     declared N                   a call whose header does tell of N descriptors
     signal N                     a signal to flyrecd alone with N declared descriptors
     pile N                       N descriptors with the bytes of one unfinished message, then hangs up
-    linger SECONDS [HOW]         passes a socket whose close() waits for SECONDS; HOW: call (default),
-                                 greeting, oob (alone, as urgent data), unread (not read by then)
-    unread CONNECTIONS CALLS MEMBER SECONDS [ARGUMENT]
+    linger HOW SECONDS           passes a socket whose close() waits for SECONDS ("-": 60); HOW: call,
+                                 signal, greeting, oob (alone, as urgent data), unread (not read by then)
+    unread CONNECTIONS CALLS MEMBER [ARGUMENT] SECONDS
                                  calls MEMBER of the manager again and again, reads nothing
     hold CONNECTIONS WHAT SECONDS
                                  WHAT: nothing, greeting (no BEGIN), hello (greeted), part (of a message),
@@ -96,7 +96,8 @@ def become(whom):
 def lingering_socket(seconds):
     """A TCP socket whose last close() waits for that long: nobody reads what it has to send"""
     listener = socket.create_server(("127.0.0.1", 0))
-    ours = socket.create_connection(listener.getsockname())
+    ours = socket.socket()  # create_connection() would load modules that another user may not read
+    ours.connect(listener.getsockname())
     other, _ = listener.accept()
     ours.setblocking(False)
     try:
@@ -199,9 +200,12 @@ def say(*what):
     print(*what, flush=True)
 
 
-def tell(answer):
+def tell(answer, fds=()):
     kind, fields, body = answer
-    say("ok", len(body)) if kind == RETURN else say("error", error_of(fields, body))
+    if kind == RETURN:
+        say("ok", len(body), *([f"{len(fds)} descriptors"] if fds else []))
+    else:
+        say("error", error_of(fields, body))
 
 
 def wait(seconds):
@@ -225,7 +229,8 @@ class Verbs:
         return Client(self.path, self.bus, **more)
 
     def call(self, interface, member, types="", *values):
-        tell(self.client().call(interface, member, types, *values))
+        client = self.client()
+        tell(client.call(interface, member, types, *values), client.fds)
 
     def descriptors(self, n, each="16"):
         read, _ = os.pipe()
@@ -266,10 +271,11 @@ class Verbs:
             return
         say("piled up", sent)
 
-    def linger(self, seconds, how="call"):
+    def linger(self, how, seconds):
         passed, keep = lingering_socket(60 if seconds == "-" else seconds)
         client = self.client(greet=how != "greeting")
-        data = client.make(MANAGER, "GetSession", "s", "x", n_fds=1)
+        data = client.make(MANAGER, "GetSession", "s", "x", n_fds=1,
+                           kind=SIGNAL if how == "signal" else CALL)
         try:
             if how == "greeting":
                 client.send(b"\0AUTH EXTERNAL\r\n", [passed.fileno()])
@@ -289,10 +295,11 @@ class Verbs:
         wait(seconds)
         del keep
 
-    def unread(self, connections, calls, member, seconds, argument=None):
+    def unread(self, connections, calls, member, *argument):
         more_files()
         clients, sent = [self.client() for _ in range(int(connections))], 0
-        arguments = ("s", argument) if argument is not None else ()
+        *argument, seconds = argument
+        arguments = ("s", *argument) if argument else ()
         for client in clients:
             client.socket.setblocking(False)
         for _ in range(int(calls)):
