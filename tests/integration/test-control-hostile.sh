@@ -70,7 +70,7 @@ holds() {
 	hostile "$@" - >"$said" 2>&1 <"$T/hold" 9>&- &
 	CHILDREN+=($!)
 	HELD+=($!)
-	wait_for 10 test -s "$said" || fail "no word of $*"
+	wait_for 30 test -s "$said" || fail "no word of $*"
 	grep -qE '^(sent|refused|connected)' "$said" || fail "$*: $(cat "$said")"
 }
 

@@ -113,7 +113,7 @@ def lingering_socket(seconds):
 class Client:
     """A connection. Before greet() nothing has been sent."""
 
-    def __init__(self, path, bus=False, greet=True, timeout=10):
+    def __init__(self, path, bus=False, greet=True, timeout=60):
         self.bus = bus
         self.serial = 0
         self.data = b""
