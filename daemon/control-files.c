@@ -229,7 +229,8 @@ static int open_named(struct files_work *w)
 	int fd = -ENOENT;
 
 	if (!is_plain(w->session))
-		return fault_set(&w->why, -EINVAL, "%s cannot be a session", w->session);
+		return fault_set(&w->why, -EINVAL, "%s cannot be a session",
+				 control_shown(w->session).text);
 	if (strncmp(name, w->state_dir, n) == 0 && name[n] == '/' &&
 	    strncmp(name + n + 1, w->session, k) == 0 && name[n + 1 + k] == '/')
 		name += n + k + 2;

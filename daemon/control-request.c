@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "daemon/control-internal.h"
-#include "daemon/job.h"
 
 /* On the system bus, of this user; of root, who may be many programs, of this connection */
 static unsigned count_open(const struct peer *p, sd_bus_message *call, uid_t uid)
@@ -189,42 +188,20 @@ void control_answer_path(struct control_request *request, int result, const char
 		control_request_done(request, result, why);
 }
 
-struct work {
-	struct control_request *request;
-	int (*work)(void *data);
-	void (*answer)(struct control_request *request, void *data, int result);
-	void *data;
-};
-
-static int run_work(void *userdata)
+struct control_shown control_shown(const char *name)
 {
-	struct work *w = userdata;
+	struct control_shown shown;
+	size_t n = strlen(name);
 
-	return w->work(w->data);
-}
-
-static void on_work_done(void *userdata, int result)
-{
-	struct work *w = userdata;
-
-	w->answer(w->request, w->data, result);
-	free(w);
-}
-
-int control_work(struct control_request *request, int (*work)(void *data),
-		 void (*answer)(struct control_request *request, void *data, int result),
-		 void *data)
-{
-	struct work *w = calloc(1, sizeof(*w));
-	int r = -ENOMEM;
-
-	if (w) {
-		*w = (struct work){request, work, answer, data};
-		r = job_start(request->control->daemon->event, run_work, on_work_done, w);
+	if (n < sizeof(shown.text)) {
+		(void)strcpy(shown.text, name);
+		return shown;
 	}
-	if (r < 0) {
-		free(w);
-		answer(request, data, r);
-	}
-	return 1;
+	/* Not within a character: libraries take no text that isn't UTF-8 */
+	n = sizeof(shown.text) - sizeof("...");
+	while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(shown.text, name, n);
+	(void)strcpy(shown.text + n, "...");
+	return shown;
 }

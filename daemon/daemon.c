@@ -12,6 +12,7 @@
 #include "daemon/control.h"
 #include "daemon/daemon-config.h"
 #include "daemon/daemon-state.h"
+#include "daemon/guard.h"
 #include "daemon/session.h"
 #include "daemon/ship.h"
 #include "daemon/trigger.h"
@@ -314,7 +315,7 @@ static int set_up(struct daemon *d)
 	if (r < 0)
 		return r;
 	d->symbols = symbols_new();
-	if (!d->symbols || fdstore_new(&d->fdstore) < 0)
+	if (!d->symbols || fdstore_new(&d->fdstore) < 0 || guard_new(&d->guard) < 0)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
 	r = sd_event_default(&d->event);
 	if (r >= 0)
@@ -358,6 +359,7 @@ static void tear_down(struct daemon *d)
 	d->n_sessions = 0;
 	unit_watch_free(TAKE_PTR(d->units));
 	control_free(TAKE_PTR(d->control));
+	guard_free(TAKE_PTR(d->guard));
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);
 	config_free(d->config);
