@@ -29,7 +29,8 @@ struct decoder {
 	struct kallsyms *symbols;
 	struct printk_formats *printk;
 	struct tasks *tasks;
-	struct format_text *formats; /* as in dat->formats */
+	struct format_text *formats; /* as in dat->formats, guarded */
+	size_t n_refused;	     /* of their print formats */
 	int32_t by_id[SUBBUF_EVENT_IDS];
 	size_t base; /* a format that is sound, from which the common fields are known */
 	pthread_mutex_t tep_lock; /* libtraceevent has static buffers, its handles do not help */
