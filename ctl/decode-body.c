@@ -6,9 +6,10 @@
 #include "ctl/decode-body.h"
 
 #define MAX_WIDTH 1024 /* wider than anything sane */
-#define MAX_TEXT  MIB  /* longer than the text of any record: a format of the kernel's ends before \
-			*/
-#define MAX_SPEC 31    /* characters of a conversion, as libtraceevent keeps them */
+#define MAX_TEXT                                                                                \
+	MIB	    /* longer than the text of any record: a format of the kernel's ends before \
+		     */
+#define MAX_SPEC 31 /* characters of a conversion, as libtraceevent keeps them */
 
 enum part_kind {
 	PART_TEXT,

@@ -126,6 +126,16 @@ static void set_how(struct formatter *f, struct event_kind *kind)
 	}
 }
 
+/* Are there newlines that no string in the record has made? A stack is printed in lines. */
+static bool has_lines(const struct tep_event *event)
+{
+	const char *format = event->print_fmt.format;
+
+	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) && strstr(format, "\\n")) ||
+	       (decode_handler_is(event, "plugin_function.so") &&
+		strcmp(event->name, "kernel_stack") == 0);
+}
+
 static struct event_kind *new_kind(struct formatter *f, uint32_t id, int32_t format)
 {
 	struct event_kind *kind = calloc(1, sizeof(*kind));
@@ -146,6 +156,7 @@ static struct event_kind *new_kind(struct formatter *f, uint32_t id, int32_t for
 	}
 	kind->label_size = (size_t)n;
 	set_how(f, kind);
+	kind->lines = has_lines(kind->event);
 	return kind;
 }
 
@@ -214,6 +225,11 @@ struct formatter *formatter_free(struct formatter *formatter)
 	return NULL;
 }
 
+void formatter_escape(struct formatter *formatter, enum text_escape escape)
+{
+	formatter->escape = escape;
+}
+
 void formatter_by_libtraceevent(struct formatter *formatter, bool yes)
 {
 	formatter->by_libtraceevent = yes;
@@ -234,7 +250,8 @@ static uint8_t *pad(struct formatter *f, const struct decode_event *event)
 	return f->padded;
 }
 
-int decode_by_tep(struct formatter *f, const struct decode_event *event, struct text *out)
+int decode_by_tep(struct formatter *f, const struct event_kind *kind,
+		  const struct decode_event *event, struct text *out)
 {
 	struct tep_record record = {
 		.ts = event->ts,
@@ -254,6 +271,9 @@ int decode_by_tep(struct formatter *f, const struct decode_event *event, struct 
 	memset(f->padded, 0, event->size);
 	if (f->seq.state == TRACE_SEQ__MEM_ALLOC_FAILED)
 		return -ENOMEM;
-	text_bytes(out, f->seq.buffer, f->seq.len);
+	if (kind->lines)
+		text_bytes(out, f->seq.buffer, f->seq.len);
+	else
+		text_data(out, f->seq.buffer, f->seq.len);
 	return 0;
 }

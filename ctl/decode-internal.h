@@ -76,6 +76,7 @@ struct event_kind {
 	char *label; /* " NAME:        ", as wide as it is shown */
 	size_t label_size;
 	struct body *body;
+	bool lines;	      /* EVENT_TEP: newlines may be libtraceevent's own */
 	native_print *native; /* also before a body */
 	struct decode_place places[NATIVE_PLACES];
 	unsigned present; /* bits of the optional ones that the format has */
@@ -93,6 +94,7 @@ struct formatter {
 	uint8_t *padded; /* a copy of the record, with zeros behind it */
 	size_t padded_size;
 	bool by_libtraceevent;
+	enum text_escape escape;
 };
 
 /**
@@ -125,7 +127,8 @@ bool decode_native(struct formatter *f, struct event_kind *kind);
 /**
  * decode_by_tep() - append what libtraceevent prints of an event
  */
-int decode_by_tep(struct formatter *f, const struct decode_event *event, struct text *out);
+int decode_by_tep(struct formatter *f, const struct event_kind *kind,
+		  const struct decode_event *event, struct text *out);
 
 struct json_plan *json_plan_free(struct json_plan *plan);
 
