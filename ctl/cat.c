@@ -81,7 +81,7 @@ enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
 	}
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
 	if (ctl->output)
-		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	else
 		out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out_fd < 0) {

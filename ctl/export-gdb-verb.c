@@ -47,7 +47,7 @@ static int open_command(const struct export_output *output, struct new_file *com
 		path = NULL;
 		return log_error_errno(-ENOMEM, "%s: %m", output->path);
 	}
-	r = new_file_open(command, path, 0666);
+	r = new_file_open(command, path, 0600);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot create: %m", path);
 	fd = dup(command->fd);

@@ -71,7 +71,7 @@ int import_begin(struct import *import, const struct event_file_params *params, 
 	struct event_file_params p = *params;
 
 	p.path = import->to_fd ? NULL : import->output;
-	p.mode = 0666;
+	p.mode = 0600;
 	return event_file_new(&p, &import->file, why);
 }
 
@@ -119,12 +119,15 @@ static int open_output(struct import *import, struct fault *why)
 static int open_input(struct import *import, const char *path, struct fault *why)
 {
 	bool standard = strcmp(path, "-") == 0;
+	struct stat st;
 
 	import->name = standard ? "standard input" : path;
 	import->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
 			      : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (import->fd < 0)
+	if (import->fd < 0 || fstat(import->fd, &st) < 0)
 		return fault_errno(why, -errno, "%s: cannot open", import->name);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+		return fault_set(why, -EINVAL, "%s: neither a file nor a pipe", import->name);
 	(void)posix_fadvise(import->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return 0;
 }

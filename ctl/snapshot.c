@@ -357,7 +357,7 @@ enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	if (ctl->output) {
-		w.out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		w.out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 		if (w.out_fd < 0) {
 			(void)fprintf(stderr, "flyrecctl: snapshot: cannot write to %s: %s\n",
 				      ctl->output, strerror(errno));
