@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/decode-internal.h"
+#include "ctl/plugins.h"
 
 /* libtraceevent reads beyond a record where its bytes say so: then it finds zeros */
 #define PADDING (4 * DECODE_MAX_FIELD)
@@ -186,7 +187,8 @@ int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret)
 	f->tools.symbols.symbols = decoder->symbols;
 	f->tools.printk = decoder->printk;
 	if (plugins)
-		f->plugins = tep_load_plugins(f->tep);
+		plugins_add(f->tep);
+	f->plugins = plugins;
 	if (tep_set_function_resolver(f->tep, resolve, &f->tools) < 0 ||
 	    printk_formats_give(decoder->printk, f->tep) < 0)
 		return -ENOMEM;
@@ -215,7 +217,7 @@ struct formatter *formatter_free(struct formatter *formatter)
 		free_kind(formatter->kinds[i]);
 	free(formatter->kinds);
 	if (formatter->plugins)
-		tep_unload_plugins(formatter->plugins, formatter->tep);
+		plugins_remove(formatter->tep);
 	if (formatter->seq.buffer)
 		trace_seq_destroy(&formatter->seq);
 	text_done(&formatter->tools.scratch);

@@ -86,7 +86,7 @@ struct event_kind {
 struct formatter {
 	struct decoder *decoder;
 	struct tep_handle *tep;
-	struct tep_plugin_list *plugins;
+	bool plugins;
 	struct event_kind **kinds; /* by index of the format; NULL: not met yet */
 	struct event_kind unknown;
 	struct trace_seq seq;

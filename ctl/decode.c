@@ -6,6 +6,7 @@
 #include "basic/log.h"
 #include "ctl/decode-internal.h"
 #include "ctl/format-guard.h"
+#include "ctl/plugins.h"
 #include "formats/trace-dat.h"
 
 /* Bounds of what a bad file can make us read */
@@ -271,12 +272,11 @@ static void find_graph(struct decoder *d, struct tep_handle *tep)
 static int prepare(struct decoder *d, struct fault *why)
 {
 	struct tep_handle *tep = decode_new_tep(d);
-	struct tep_plugin_list *plugins;
 	int r;
 
 	if (!tep)
 		return -ENOMEM;
-	plugins = tep_load_plugins(tep);
+	plugins_add(tep);
 	r = find_common(d, tep);
 	if (r < 0) {
 		(void)fault_set(why, -EBADMSG,
@@ -287,7 +287,7 @@ static int prepare(struct decoder *d, struct fault *why)
 		find_learning(d, tep);
 		find_graph(d, tep);
 	}
-	tep_unload_plugins(plugins, tep);
+	plugins_remove(tep);
 	tep_free(tep);
 	return r;
 }

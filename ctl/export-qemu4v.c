@@ -455,7 +455,7 @@ enum ctl_status export_qemu4v(const struct export *export)
 		r = run(&job, &why);
 		if (r < 0)
 			log_error("%s", why.text);
-		status = export_output_close(&output, r);
+		status = export_output_close(export, &output, r);
 		if (job.n_faults && r != EXPORT_E_PIPE)
 			status = CTL_FAILED;
 	}

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "ctl/confine.h"
 #include "ctl/copy.h"
 #include "ctl/import-gdb.h"
 #include "ctl/import-qemu4v.h"
@@ -141,6 +142,8 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 
 	if (r >= 0)
 		r = open_output(&import, &why);
+	if (r >= 0 && ctl_confine_writer(import.to_fd ? NULL : import.output, NULL) < 0)
+		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
 		r = format->run(&import, &why);
 	event_file_free(import.file);
