@@ -11,7 +11,7 @@
 
 /**
  * ctl_confine() - read and write what is open, and no more; as nobody, if we were root
- * Plugins and the time zone are loaded before.
+ * The time zone is loaded before; for plugins_open() the caller has to see.
  * Return: 0 or negative errno, logged.
  */
 int ctl_confine(void);

@@ -15,6 +15,7 @@
 #include "ctl/export-run.h"
 #include "ctl/export.h"
 #include "ctl/output.h"
+#include "ctl/plugins.h"
 #include "formats/trace-dat.h"
 
 #define COPY_SIZE MIB
@@ -224,6 +225,7 @@ static enum ctl_status export_confined(struct work *w)
 	enum ctl_status status;
 	int r;
 
+	plugins_open();
 	if (w->format->more_files)
 		return ctl_confine_writer(w->ctl->output, "/") < 0
 			       ? CTL_FAILED
