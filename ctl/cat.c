@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "basic/log.h"
 #include "basic/now.h"
 #include "ctl/bus.h"
 #include "ctl/cat.h"
@@ -56,7 +57,7 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
 	end_progress();
 	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: cat: %s\n", why.text);
+		log_error("cat: %s", why.text);
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
@@ -80,7 +81,7 @@ enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
 	}
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
 	if (ctl->output)
-		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	else
 		out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out_fd < 0) {

@@ -47,7 +47,7 @@ static int open_command(const struct export_output *output, struct new_file *com
 		path = NULL;
 		return log_error_errno(-ENOMEM, "%s: %m", output->path);
 	}
-	r = new_file_open(command, path, 0666);
+	r = new_file_open(command, path, 0600);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot create: %m", path);
 	fd = dup(command->fd);
@@ -108,7 +108,7 @@ enum ctl_status export_gdb_tfile(const struct export *export)
 		if (r < 0)
 			(void)log_error_errno(r, "%s: cannot write: %m", command.path);
 	}
-	status = export_output_close(&output, r);
+	status = export_output_close(export, &output, r);
 	if (status == CTL_FAILED && r == 0)
 		(void)unlink(command.path);
 	new_file_done(&command);

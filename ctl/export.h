@@ -17,6 +17,7 @@ struct export
 	const struct trace_dat *dat;
 	struct decoder *decoder;
 	const struct export_filter *filter; /* prepared for dat */
+	struct export_output *output;	    /* open, its owner publishes it; NULL: not yet */
 };
 
 /* Where an export writes to: a new file that appears when it is complete, or what is there */
@@ -24,6 +25,7 @@ struct export_output {
 	const char *path; /* NULL: standard output */
 	struct new_file file;
 	int fd;
+	bool complete; /* all is written */
 };
 
 /**
@@ -36,7 +38,8 @@ int export_output_open(const struct export *export, struct export_output *ret);
  * negative errno: then no file is left. Logs only what goes wrong here. Return: CTL_DONE or
  * CTL_FAILED.
  */
-enum ctl_status export_output_close(struct export_output *output, int r);
+enum ctl_status export_output_close(const struct export *export, struct export_output *output,
+				    int r);
 
 /**
  * verb_export() - see flyrecctl(1)

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "ctl/confine.h"
 #include "ctl/copy.h"
 #include "ctl/import-gdb.h"
 #include "ctl/import-qemu4v.h"
@@ -71,7 +72,7 @@ int import_begin(struct import *import, const struct event_file_params *params, 
 	struct event_file_params p = *params;
 
 	p.path = import->to_fd ? NULL : import->output;
-	p.mode = 0666;
+	p.mode = 0600;
 	return event_file_new(&p, &import->file, why);
 }
 
@@ -119,12 +120,15 @@ static int open_output(struct import *import, struct fault *why)
 static int open_input(struct import *import, const char *path, struct fault *why)
 {
 	bool standard = strcmp(path, "-") == 0;
+	struct stat st;
 
 	import->name = standard ? "standard input" : path;
 	import->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
 			      : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (import->fd < 0)
+	if (import->fd < 0 || fstat(import->fd, &st) < 0)
 		return fault_errno(why, -errno, "%s: cannot open", import->name);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+		return fault_set(why, -EINVAL, "%s: neither a file nor a pipe", import->name);
 	(void)posix_fadvise(import->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return 0;
 }
@@ -138,6 +142,8 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 
 	if (r >= 0)
 		r = open_output(&import, &why);
+	if (r >= 0 && ctl_confine_writer(import.to_fd ? NULL : import.output, NULL) < 0)
+		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
 		r = format->run(&import, &why);
 	event_file_free(import.file);
