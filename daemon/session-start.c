@@ -315,6 +315,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
 	s->segment_usec = s->synced_usec = now_usec(CLOCK_MONOTONIC);
+	s->dated_usec = 0;
+	s->date_doubted = s->segment.adopt; /* current.dat has the date of when it was made */
 	if (r >= 0)
 		session_look(s);
 	return r;

@@ -334,6 +334,8 @@ void session_advance(struct session *s)
 		session_start_job(s, STEP_NOTING);
 		return;
 	}
+	if (s->date_doubted && s->state == SESSION_RECORDING)
+		session_check_date(s);
 	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		session_begin_next(s);
@@ -357,6 +359,12 @@ void session_rotate(struct session *s)
 	if (s->flight)
 		return;
 	s->rotate_wanted = true;
+	session_advance(s);
+}
+
+void session_clock_set(struct session *s)
+{
+	s->date_doubted = !s->flight;
 	session_advance(s);
 }
 
