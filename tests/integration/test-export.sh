@@ -102,6 +102,26 @@ done
 # each of this kernel's formats, with random numbers
 "$TOOLS/decode-compare" --rounds=20 || fail "compiled formats print other things than libtraceevent"
 
+echo "== without the plugins of libtraceevent the same"
+# no_plugins OUT FORMAT FILE
+no_plugins() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --propagation private sh -eu -c '
+		find /usr/lib* -path "*/traceevent/plugins" -type d | while read -r dir; do
+			mount -t tmpfs tmpfs "$dir"
+		done
+		"$0" export --format="$2" -o "$1" "$3"' "$FLYRECCTL" "$@" 2>err || fail "without plugins: $(cat err)"
+}
+for file in sched.dat stack.dat; do
+	for format in text json; do
+		"$FLYRECCTL" export --format=$format -o with "$file"
+		no_plugins without $format "$file"
+		cmp with without || fail "$file: $format depends on the plugins"
+	done
+done
+no_plugins without text sched.dat
+grep -q "libtraceevent's plugins .* are not installed" err || fail "no word of plugins: $(cat err)"
+
 echo "== flyrecd's files: live, finished, with sub-buffers of 16 KiB"
 # only what this script does: others may storm
 session small <<-END
