@@ -83,6 +83,7 @@ struct session {
 	uint64_t lost_usec;	/* monotonic: when that was */
 	int trouble;		/* of the disk, as last reported */
 	unsigned told;		/* bits of the kinds of trouble in the log since all was well */
+	bool undrained;		/* the recording ends, and the disk has not taken all of it */
 	bool held;		/* nothing is drained until the next segment is there */
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */

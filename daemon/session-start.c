@@ -163,7 +163,7 @@ void session_start(struct session *s)
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = now_usec(CLOCK_MONOTONIC);
 	s->hang_usec = 0;
-	s->mapped = s->held = s->kept = s->notes_wanted = false;
+	s->mapped = s->held = s->undrained = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && s->config)
 		daemon_raise_cmdlines(s->daemon);

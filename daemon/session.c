@@ -202,6 +202,7 @@ static void on_drained(struct session *s)
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"the disk did not take all events: what was left in the ring buffer is lost");
 		drain_drop_pending(&s->drain);
+		s->undrained = true;
 	}
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
