@@ -99,6 +99,13 @@ for seed in 1 2 3; do
 	"$TOOLS/graph-dat" --seed=$seed graph.dat
 	same graph.dat
 done
+# after a message of trace_printk() that does not parse no other one is printed: whatever thread does it
+"$TOOLS/graph-dat" --odd --events=60000 odd.dat
+for i in {1..6}; do
+	same odd.dat >/dev/null
+done
+grep -q 'bprint: .*FAILED TO PARSE' ours.txt || fail "odd.dat: all parses"
+grep -q 'bprint: .*number [0-9]* string' ours.txt || fail "odd.dat: nothing parses"
 # each of this kernel's formats, with random numbers
 "$TOOLS/decode-compare" --rounds=20 || fail "compiled formats print other things than libtraceevent"
 
