@@ -101,7 +101,7 @@ for seed in 1 2 3; do
 done
 # after a message of trace_printk() that does not parse no other one is printed: whatever thread does it
 "$TOOLS/graph-dat" --odd --events=60000 odd.dat
-for i in {1..6}; do
+for _ in {1..6}; do
 	same odd.dat >/dev/null
 done
 grep -q 'bprint: .*FAILED TO PARSE' ours.txt || fail "odd.dat: all parses"

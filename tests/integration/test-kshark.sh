@@ -45,7 +45,7 @@ for name in one two; do
 done
 flyrecd_start
 sleep 1
-for i in {1..20}; do sh -c :; done
+for _ in {1..20}; do sh -c :; done
 sleep 1
 cp --sparse=always "$STATE/rec/record/current.dat" "$T/live.dat"
 shown "$T/live.dat" 20
