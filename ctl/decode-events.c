@@ -72,6 +72,12 @@ struct tep_event *decode_parse(struct decoder *decoder, struct tep_handle *tep, 
 	return event;
 }
 
+bool decode_may_be_native(const struct formatter *f, const struct tep_event *event,
+			  const char *plugin)
+{
+	return f->native && (!event->handler || decode_handler_is(event, plugin));
+}
+
 bool decode_handler_is(const struct tep_event *event, const char *plugin)
 {
 	const char *slash;
@@ -104,7 +110,8 @@ static void set_how(struct formatter *f, struct event_kind *kind)
 {
 	struct tep_event *event = kind->event;
 
-	if (event->flags & (int)TEP_EVENT_FL_FAILED ||
+	/* One record of trace_printk() that does not parse makes all later ones fail */
+	if (event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_ISBPRINT) ||
 	    (decode_handler_is(event, "plugin_function.so") &&
 	     strcmp(event->name, "kernel_stack") != 0 && strcmp(event->name, "raw_data") != 0)) {
 		kind->how = EVENT_TEP_ORDERED;
@@ -186,6 +193,7 @@ int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret)
 	trace_seq_init(&f->seq);
 	f->tools.symbols.symbols = decoder->symbols;
 	f->tools.printk = decoder->printk;
+	f->native = plugins;
 	if (plugins)
 		plugins_add(f->tep);
 	f->plugins = plugins;
@@ -230,6 +238,11 @@ struct formatter *formatter_free(struct formatter *formatter)
 void formatter_escape(struct formatter *formatter, enum text_escape escape)
 {
 	formatter->escape = escape;
+}
+
+bool formatter_has_plugins(const struct formatter *formatter)
+{
+	return formatter->plugins;
 }
 
 void formatter_by_libtraceevent(struct formatter *formatter, bool yes)

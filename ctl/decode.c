@@ -220,7 +220,7 @@ static int32_t find_format(const struct decoder *d, const char *system, const ch
 	return -1;
 }
 
-/* The events that tell names, if the plugin that learns them is there */
+/* The events that tell names: whether or not the plugin is installed that learns them */
 static void find_learning(struct decoder *d, struct tep_handle *tep)
 {
 	static const struct {
@@ -239,7 +239,7 @@ static void find_learning(struct decoder *d, struct tep_handle *tep)
 		if (index < 0)
 			continue;
 		event = decode_parse(d, tep, (size_t)index);
-		if (!event || !decode_handler_is(event, "plugin_sched_switch.so"))
+		if (!event)
 			continue;
 		l->id = (uint32_t)event->id;
 		l->n = 0;
@@ -276,7 +276,6 @@ static int prepare(struct decoder *d, struct fault *why)
 
 	if (!tep)
 		return -ENOMEM;
-	plugins_add(tep);
 	r = find_common(d, tep);
 	if (r < 0) {
 		(void)fault_set(why, -EBADMSG,
@@ -287,7 +286,6 @@ static int prepare(struct decoder *d, struct fault *why)
 		find_learning(d, tep);
 		find_graph(d, tep);
 	}
-	plugins_remove(tep);
 	tep_free(tep);
 	return r;
 }

@@ -195,8 +195,11 @@ static int verify_argument(struct tally *tally, char *path)
 		return is_index(path) ? verify_snapshot(tally, path, false)
 				      : verify_path(tally, path, false);
 	r = verify_tree(tally, path);
-	if (r == 0 && tally->n_files == before)
-		log_notice("%s: no *.dat file in it, no Arm snapshot", path);
+	if (r == 0 && tally->n_files == before) {
+		log_error("%s: no *.dat file and no Arm snapshot in it: nothing was verified",
+			  path);
+		r = -ENOENT;
+	}
 	return r;
 }
 

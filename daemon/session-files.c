@@ -17,6 +17,7 @@
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "formats/trace-dat-read.h"
+#include "writer/file-age.h"
 
 #define MEMBERS_SHARE 4U /* of MaxUse= and MaxFiles=: the part that members may have */
 
@@ -195,4 +196,36 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	p->direct = s->config->storage.direct;
 	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
 	return 0;
+}
+
+int session_date_off(struct session *s, const struct trace_file *file, int64_t *ret)
+{
+	int64_t date, now;
+	int r;
+
+	if (s->salvage || !trace_file_date(file, &date))
+		return -EOPNOTSUPP;
+	r = clock_date_usec(s->instance, s->config->trace.clock, &now);
+	if (r < 0)
+		return r;
+	*ret = (int64_t)((uint64_t)now - (uint64_t)date);
+	return 0;
+}
+
+void session_check_date(struct session *s)
+{
+	struct segment *g = &s->segment;
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
+	int64_t off;
+
+	/* A clock that counts no time has no date; the file's age is noted by the wall clock still
+	 */
+	if (session_date_off(s, g->file, &off) < 0)
+		off = file_age_offset_usec() - g->clock_usec;
+	s->date_doubted = clock_date_is_off(0, off, UINT64_MAX);
+	if (!clock_date_is_off(0, off, s->dated_usec ? now - s->dated_usec : UINT64_MAX))
+		return;
+	s->date_doubted = false;
+	s->dated_usec = now;
+	s->rotate_wanted = true;
 }

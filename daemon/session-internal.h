@@ -75,6 +75,8 @@ struct session {
 	uint64_t synced_usec;  /* monotonic: last sync */
 	uint64_t synced_bytes; /* drain_total_bytes() then */
 	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
+	bool date_doubted;     /* the clock was set, or an earlier process made current.dat */
+	uint64_t dated_usec;   /* monotonic: when a segment was last begun because of that */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
 	uint64_t forks;	       /* of the machine, at the last sync because of them */
 	uint64_t fetched_forks; /* when task names were last fetched because of them */
@@ -83,6 +85,7 @@ struct session {
 	uint64_t lost_usec;	/* monotonic: when that was */
 	int trouble;		/* of the disk, as last reported */
 	unsigned told;		/* bits of the kinds of trouble in the log since all was well */
+	bool undrained;		/* the recording ends, and the disk has not taken all of it */
 	bool held;		/* nothing is drained until the next segment is there */
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
@@ -147,6 +150,11 @@ bool session_make_room(struct session *session, int error);
 uint64_t session_buffer_size(const struct session *session);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
+/* by how many microseconds the DATE of a file of the running session is behind what it is now;
+ * negative errno if that is not known */
+int session_date_off(struct session *session, const struct trace_file *file, int64_t *ret);
+/* between steps, while date_doubted: if it is too much, the next segment is wanted */
+void session_check_date(struct session *session);
 
 /* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
 void session_renew_triggers(struct session *session);

@@ -163,7 +163,7 @@ void session_start(struct session *s)
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = now_usec(CLOCK_MONOTONIC);
 	s->hang_usec = 0;
-	s->mapped = s->held = s->kept = s->notes_wanted = false;
+	s->mapped = s->held = s->undrained = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && s->config)
 		daemon_raise_cmdlines(s->daemon);
@@ -315,6 +315,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
 	s->segment_usec = s->synced_usec = now_usec(CLOCK_MONOTONIC);
+	s->dated_usec = 0;
+	s->date_doubted = s->segment.adopt; /* current.dat has the date of when it was made */
 	if (r >= 0)
 		session_look(s);
 	return r;

@@ -203,6 +203,7 @@ static void on_drained(struct session *s)
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"the disk did not take all events: what was left in the ring buffer is lost");
 		drain_drop_pending(&s->drain);
+		s->undrained = true;
 	}
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
@@ -335,6 +336,8 @@ void session_advance(struct session *s)
 		session_start_job(s, STEP_NOTING);
 		return;
 	}
+	if (s->date_doubted && s->state == SESSION_RECORDING)
+		session_check_date(s);
 	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		session_begin_next(s);
@@ -358,6 +361,12 @@ void session_rotate(struct session *s)
 	if (s->flight)
 		return;
 	s->rotate_wanted = true;
+	session_advance(s);
+}
+
+void session_clock_set(struct session *s)
+{
+	s->date_doubted = !s->flight;
 	session_advance(s);
 }
 

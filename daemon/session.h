@@ -162,6 +162,9 @@ void session_mounts_changed(struct session *session);
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);
 
+/* The wall clock may have been set: the same, if the file's date is wrong by now */
+void session_clock_set(struct session *session);
+
 /* The machine was suspended: the same, where the clock of the events stood still */
 void session_slept(struct session *session);
 
