@@ -200,7 +200,7 @@ void session_stop_flight(struct session *s)
 {
 	if (s->hand_over) {
 		s->kernel->handed_over = true;
-		if (state_write(s->dir_fd, s->kernel, false) < 0)
+		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 	}

@@ -44,6 +44,7 @@ struct session {
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool watch_wanted;    /* the instance of OnEvent= is gone */
 	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
@@ -62,6 +63,7 @@ struct session {
 	struct boot_trace *boot_trace; /* being saved, or NULL */
 	bool kept;		       /* the instance is in memory that outlives the kernel */
 	bool notes_wanted;	       /* for the next boot, soon */
+	char *notes;		       /* the job's that writes them: the state file's text */
 	struct segment segment;
 	struct drain drain;
 	struct flight *flight;	     /* NULL unless it is a flight session */
@@ -183,7 +185,8 @@ bool session_begin_boot_trace(struct session *session);
 int session_run_boot_trace(void *userdata);
 void session_boot_trace_done(struct session *session, int result);
 void session_warn_of_clock(struct session *session);
-/* part of a job: what the next boot must know, beside the state file */
+/* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
+ * must know beside it */
 int session_write_notes(struct session *session);
 
 /* session-snapshot.c */

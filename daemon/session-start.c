@@ -264,7 +264,7 @@ static void take_over(struct session *s)
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
 		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
 			   s->kernel->base[cpu].dropped_events;
-	(void)state_write(s->dir_fd, s->kernel, false);
+	(void)state_write(s->dir_fd, s->kernel);
 }
 
 static int note_first_base(struct session *s, struct fault *why)
