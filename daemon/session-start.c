@@ -182,9 +182,8 @@ void session_start(struct session *s)
 		}
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
-		s->state = SESSION_STOPPED;
 		s->left_behind = false;
-		daemon_session_settled(s->daemon);
+		session_settle(s, SESSION_STOPPED);
 		return;
 	}
 	start_with(s, r, &why);
