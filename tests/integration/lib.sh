@@ -250,6 +250,30 @@ ctl() {
 	"$FLYRECCTL" "--runtime-dir=$RUNTIME" "$@"
 }
 
+# private_system_bus [PREFIX...]: a dbus-daemon with flyrecd's policy, for this test alone, started by
+# the command PREFIX. Other users get through to it where they get through to $T.
+private_system_bus() {
+	cat >"$T/bus.conf" <<-EOF
+		<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+		 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+		<busconfig>
+		<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
+		<policy context="default">
+		<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
+		<allow send_requested_reply="true" send_type="method_return"/>
+		<allow send_requested_reply="true" send_type="error"/>
+		<allow receive_type="method_call"/><allow receive_type="method_return"/>
+		<allow receive_type="error"/><allow receive_type="signal"/>
+		<allow send_destination="org.freedesktop.DBus"/>
+		</policy>
+		<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
+		</busconfig>
+	EOF
+	background "$@" dbus-daemon --nofork "--config-file=$T/bus.conf"
+	wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
+	export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+}
+
 # flyrecd_hand_over: end it with the instances left tracing. Under fdstore-run the next one starts
 # by itself, else use flyrecd_start.
 flyrecd_hand_over() {

@@ -120,25 +120,7 @@ flyrecd_stop
 
 # --- with a system bus: the policy file, and rights by what the bus says
 command -v dbus-daemon >/dev/null || exit 0
-cat >"$T/bus.conf" <<-EOF
-	<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-	 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-	<busconfig>
-	<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
-	<policy context="default">
-	<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
-	<allow send_requested_reply="true" send_type="method_return"/>
-	<allow send_requested_reply="true" send_type="error"/>
-	<allow receive_type="method_call"/><allow receive_type="method_return"/>
-	<allow receive_type="error"/><allow receive_type="signal"/>
-	<allow send_destination="org.freedesktop.DBus"/>
-	</policy>
-	<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
-	</busconfig>
-EOF
-background dbus-daemon --nofork "--config-file=$T/bus.conf"
-wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+private_system_bus
 flyrecd_start
 
 # over_bus GROUP OBJECT INTERFACE METHOD [ARGUMENT...]
