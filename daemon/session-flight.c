@@ -46,12 +46,10 @@ static void tell_second_best(const struct session *s, int result, const struct f
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
-	struct fault why;
 
 	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	if (instance_refresh_pids(s->instance, &why) < 0)
-		(void)log_full(LOG_DEBUG, s->name, NULL, why.error, "%s", why.text);
+	session_refresh_units(s);
 	return 0;
 }
 

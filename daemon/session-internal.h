@@ -49,6 +49,7 @@ struct session {
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
+	struct fault missing;		   /* of Unit=: what is not traced, and why */
 	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
@@ -273,6 +274,8 @@ int session_check_place(struct session *session, struct fault *why);
 /* session-tick.c */
 /* Compare the instance with the configuration, and repair. False when the session ends over it. */
 bool session_check_instance(struct session *session);
+/* Unit=: trace the processes that are there now; say so when there are none, or some again */
+void session_refresh_units(struct session *session);
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
 void session_look(struct session *session);
 /* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in

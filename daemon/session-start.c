@@ -159,6 +159,7 @@ void session_start(struct session *s)
 	daemon_session_changed(s->daemon, s);
 	if (!s->away)
 		s->failure = (struct fault){};
+	s->missing = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = now_usec(CLOCK_MONOTONIC);

@@ -89,7 +89,8 @@ bool session_steady(const struct session *s)
 
 const char *session_failure(const struct session *s)
 {
-	return s->failure.text;
+	return s->failure.error == 0 && s->state == SESSION_RECORDING ? s->missing.text
+								      : s->failure.text;
 }
 
 uint64_t session_total_bytes(const struct session *s)
@@ -167,6 +168,7 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
+	session_refresh_units(s);
 	s->notes_wanted = !s->salvage;
 	s->kept = s->notes_wanted && instance_is_kept(s->instance);
 	if (s->kept)

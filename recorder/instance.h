@@ -118,7 +118,8 @@ int instance_update_events(struct instance *instance, struct fault *why);
  * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to
  * set_event_pid, beside Pid=; children follow through the event-fork option
  * A unit that does not run is no error: it traces nothing yet (see recorder/pids.h).
- * Return: 0 (also when no units are configured), or negative errno.
+ * Return: 0 (also when no units are configured), 1 with @why set: of units nothing is traced now;
+ * or negative errno with @why.
  */
 int instance_refresh_pids(struct instance *instance, struct fault *why);
 
