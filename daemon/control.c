@@ -501,9 +501,17 @@ void control_session_added(struct control *c, const char *name)
 	tell_object(c, name, sd_bus_emit_object_added);
 }
 
+/* Not by sd_bus_emit_object_removed(): that leaves out what it no longer finds */
+static int emit_removed(sd_bus *bus, const char *path)
+{
+	return sd_bus_emit_interfaces_removed(
+		bus, path, "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
+		"org.freedesktop.DBus.Properties", CONTROL_SESSION, NULL);
+}
+
 void control_session_removed(struct control *c, const char *name)
 {
-	tell_object(c, name, sd_bus_emit_object_removed);
+	tell_object(c, name, emit_removed);
 }
 
 static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)

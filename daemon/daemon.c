@@ -61,7 +61,7 @@ static bool is_over(const struct daemon *d, const struct session *s)
 	       !daemon_wants(d, session_name(s));
 }
 
-/* Out of the list first: who is told that one is gone looks for it there */
+/* One that is still configured goes on being an object, stopped */
 static void forget_sessions(struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions;) {
@@ -73,7 +73,8 @@ static void forget_sessions(struct daemon *d)
 		}
 		memmove(&d->sessions[i], &d->sessions[i + 1],
 			(--d->n_sessions - i) * sizeof(*d->sessions));
-		control_session_removed(d->control, session_name(s));
+		if (!config_find(d->config, session_name(s)))
+			control_session_removed(d->control, session_name(s));
 		session_free(s);
 	}
 }

@@ -255,9 +255,11 @@ static void count(struct flight *f, struct segment_cut *request)
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		struct flight_cpu *c = &f->cpus[cpu];
 
-		c->counts.subbufs += c->written / f->subbuf_size;
-		c->counts.bytes += c->written;
-		c->counts.torn += c->copy.torn;
+		c->counts = (struct flight_counts){
+			.subbufs = c->written / f->subbuf_size,
+			.bytes = c->written,
+			.torn = c->copy.torn,
+		};
 		request->report.bytes += c->written;
 	}
 }

@@ -44,10 +44,12 @@ struct session {
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool watch_wanted;    /* the instance of OnEvent= is gone */
 	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
+	struct fault missing;		   /* of Unit=: what is not traced, and why */
 	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
@@ -63,6 +65,7 @@ struct session {
 	struct boot_trace *boot_trace; /* being saved, or NULL */
 	bool kept;		       /* the instance is in memory that outlives the kernel */
 	bool notes_wanted;	       /* for the next boot, soon */
+	char *notes;		       /* the job's that writes them: the state file's text */
 	struct segment segment;
 	struct drain drain;
 	struct flight *flight;	     /* NULL unless it is a flight session */
@@ -196,7 +199,8 @@ bool session_begin_boot_trace(struct session *session);
 int session_run_boot_trace(void *userdata);
 void session_boot_trace_done(struct session *session, int result);
 void session_warn_of_clock(struct session *session);
-/* part of a job: what the next boot must know, beside the state file */
+/* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
+ * must know beside it */
 int session_write_notes(struct session *session);
 
 /* session-snapshot.c */
@@ -290,6 +294,8 @@ int session_check_place(struct session *session, struct fault *why);
 /* session-tick.c */
 /* Compare the instance with the configuration, and repair. False when the session ends over it. */
 bool session_check_instance(struct session *session);
+/* Unit=: trace the processes that are there now; say so when there are none, or some again */
+void session_refresh_units(struct session *session);
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
 void session_look(struct session *session);
 /* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in

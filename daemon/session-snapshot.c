@@ -677,6 +677,8 @@ static void on_copied(void *userdata, int result)
 
 void session_cut_done(struct session *s, int result)
 {
+	if (s->flight)
+		flight_add_counts(s->flight);
 	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
 		result = job_start(s->daemon->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);

@@ -202,6 +202,22 @@ static bool sync_is_due(const struct session *s, uint64_t now)
 	return now - s->synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
 
+void session_refresh_units(struct session *s)
+{
+	struct fault missing = {};
+
+	if (s->salvage)
+		return;
+	(void)instance_refresh_pids(s->instance, &missing);
+	if (strcmp(missing.text, s->missing.text) == 0)
+		return;
+	(void)log_full(missing.text[0] ? LOG_WARNING : LOG_NOTICE, s->name, NULL, missing.error,
+		       "%s", missing.text[0] ? missing.text : "processes of each Unit= are traced");
+	s->missing = missing;
+	if (s->state == SESSION_RECORDING)
+		daemon_session_changed(s->daemon, s);
+}
+
 bool session_check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
@@ -215,7 +231,7 @@ bool session_check_instance(struct session *s)
 	triggers_check(s);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
-		(void)instance_refresh_pids(s->instance, &why);
+		session_refresh_units(s);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);

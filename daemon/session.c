@@ -90,7 +90,8 @@ bool session_steady(const struct session *s)
 
 const char *session_failure(const struct session *s)
 {
-	return s->failure.text;
+	return s->failure.error == 0 && s->state == SESSION_RECORDING ? s->missing.text
+								      : s->failure.text;
 }
 
 uint64_t session_total_bytes(const struct session *s)
@@ -104,7 +105,7 @@ void session_settle(struct session *s, enum session_state state)
 	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
-	s->triggers_wanted = false;
+	s->triggers_wanted = s->watch_wanted = false;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -168,6 +169,7 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
+	session_refresh_units(s);
 	s->notes_wanted = !s->salvage;
 	s->kept = s->notes_wanted && instance_is_kept(s->instance);
 	if (s->kept)
@@ -247,7 +249,7 @@ static void on_workers_done(struct session *s)
 			break;
 		}
 		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
-		if (state_write(s->dir_fd, s->kernel, false) < 0)
+		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 		session_tail_end(s, TAIL_END_LEFT);
@@ -323,6 +325,8 @@ void session_advance(struct session *s)
 	s->flight_wanted = false;
 	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
 		session_renew_triggers(s);
+	if (s->watch_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
+		triggers_watch_again(s);
 	if (s->step != STEP_NONE)
 		return;
 	if (s->leave_wanted && !s->stop_wanted && !s->copying && s->state == SESSION_RECORDING) {

@@ -75,7 +75,8 @@ void triggers_remove_stray(const struct session *s, const char *instance)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 }
 
-/* Between steps only: jobs write the state file, too */
+/* Between steps only: jobs write the state file, too, and use the segment, which is short of room
+ * maybe */
 static int note_watched(struct session *s, char *const *events, struct fault *why)
 {
 	char **copy = NULL;
@@ -142,12 +143,15 @@ void trigger_close_events(struct session *s, bool keep)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s", why.text);
 }
 
-static void watch_again(struct session *s)
+void triggers_watch_again(struct session *s)
 {
 	struct triggers *all = s->triggers;
 	struct fault why;
 	int r;
 
+	s->watch_wanted = false;
+	if (!all || !all->armed)
+		return;
 	trigger_close_events(s, true);
 	r = trigger_open_events(s, &why);
 	if (r >= 0)
@@ -164,12 +168,11 @@ void triggers_check(struct session *s)
 	struct fault why;
 	int r;
 
-	if (!all || !all->armed || !all->events)
+	if (!all || !all->armed || !all->events || s->watch_wanted)
 		return;
 	r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
 	if (all->watch && r != INSTANCE_OK)
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s",
 			       why.text);
-	if (r == INSTANCE_GONE)
-		watch_again(s);
+	s->watch_wanted = r == INSTANCE_GONE;
 }

@@ -78,8 +78,11 @@ void triggers_free(struct session *session);
 
 /**
  * triggers_check() - has somebody meddled with the instance of OnEvent=? Repairs it, and logs that
+ * One that is gone is made again by session_advance(), between steps: jobs write the state file,
+ * too.
  */
 void triggers_check(struct session *session);
+void triggers_watch_again(struct session *session);
 
 /* SIGUSR1; a unit has failed, @usec: realtime */
 void triggers_on_signal(struct session *session);

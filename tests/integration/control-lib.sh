@@ -24,8 +24,9 @@ private_groups() {
 	FLYRECD=$T/flyrecd-private
 }
 
-# bus_start: for flyrecd and for the test, at $T/bus
-bus_start() {
+# private_system_bus [PREFIX...]: a dbus-daemon with flyrecd's policy, for this test alone, started by
+# the command PREFIX. Other users get through to it where they get through to $T.
+private_system_bus() {
 	cat >"$T/bus.conf" <<-END
 		<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
 		 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -42,7 +43,7 @@ bus_start() {
 		<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
 		</busconfig>
 	END
-	background dbus-daemon --nofork "--config-file=$T/bus.conf"
+	background "$@" dbus-daemon --nofork "--config-file=$T/bus.conf"
 	wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
 	export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
 }

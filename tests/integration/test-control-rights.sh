@@ -106,7 +106,7 @@ admin --json status >/dev/null || fail "AdminGroup= may not look"
 flyrecd_stop
 
 # --- with a system bus: the policy file, and rights by what the bus says
-bus_start
+private_system_bus
 flyrecd_start
 
 # over_bus GROUP OBJECT INTERFACE METHOD [ARGUMENT...]

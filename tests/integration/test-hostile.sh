@@ -19,7 +19,7 @@ STRANGER=65534 MEMBER=65533 ADMIN=65532
 chmod 755 "$T"
 state_on ext4 600M
 private_groups
-bus_start
+private_system_bus
 echo AdminGroup=flyrecadm | daemon_config
 session rec <<-END
 	[Trace]
