@@ -39,6 +39,7 @@ struct snapshot_request {
 
 /* The last snapshot of a trigger, and what of others is to be added to its file */
 struct snapshot_join {
+	char *what;			  /* whose it is, as the configuration says it */
 	uint64_t asked_usec;		  /* monotonic */
 	struct snapshot_request *request; /* NULL: it is finished */
 	char name[64];			  /* then: of the file; "": there is none */
@@ -232,8 +233,10 @@ static int join_begin(struct session *s, struct snapshot_request *request,
 		s->join = calloc(1, sizeof(*s->join));
 	if (!s->join)
 		return -ENOMEM;
+	free(s->join->what);
 	free(s->join->lines);
 	*s->join = (struct snapshot_join){
+		.what = strdup(cause->what),
 		.asked_usec = now_usec(CLOCK_MONOTONIC),
 		.request = request,
 		.rank = cause->rank,
@@ -282,6 +285,9 @@ int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
 	if (!session_takes_triggers(s) || ago_usec >= JOIN_USEC ||
 	    (!join->request && !join->name[0]))
 		return 0;
+	/* The same once more has its own, as far as Burst= goes */
+	if (!join->what || strcmp(join->what, cause->what) == 0)
+		return 0;
 	if (join->n++ >= JOIN_MAX)
 		return 1;
 	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
@@ -304,8 +310,10 @@ int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
 
 void session_forget_triggers(struct session *s)
 {
-	if (s->join)
+	if (s->join) {
+		free(s->join->what);
 		free(s->join->lines);
+	}
 	free(TAKE_PTR(s->join));
 }
 

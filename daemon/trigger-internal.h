@@ -25,7 +25,6 @@ struct triggers {
 	struct event_watch *watch;
 	struct pressure_source *pressures;
 	size_t n_pressures;
-	size_t last; /* in items: whose snapshot was the last */
 	bool armed;
 	uint64_t counted_usec; /* monotonic */
 };

@@ -82,15 +82,6 @@ static void log_refused(const struct session *s, struct trigger *t, const char *
 			config->burst);
 }
 
-/* With another trigger it has a snapshot; with itself it is one time more of the same */
-static void count_joined(const struct session *s, struct trigger *t)
-{
-	if (t == &s->triggers->items[s->triggers->last])
-		t->suppressed++;
-	else
-		t->fired++;
-}
-
 void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint64_t usec)
 {
 	const struct snapshot_config *config = &s->config->snapshot;
@@ -111,7 +102,7 @@ void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint
 	detail_of(t, detail, text, sizeof(text));
 	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, false);
 	if (session_join_snapshot(s, &cause) > 0) {
-		count_joined(s, t);
+		t->fired++;
 		return;
 	}
 	if (!trigger_limit_admit(&t->limit, config->burst, config->interval_usec,
@@ -122,7 +113,6 @@ void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint
 	}
 	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, t->limit.taken > 1);
 	if (session_trigger(s, &cause) >= 0) {
-		s->triggers->last = (size_t)(t - s->triggers->items);
 		t->fired++;
 	} else {
 		t->suppressed++;
@@ -304,7 +294,7 @@ static int make_list(struct session *s)
 	size_t n_old = all->n;
 	int r = 0;
 
-	all->n = all->last = 0;
+	all->n = 0;
 	strv_free(TAKE_PTR(all->events));
 	if (config->on_signal)
 		r = add(all, TRIGGER_SIGNAL, "");

@@ -6,26 +6,15 @@
 # What a member of group flyrec may cost: room for snapshots, others' snapshots, their turn; and what
 # AdminGroup= may not put into a file of configuration.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/control-lib.sh"
 need_tracefs
-need_command setpriv unshare python3
+need_command setpriv unshare python3 busctl dbus-daemon
 need_event sched:sched_process_exec
 
-# no user or group of the machine: a private /etc/group names them for flyrecd alone
-USER_ID=65534 FLYREC_GID=54321 ADMIN_GID=54322
+USER_ID=65534
 chmod 755 "$T"
 cp "$FLYRECCTL" "$T/flyrecctl" # where other users can reach it
-grep -v '^flyrec' /etc/group >"$T/group"
-printf 'flyrec:x:%s:\n' $FLYREC_GID >>"$T/group"
-cat >"$T/flyrecd-here" <<-EOT
-	#!/bin/sh
-	mount --bind "$T/group" /etc/group && exec "$FLYRECD" "\$@"
-EOT
-cat >"$T/flyrecd-private" <<-EOT
-	#!/bin/sh
-	exec unshare --mount --propagation=slave "$T/flyrecd-here" "\$@"
-EOT
-chmod +x "$T/flyrecd-here" "$T/flyrecd-private"
-FLYRECD=$T/flyrecd-private
+private_groups
 
 as() { # GROUP COMMAND...
 	setpriv "--reuid=$USER_ID" "--regid=$USER_ID" "--groups=$1" "${@:2}"
@@ -121,7 +110,6 @@ session rec <<-EOT
 	FlushSec=100ms
 EOT
 echo "AdminGroup=$ADMIN_GID" | daemon_config
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
 flyrecd_start
 chmod 755 "$RUNTIME"
 SNAPSHOTS=$STATE/fl/snapshot
@@ -302,32 +290,10 @@ no_snapshot_for_the_gone socket "$RUNTIME/control" ''
 flyrecd_stop
 
 # --- the same over the system bus
-command -v dbus-daemon >/dev/null || exit 0
-cat >"$T/bus.conf" <<-EOT
-	<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-	 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-	<busconfig>
-	<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
-	<policy context="default">
-	<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
-	<allow send_requested_reply="true" send_type="method_return"/>
-	<allow send_requested_reply="true" send_type="error"/>
-	<allow receive_type="method_call"/><allow receive_type="method_return"/>
-	<allow receive_type="error"/><allow receive_type="signal"/>
-	<allow send_destination="org.freedesktop.DBus"/>
-	</policy>
-	<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
-	</busconfig>
-EOT
-background dbus-daemon --nofork "--config-file=$T/bus.conf" 2>"$T/bus.log"
-wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+private_system_bus
 FLYREC_FAULT_POINT=flight-captured flyrecd_start
 chmod 755 "$RUNTIME"
-has_name() {
-	busctl --system status org.flyrec.Recorder1 >/dev/null 2>&1
-}
-wait_for 10 has_name || fail "flyrecd has not taken its name"
+bus_has_name
 refused 'pinning is for root|Access denied' as $FLYREC_GID busctl --system call org.flyrec.Recorder1 \
 	/org/flyrec/Recorder1/session/fl org.flyrec.Recorder1.Session Snapshot ttsb 0 18446744073709551615 '' true
 no_snapshot_for_the_gone bus "$T/bus" org.flyrec.Recorder1

@@ -6,26 +6,16 @@
 # for, whose close() waits; answers that nobody reads; all places taken. flyrecd answers root within a
 # second meanwhile, does not grow, and has the same descriptors afterwards.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/control-lib.sh"
 need_tracefs
-need_command python3 unshare busctl
+need_command python3 unshare busctl dbus-daemon
 need_event sched:sched_switch
 
-FLYREC_GID=54321 ADMIN_GID=54322 STRANGER=65534
+STRANGER=65534
 chmod 755 "$T"
 cp "$SRC/tests/tools/raw_bus.py" "$T/raw_bus.py" # where other users can read it
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$T
-cat >"$T/flyrecd-here" <<-EOF
-	#!/bin/sh
-	mount --bind "$T/group" /etc/group && exec "$FLYRECD" "\$@"
-EOF
-cat >"$T/flyrecd-private" <<-EOF
-	#!/bin/sh
-	exec unshare --mount --propagation=slave "$T/flyrecd-here" "\$@"
-EOF
-chmod +x "$T/flyrecd-here" "$T/flyrecd-private"
-grep -v '^flyrec' /etc/group >"$T/group"
-printf 'flyrec:x:%s:\nflyrecadm:x:%s:\n' $FLYREC_GID $ADMIN_GID >>"$T/group"
-FLYRECD=$T/flyrecd-private
+private_groups
 SOCKET=$RUNTIME/control MANAGER=org.flyrec.Recorder1.Manager OPTIONS=()
 
 # hostile UID[:GID] VERB...: over the control socket; over the bus once there is one
@@ -90,7 +80,6 @@ session sched <<-EOF
 	[Storage]
 	FlushSec=200ms
 EOF
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
 echo AdminGroup=flyrecadm | daemon_config
 flyrecd_start
 chmod 755 "$RUNTIME"
@@ -238,31 +227,9 @@ flyrecd_stop
 FLYRECD=$T/flyrecd-private
 
 # --- a system bus
-command -v dbus-daemon >/dev/null || exit 0
-cat >"$T/bus.conf" <<-EOF
-	<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
-	 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-	<busconfig>
-	<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
-	<policy context="default">
-	<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
-	<allow send_requested_reply="true" send_type="method_return"/>
-	<allow send_requested_reply="true" send_type="error"/>
-	<allow receive_type="method_call"/><allow receive_type="method_return"/>
-	<allow receive_type="error"/><allow receive_type="signal"/>
-	<allow send_destination="org.freedesktop.DBus"/>
-	</policy>
-	<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
-	</busconfig>
-EOF
-background dbus-daemon --nofork "--config-file=$T/bus.conf"
-wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+private_system_bus
 flyrecd_start
-has_name() {
-	busctl --system status org.flyrec.Recorder1 >/dev/null 2>&1
-}
-wait_for 10 has_name || fail "flyrecd has not taken its name: $(tail -n 3 "$FLYRECD_LOG")"
+bus_has_name
 SOCKET=$T/bus OPTIONS=(--bus)
 answers_in_time "on the bus"
 BEFORE=$(open_files)

@@ -367,18 +367,12 @@ static void test_ssh_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_access_needed),
-		cmocka_unit_test(test_access_allowed),
-		cmocka_unit_test(test_relay_frame),
-		cmocka_unit_test(test_relay_greeting),
-		cmocka_unit_test(test_relay_boundaries),
-		cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_runtime_events),
-		cmocka_unit_test(test_runtime_refused),
-		cmocka_unit_test(test_runtime_texts),
-		cmocka_unit_test(test_runtime_states),
-		cmocka_unit_test(test_account),
-		cmocka_unit_test(test_near),
+		cmocka_unit_test(test_access_needed),	 cmocka_unit_test(test_access_allowed),
+		cmocka_unit_test(test_relay_frame),	 cmocka_unit_test(test_relay_greeting),
+		cmocka_unit_test(test_relay_boundaries), cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_runtime_events),	 cmocka_unit_test(test_runtime_refused),
+		cmocka_unit_test(test_runtime_texts),	 cmocka_unit_test(test_runtime_states),
+		cmocka_unit_test(test_account),		 cmocka_unit_test(test_near),
 		cmocka_unit_test(test_ssh_address),
 	};
 
