@@ -10,6 +10,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
+#include "basic/owner.h"
 #include "daemon/control-internal.h"
 
 #define BACKLOG	    128
@@ -254,7 +255,7 @@ static void set_rights(struct control *c)
 	if (!path)
 		return;
 	/* As a service it is already made so, and chown(2) is not allowed */
-	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
+	if (owner_uid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
 	    st.st_gid != c->groups.flyrec && chown(path, 0, c->groups.flyrec) < 0)
 		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", path);
 	if (chmod(path, everybody ? 0666 : 0660) < 0)

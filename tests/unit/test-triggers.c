@@ -140,7 +140,7 @@ static void test_ship(void **state)
 	tmp_init(&tmp);
 	assert_true(asprintf(&run, "%s/run", tmp.path) > 0);
 	assert_true(asprintf(&slashes, "%s//", run) > 0);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s-ship.socket", run);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/ship", run);
 	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
