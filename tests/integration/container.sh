@@ -22,7 +22,7 @@
 GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()
 NSPAWN_BINDS=("--bind=$CONFIG:/etc/flyrec" "--bind=$STATE:/var/lib/flyrec")
 
-# what flyrecd and flyrecctl are linked with, beside systemd itself
+# what flyrecd and flyrecctl are linked with, beside systemd and the bus itself
 CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libtracefs1,libtraceevent1,libjson-c5
 
 # Would change the machine, or waits for what a container does not have
@@ -76,6 +76,7 @@ nspawn() {
 		fi
 		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$T/root" --register=no --keep-unit \
 		--console=pipe --private-network --capability=all \
+		--system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
 		"${NSPAWN_BINDS[@]}" "${NSPAWN_OPTIONS[@]}"
 }
 
