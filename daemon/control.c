@@ -313,7 +313,8 @@ int control_new_unbound(struct daemon *d, struct control **ret)
 		free(c);
 		return r;
 	}
-	access_find_groups(d->config->admin_group, &c->groups);
+	c->groups = (struct access_groups){.flyrec = (gid_t)-1, .admin = (gid_t)-1};
+	(void)access_find_groups(d->config->admin_group, &c->groups);
 	*ret = c;
 	return 0;
 }
@@ -372,7 +373,10 @@ void control_configure(struct control *c)
 {
 	if (!c)
 		return;
-	access_find_groups(c->daemon->config->admin_group, &c->groups);
+	if (access_find_groups(c->daemon->config->admin_group, &c->groups) < 0)
+		log_warning(
+			"AdminGroup=%s: groups of the machine have changed since the start; it takes a restart",
+			c->daemon->config->admin_group);
 	set_rights(c);
 }
 

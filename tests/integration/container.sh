@@ -108,6 +108,9 @@ container_start() {
 	container_make
 	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
 		fail "make install: $(tail -n 5 "$T/install.log")"
+	# Debian's bus does not look below /usr/local
+	mkdir -p "$T/root/etc/dbus-1/system.d"
+	cp "$SRC/systemd/org.flyrec.Recorder1.conf" "$T/root/etc/dbus-1/system.d/"
 	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
 	container_boot
 }
