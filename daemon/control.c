@@ -10,6 +10,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
+#include "basic/owner.h"
 #include "daemon/control-internal.h"
 #include "daemon/guard.h"
 
@@ -331,7 +332,7 @@ static void set_rights(struct control *c)
 	if (!path)
 		return;
 	/* As a service it is already made so, and chown(2) is not allowed */
-	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
+	if (owner_uid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
 	    st.st_gid != c->groups.flyrec && chown(path, 0, c->groups.flyrec) < 0)
 		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", path);
 	if (chmod(path, everybody ? 0666 : 0660) < 0)
@@ -390,7 +391,8 @@ int control_new_unbound(struct daemon *d, struct control **ret)
 		free(c);
 		return r;
 	}
-	access_find_groups(d->config->admin_group, &c->groups);
+	c->groups = (struct access_groups){.flyrec = (gid_t)-1, .admin = (gid_t)-1};
+	(void)access_find_groups(d->config->admin_group, &c->groups);
 	*ret = c;
 	return 0;
 }
@@ -452,7 +454,10 @@ void control_configure(struct control *c)
 {
 	if (!c)
 		return;
-	access_find_groups(c->daemon->config->admin_group, &c->groups);
+	if (access_find_groups(c->daemon->config->admin_group, &c->groups) < 0)
+		log_warning(
+			"AdminGroup=%s: groups of the machine have changed since the start; it takes a restart",
+			c->daemon->config->admin_group);
 	set_rights(c);
 }
 

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/owner.h"
 #include "daemon/clock.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
@@ -26,16 +26,6 @@
 #define CLOCK_TELL_USEC (USEC_PER_SEC / 1000) /* less is not worth a line in the log */
 #define SLEPT_USEC	USEC_PER_SEC
 #define CMDLINES_SIZE	32768 /* the most the kernel takes: PID_MAX_DEFAULT */
-
-/* Files belong to group flyrec where there is one */
-static void join_group(void)
-{
-	struct group *group = getgrnam("flyrec");
-
-	/* Not if the unit has seen to it: its sandbox refuses the call */
-	if (group && geteuid() == 0 && getegid() != group->gr_gid && setegid(group->gr_gid) < 0)
-		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
-}
 
 void daemon_close_state_dir(struct daemon *d)
 {
@@ -121,7 +111,7 @@ static int open_dir(struct daemon *d, const char *dir, int *ret_fd, int *ret_loc
 		return fault_errno(why, -errno, "cannot open state directory %s", dir);
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "cannot stat state directory %s", dir);
-	if (st.st_uid != geteuid())
+	if (st.st_uid != owner_uid())
 		return fault_set(why, -EPERM, "state directory %s belongs to user %u, not to us",
 				 dir, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
@@ -173,7 +163,6 @@ int daemon_open_state_dir(struct daemon *d)
 	int r;
 
 	(void)umask(0027);
-	join_group();
 	d->state_mounted = was_mounted(d);
 	r = daemon_find_state_dir(d, &why);
 	if (r < 0 && !session_disk_may_return(r))

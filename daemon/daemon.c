@@ -13,6 +13,7 @@
 #include "daemon/daemon-config.h"
 #include "daemon/daemon-state.h"
 #include "daemon/guard.h"
+#include "daemon/privileges.h"
 #include "daemon/session.h"
 #include "daemon/ship.h"
 #include "daemon/trigger.h"
@@ -300,7 +301,10 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+	r = privileges_drop(&d->options);
+	if (r < 0)
+		return r;
+	if (faccessat(AT_FDCWD, symbols_path(), R_OK, AT_EACCESS) < 0)
 		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
 	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");

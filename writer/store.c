@@ -11,6 +11,7 @@
 #include "basic/io.h"
 #include "basic/new-dir.h"
 #include "basic/now.h"
+#include "basic/owner.h"
 #include "writer/store.h"
 
 #define FINISHING  ".finishing"
@@ -42,7 +43,7 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 		return fault_errno(why, -errno, "cannot open directory %s", name);
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "cannot stat directory %s", name);
-	if (st.st_uid != geteuid())
+	if (st.st_uid != owner_uid())
 		return fault_set(why, -EPERM, "directory %s belongs to user %u, not to us", name,
 				 st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cmocka.h>
@@ -165,7 +166,7 @@ static void test_pressure(void **state)
 	assert_int_equal(pressure_parse("cpu some 10ms 500ms", &p, &why), 0);
 }
 
-/* Somebody listens beside the runtime directory, or not */
+/* Somebody listens in the runtime directory, or not */
 static void test_ship(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -176,8 +177,9 @@ static void test_ship(void **state)
 
 	tmp_init(&tmp);
 	assert_true(asprintf(&run, "%s/run", tmp.path) > 0);
+	assert_int_equal(mkdir(run, 0755), 0);
 	assert_true(asprintf(&slashes, "%s//", run) > 0);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s-ship.socket", run);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/ship", run);
 	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);

@@ -211,7 +211,7 @@ vm_start() {
 	rm -rf "$dir/out"
 	mkdir -p "$dir"/job/{tests/vm,tests/integration,build/tests/tools,basic}
 	cp "$SRC/basic/log.h" "$dir/job/basic/"
-	cp -a "$SRC/tests/integration/"{lib.sh,flight-lib.sh,leftovers} "$dir/job/tests/integration/"
+	cp -a "$SRC/tests/integration/"{lib.sh,flight-lib.sh,confined-lib.sh,leftovers} "$dir/job/tests/integration/"
 	cp -a "$SRC/tests/vm/"{guest.sh,scenarios,outside} "$dir/job/tests/vm/"
 	find "$BUILD/tests/tools" -maxdepth 1 -type f -executable \
 		-exec cp -t "$dir/job/build/tests/tools" {} +
