@@ -42,6 +42,7 @@ static const int calls[] = {
 	SCMP_SYS(lseek),
 	SCMP_SYS(_llseek),
 	SCMP_SYS(copy_file_range),
+	SCMP_SYS(splice),
 	SCMP_SYS(sendfile),
 	SCMP_SYS(sendfile64),
 	SCMP_SYS(fallocate),

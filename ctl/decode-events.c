@@ -139,7 +139,8 @@ static bool has_lines(const struct tep_event *event)
 {
 	const char *format = event->print_fmt.format;
 
-	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) && strstr(format, "\\n")) ||
+	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) &&
+		(strstr(format, "\\n") || strchr(format, '\n'))) ||
 	       (decode_handler_is(event, "plugin_function.so") &&
 		strcmp(event->name, "kernel_stack") == 0);
 }
