@@ -241,7 +241,7 @@ done
 
 # --- the next interval lets another one through; PostSec= is cut short by a stop
 rm -rf "$STATE/ev"
-printf 'Burst=1\nIntervalSec=3s\nPostSec=1h\n' | configure
+printf 'Burst=1\nIntervalSec=6s\nPostSec=1h\n' | configure
 flyrecd_start
 hit
 wait_for 10 trigger_is event fired 1 || fail "not fired"
@@ -250,7 +250,7 @@ hit
 hit
 wait_for 5 trigger_is event suppressed 2 ||
 	fail "suppressed: $(trigger event suppressed) instead of 2"
-sleep 3
+sleep 6
 hit
 wait_for 10 trigger_is event fired 2 || fail "the next interval does not let one through"
 flyrecd_stop
