@@ -77,7 +77,7 @@ void peer_end(struct peer *p)
 {
 	if (!p->end_source &&
 	    sd_event_add_defer(p->control->daemon->event, &p->end_source, on_end, p) >= 0)
-		(void)sd_event_source_set_priority(p->end_source, PRIORITY_CONTROL - 1);
+		(void)sd_event_source_set_priority(p->end_source, PRIORITY_ROOT - 1);
 }
 
 void peer_check_queue(struct peer *p)
@@ -165,6 +165,12 @@ int control_add_objects(struct control *c, sd_bus *bus)
 	return r;
 }
 
+/* What hundreds of others ask for takes its time: root does not wait for that */
+static int priority_of(const struct peer *p)
+{
+	return p->who.uid == 0 ? PRIORITY_ROOT : PRIORITY_CONTROL;
+}
+
 /* @in_fd, @out_fd: the bus' from its start on */
 static int start_bus(struct peer *p, int in_fd, int out_fd)
 {
@@ -189,7 +195,7 @@ static int start_bus(struct peer *p, int in_fd, int out_fd)
 	if (r >= 0)
 		r = sd_bus_start(p->bus);
 	if (r >= 0)
-		r = sd_bus_attach_event(p->bus, c->daemon->event, PRIORITY_CONTROL);
+		r = sd_bus_attach_event(p->bus, c->daemon->event, priority_of(p));
 	(void)setsockopt(out_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	return r;
 }
@@ -201,7 +207,7 @@ static int serve(struct peer *p, int fd)
 	struct control *c = p->control;
 	int in_fd = -EBADF, out_fd, r;
 
-	r = relay_new(c->daemon->event, PRIORITY_CONTROL, fd, &owner, p, &p->relay, &in_fd);
+	r = relay_new(c->daemon->event, priority_of(p), fd, &owner, p, &p->relay, &in_fd);
 	if (r < 0)
 		return r;
 	out_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);

@@ -22,6 +22,7 @@ enum daemon_priority {
 	PRIORITY_WORKER = SD_EVENT_PRIORITY_NORMAL - 20, /* a full region must not wait */
 	PRIORITY_SIGNAL = SD_EVENT_PRIORITY_NORMAL,
 	PRIORITY_TRIGGER = SD_EVENT_PRIORITY_NORMAL,
+	PRIORITY_ROOT = SD_EVENT_PRIORITY_NORMAL + 10, /* what root asks, whatever others ask for */
 	PRIORITY_CONTROL = SD_EVENT_PRIORITY_NORMAL + 20, /* who asks can wait */
 };
 

@@ -69,7 +69,7 @@ watch_trigger() {
 	local begin
 	# shellcheck disable=SC2317 # called by wait_for
 	snapshot_is_there() {
-		[ -n "$(find "$STATE/fl/snapshot" -name '*-signal.dat' -newer "$T/mark")" ]
+		[ -n "$(find "$STATE/fl/snapshot" -name '*-signal.dat' -newer "$T/mark" 2>/dev/null)" ]
 	}
 	while [ ! -e "$T/over" ]; do
 		touch "$T/mark"
@@ -97,29 +97,30 @@ who() { # NAME
 
 # attack WHO TRANSPORT VERB ARGUMENT...: refused or not, it must end
 attack() {
-	local as bus=() socket=$SOCKET status=0
+	local as bus=() socket=$SOCKET status=0 words said=$T/said.$1.$2
 	as=$(who "$1")
 	[ "$2" = socket ] || { bus=(--bus) && socket=$T/bus; }
 	shift 2
+	words=$*
 	timeout 20 python3 "$SRC/tests/tools/raw_bus.py" "--as=$as" "${bus[@]}" "$socket" "$@" \
-		>"$T/attack.$BASHPID" 2>&1 </dev/null || status=$?
-	echo "$as ${bus[*]} ${*:0:60}: status $status, $(tail -n 1 "$T/attack.$BASHPID")" >>"$T/attacks"
+		>"$said" 2>&1 </dev/null || status=$?
+	echo "$as ${bus[*]} ${words:0:60}: status $status, $(tail -n 1 "$said")" >>"$T/attacks"
 }
 
 # each kind once, in an order of its own for each attacker
 attacks() { # WHO TRANSPORT
-	local line manager=org.flyrec.Recorder1.Manager long
+	local line manager=org.flyrec.Recorder1.Manager long plan=$T/plan.$1.$2
 	long=$(printf 'x%.0s' {1..20000})
-	shuf >"$T/plan.$BASHPID" <<-END
+	shuf >"$plan" <<-END
 		descriptors 100
 		declared 4
 		signal 3
 		pile 2000
-		linger 3
-		linger 3 greeting
-		linger 3 unread
+		linger call 3
+		linger greeting 3
+		linger unread 3
 		unread 40 127 ListEvents 2
-		unread 20 127 GetSession 2 $long
+		unread 20 127 GetSession $long 2
 		hold 64 nothing 2
 		hold 64 greeting 2
 		hold 64 hello 2
@@ -136,15 +137,15 @@ attacks() { # WHO TRANSPORT
 		[ ! -e "$T/over" ] || break
 		# shellcheck disable=SC2086 # words
 		attack "$1" "$2" $line
-	done <"$T/plan.$BASHPID"
+	done <"$plan"
 }
 
 # snapshots without end, every other one pinned, for whose answers nobody waits
 flood_snapshots() { # WHO TRANSPORT
-	local as over_bus=False socket=$SOCKET status=0
+	local as over_bus=False socket=$SOCKET status=0 said=$T/said.$1.$2
 	as=$(who "$1")
 	[ "$2" = socket ] || { over_bus=True && socket=$T/bus; }
-	PYTHONPATH=$SRC/tests/tools timeout 20 python3 - >"$T/attack.$BASHPID" 2>&1 <<-END || status=$?
+	PYTHONPATH=$SRC/tests/tools timeout 20 python3 - >"$said" 2>&1 <<-END || status=$?
 		import raw_bus
 		raw_bus.become("$as")
 		for turn in range(15):
@@ -154,7 +155,7 @@ flood_snapshots() { # WHO TRANSPORT
 		                                path=raw_bus.PATH + "/session/fl", flags=raw_bus.NO_REPLY))
 		    client.close()
 	END
-	echo "$as $2 snapshots: status $status, $(tail -n 1 "$T/attack.$BASHPID")" >>"$T/attacks"
+	echo "$as $2 snapshots: status $status, $(tail -n 1 "$said")" >>"$T/attacks"
 }
 
 attacker() { # WHO TRANSPORT
@@ -179,12 +180,14 @@ for transport in socket bus; do
 done
 sleep "$ATTACK_SECONDS"
 touch "$T/over"
-wait "${watchers[@]}"
+for pid in "${watchers[@]}"; do
+	wait "$pid" || fail "an attacker or a watcher ended with $?: $(tail -n 3 "$T/attacks")"
+done
 markers_stop
 
 echo "$(wc -l <"$T/attacks") attacks; status took at most $(most took "$T/status") ms, a trigger's snapshot" \
 	"$(most took "$T/trigger") ms, memory $(most memory "$T/status") kB"
-[ "$(wc -l <"$T/attacks")" -ge $((ATTACK_SECONDS * 2)) ] || fail "hardly any attack: $(tail -n 3 "$T/attacks")"
+[ "$(wc -l <"$T/attacks")" -ge $((ATTACK_SECONDS / 2)) ] || fail "hardly any attack: $(tail -n 3 "$T/attacks")"
 ! grep '^failed' "$T/status" || fail "status: $(grep -m 1 '^failed' "$T/status")"
 ! grep '^failed' "$T/trigger" || fail "trigger: $(grep -m 1 '^failed' "$T/trigger")"
 [ "$(most took "$T/status")" -le 1000 ] || fail "status took $(most took "$T/status") ms"
