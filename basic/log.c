@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <systemd/sd-journal.h>
 
+#include "basic/escape.h"
 #include "basic/log.h"
 
 /* The log level and target: the one piece of process-wide state besides signal masks (STYLE.md 6)
@@ -67,7 +68,7 @@ static int send_to_journal(int level, const char *session, const char *message_i
 int log_full(int level, const char *session, const char *message_id, int error, const char *format,
 	     ...)
 {
-	char text[2048];
+	char text[2048], escaped[ESCAPE_ROOM * sizeof(text)];
 	va_list ap;
 
 	if (level > max_level)
@@ -76,11 +77,13 @@ int log_full(int level, const char *session, const char *message_id, int error, 
 	va_start(ap, format);
 	(void)vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	if (to_journal && send_to_journal(level, session, message_id, error, text) >= 0)
+	escaped[escape_bytes(escaped, text, strlen(text), false)] = '\0';
+	if (to_journal && send_to_journal(level, session, message_id, error, escaped) >= 0)
 		return error;
 	if (session)
-		(void)fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, session, text);
+		(void)fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, session,
+			      escaped);
 	else
-		(void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+		(void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, escaped);
 	return error;
 }

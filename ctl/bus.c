@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "basic/escape.h"
 #include "ctl/bus.h"
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
@@ -147,6 +148,7 @@ int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
+	_cleanup_free_ char *shown = NULL;
 	int r = sd_bus_call(bus, call, UINT64_MAX, &error, ret);
 
 	if (r < 0) {
@@ -155,7 +157,8 @@ int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus
 
 		if (is_cut_off(r))
 			text = HUNG_UP;
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, text);
+		shown = escape_text(text, true); /* reload tells all faults, a line each */
+		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, shown ? shown : "?");
 	}
 	sd_bus_error_free(&error);
 	return r < 0 ? r : 0;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "basic/log.h"
 #include "basic/now.h"
 #include "ctl/bus.h"
 #include "ctl/cat.h"
@@ -56,7 +57,7 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
 	end_progress();
 	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: cat: %s\n", why.text);
+		log_error("cat: %s", why.text);
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 

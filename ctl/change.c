@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "ctl/change.h"
@@ -280,8 +281,11 @@ enum ctl_status verb_reload(const struct ctl *ctl, int argc, char **argv)
 		json_add(o, "warnings", json_list(warnings));
 		return print_json(o);
 	}
-	STRV_FOREACH (warning, warnings)
-		(void)fprintf(stderr, "%s\n", *warning);
+	STRV_FOREACH (warning, warnings) {
+		_cleanup_free_ char *shown = escape_text(*warning, false);
+
+		(void)fprintf(stderr, "%s\n", shown ? shown : "?");
+	}
 	return CTL_DONE;
 }
 

@@ -33,6 +33,7 @@ enum {
 	OPTION_CLK,
 	OPTION_STRICT,
 	OPTION_TARMAC,
+	OPTION_RAW,
 };
 
 static const struct option long_options[] = {
@@ -65,6 +66,7 @@ static const struct option long_options[] = {
 	{"clk", required_argument, NULL, OPTION_CLK},
 	{"strict", no_argument, NULL, OPTION_STRICT},
 	{"tarmac", no_argument, NULL, OPTION_TARMAC},
+	{"raw", optional_argument, NULL, OPTION_RAW},
 	{"follow", no_argument, NULL, 'f'},
 	{"lines", required_argument, NULL, 'n'},
 	{},
@@ -139,6 +141,21 @@ static void take_format_option(int c, struct command *command)
 		ctl->tarmac = true;
 		ctl->format_options |= CTL_TARMAC;
 	}
+}
+
+static int take_raw(struct command *command)
+{
+	if (!optarg || strcmp(optarg, "yes") == 0) {
+		command->ctl.raw = CTL_RAW_YES;
+	} else if (strcmp(optarg, "no") == 0) {
+		command->ctl.raw = CTL_RAW_NO;
+	} else {
+		(void)fprintf(stderr, "flyrecctl: --raw=: yes or no is wanted: \"%s\"\n", optarg);
+		return -EINVAL;
+	}
+	command->ctl.format_options |= CTL_RAW;
+	command->used |= TAKES_RAW;
+	return 0;
 }
 
 int command_parse(int argc, char **argv, const char *how, struct command *command)
@@ -220,6 +237,10 @@ int command_parse(int argc, char **argv, const char *how, struct command *comman
 		case 'o':
 			command->ctl.output = optarg;
 			command->used |= TAKES_OUTPUT;
+			break;
+		case OPTION_RAW:
+			if (take_raw(command) < 0)
+				return -EINVAL;
 			break;
 		case OPTION_MAX_USE:
 			command->ctl.max_use = optarg;

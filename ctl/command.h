@@ -23,6 +23,7 @@ enum verb_option {
 	TAKES_ENDIAN = 8192,
 	TAKES_FOLLOW = 16384, /* --follow, --lines= */
 	TAKES_TOGETHER = 32768,
+	TAKES_RAW = 65536,
 };
 
 struct command {

@@ -22,6 +22,14 @@ enum ctl_format_option {
 	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
 	CTL_MAX_FRAMES = 256,
 	CTL_ENDIAN = 512,
+	CTL_RAW = 1024,
+};
+
+/* --raw: control characters in texts of events */
+enum ctl_raw {
+	CTL_RAW_AUTO, /* escaped on terminals; newlines everywhere */
+	CTL_RAW_YES,
+	CTL_RAW_NO,
 };
 
 struct ctl {
@@ -51,4 +59,5 @@ struct ctl {
 	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 	bool follow;		   /* -f */
 	const char *lines;	   /* -n */
+	enum ctl_raw raw;	   /* --raw[=yes|no] */
 };

@@ -6,7 +6,10 @@
 #include "ctl/decode-body.h"
 
 #define MAX_WIDTH 1024 /* wider than anything sane */
-#define MAX_SPEC  31   /* characters of a conversion, as libtraceevent keeps them */
+#define MAX_TEXT                                                                                \
+	MIB	    /* longer than the text of any record: a format of the kernel's ends before \
+		     */
+#define MAX_SPEC 31 /* characters of a conversion, as libtraceevent keeps them */
 
 enum part_kind {
 	PART_TEXT,
@@ -370,6 +373,8 @@ static void print_part(const struct part *p, const struct decode_record *record,
 void body_print(const struct body *body, const struct decode_record *record,
 		struct decode_tools *tools, struct text *out)
 {
-	for (size_t i = 0; i < body->n; i++)
+	const size_t begin = out->size;
+
+	for (size_t i = 0; i < body->n && out->size - begin <= MAX_TEXT; i++)
 		print_part(&body->parts[i], record, tools, out);
 }

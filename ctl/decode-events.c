@@ -14,6 +14,8 @@
 /* libtraceevent reads beyond a record where its bytes say so: then it finds zeros */
 #define PADDING (4 * DECODE_MAX_FIELD)
 
+#define MAX_FIELDS 1024U /* of an event; more are none of the kernel's */
+
 static char *resolve(void *priv, unsigned long long *address, char **module)
 {
 	struct decode_tools *tools = priv;
@@ -40,8 +42,8 @@ struct tep_handle *decode_new_tep(const struct decoder *decoder)
 
 static bool fields_sound(const struct tep_format_field *field)
 {
-	for (; field; field = field->next)
-		if (field->offset < 0 || field->size < 0 ||
+	for (unsigned n = 1; field; field = field->next, n++)
+		if (n > MAX_FIELDS || field->offset < 0 || field->size < 0 ||
 		    (unsigned)field->offset > DECODE_MAX_FIELD ||
 		    (unsigned)field->size > DECODE_MAX_FIELD ||
 		    (unsigned)field->elementsize > DECODE_MAX_FIELD)
@@ -60,7 +62,7 @@ struct tep_event *decode_parse(struct decoder *decoder, struct tep_handle *tep, 
 				       decoder->formats[i].name);
 	if (!event)
 		(void)tep_parse_format(tep, &event, decoder->formats[i].text,
-				       (unsigned long)format->text.size,
+				       strlen(decoder->formats[i].text),
 				       decoder->dat->systems[format->system]);
 	pthread_mutex_unlock(&decoder->tep_lock);
 	if (!event || !fields_sound(event->format.common_fields) ||
@@ -78,6 +80,23 @@ bool decode_handler_is(const struct tep_event *event, const char *plugin)
 		return false;
 	slash = strrchr(info.dli_fname, '/');
 	return strcmp(slash ? slash + 1 : info.dli_fname, plugin) == 0;
+}
+
+/*
+ * "%*d": libtraceevent would fill up to any width that a record tells, which takes hours for a big
+ * one. A precision only ends a string, with 'p' it counts bytes.
+ */
+static bool has_star_width(const char *format)
+{
+	for (const char *p = format; p && (p = strchr(p, '%')); p++) {
+		const char *end = p + 1 + strspn(p + 1, "#+- .*hlLzZqtj0123456789");
+		const char *star = memchr(p, '*', (size_t)(end - p));
+
+		if (star && star[-1] != '.' && *end != 'p')
+			return true;
+		p = end - (*end == '\0' || *end == '%');
+	}
+	return false;
 }
 
 static void set_how(struct formatter *f, struct event_kind *kind)
@@ -99,8 +118,22 @@ static void set_how(struct formatter *f, struct event_kind *kind)
 	}
 	if (event->handler && !kind->native)
 		return;
-	if (body_compile(event, f->decoder->symbols, &kind->body) == 0)
+	if (body_compile(event, f->decoder->symbols, &kind->body) == 0) {
 		kind->how = EVENT_BODY;
+	} else if (has_star_width(event->print_fmt.format)) {
+		event->flags |= (int)TEP_EVENT_FL_FAILED; /* it prints the fields */
+		kind->how = EVENT_TEP_ORDERED;
+	}
+}
+
+/* Are there newlines that no string in the record has made? A stack is printed in lines. */
+static bool has_lines(const struct tep_event *event)
+{
+	const char *format = event->print_fmt.format;
+
+	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) && strstr(format, "\\n")) ||
+	       (decode_handler_is(event, "plugin_function.so") &&
+		strcmp(event->name, "kernel_stack") == 0);
 }
 
 static struct event_kind *new_kind(struct formatter *f, uint32_t id, int32_t format)
@@ -123,6 +156,7 @@ static struct event_kind *new_kind(struct formatter *f, uint32_t id, int32_t for
 	}
 	kind->label_size = (size_t)n;
 	set_how(f, kind);
+	kind->lines = has_lines(kind->event);
 	return kind;
 }
 
@@ -191,6 +225,11 @@ struct formatter *formatter_free(struct formatter *formatter)
 	return NULL;
 }
 
+void formatter_escape(struct formatter *formatter, enum text_escape escape)
+{
+	formatter->escape = escape;
+}
+
 void formatter_by_libtraceevent(struct formatter *formatter, bool yes)
 {
 	formatter->by_libtraceevent = yes;
@@ -211,7 +250,8 @@ static uint8_t *pad(struct formatter *f, const struct decode_event *event)
 	return f->padded;
 }
 
-int decode_by_tep(struct formatter *f, const struct decode_event *event, struct text *out)
+int decode_by_tep(struct formatter *f, const struct event_kind *kind,
+		  const struct decode_event *event, struct text *out)
 {
 	struct tep_record record = {
 		.ts = event->ts,
@@ -231,6 +271,9 @@ int decode_by_tep(struct formatter *f, const struct decode_event *event, struct 
 	memset(f->padded, 0, event->size);
 	if (f->seq.state == TRACE_SEQ__MEM_ALLOC_FAILED)
 		return -ENOMEM;
-	text_bytes(out, f->seq.buffer, f->seq.len);
+	if (kind->lines)
+		text_bytes(out, f->seq.buffer, f->seq.len);
+	else
+		text_data(out, f->seq.buffer, f->seq.len);
 	return 0;
 }

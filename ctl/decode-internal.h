@@ -29,7 +29,8 @@ struct decoder {
 	struct kallsyms *symbols;
 	struct printk_formats *printk;
 	struct tasks *tasks;
-	struct format_text *formats; /* as in dat->formats */
+	struct format_text *formats; /* as in dat->formats, guarded */
+	size_t n_refused;	     /* of their print formats */
 	int32_t by_id[SUBBUF_EVENT_IDS];
 	size_t base; /* a format that is sound, from which the common fields are known */
 	pthread_mutex_t tep_lock; /* libtraceevent has static buffers, its handles do not help */
@@ -75,6 +76,7 @@ struct event_kind {
 	char *label; /* " NAME:        ", as wide as it is shown */
 	size_t label_size;
 	struct body *body;
+	bool lines;	      /* EVENT_TEP: newlines may be libtraceevent's own */
 	native_print *native; /* also before a body */
 	struct decode_place places[NATIVE_PLACES];
 	unsigned present; /* bits of the optional ones that the format has */
@@ -92,6 +94,7 @@ struct formatter {
 	uint8_t *padded; /* a copy of the record, with zeros behind it */
 	size_t padded_size;
 	bool by_libtraceevent;
+	enum text_escape escape;
 };
 
 /**
@@ -124,7 +127,8 @@ bool decode_native(struct formatter *f, struct event_kind *kind);
 /**
  * decode_by_tep() - append what libtraceevent prints of an event
  */
-int decode_by_tep(struct formatter *f, const struct decode_event *event, struct text *out);
+int decode_by_tep(struct formatter *f, const struct event_kind *kind,
+		  const struct decode_event *event, struct text *out);
 
 struct json_plan *json_plan_free(struct json_plan *plan);
 

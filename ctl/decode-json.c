@@ -81,13 +81,18 @@ static void put_escaped(const void *string, size_t size, struct text *out)
 	while (p < end) {
 		size_t n = *p >= 0x80 ? utf8_length(p, (size_t)(end - p)) : 1;
 
-		if (n && *p >= 0x20 && *p != '"' && *p != '\\' && *p != 0x7f) {
+		if (n && *p >= 0x20 && *p != '"' && *p != '\\' && *p != 0x7f &&
+		    (n != 2 || *p != 0xc2 || p[1] >= 0xa0)) {
 			p += n;
 			continue;
 		}
 		text_bytes(out, run, (size_t)(p - run));
-		put_escape(*p, out);
-		run = ++p;
+		if (n == 2)
+			text_printf(out, "\\u%04x", p[1]); /* U+0080 to U+009F */
+		else
+			put_escape(*p, out);
+		p += MAX(n, (size_t)1);
+		run = p;
 	}
 	text_bytes(out, run, (size_t)(end - run));
 }

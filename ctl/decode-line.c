@@ -18,7 +18,7 @@ static void put_buffer(const struct decoder *d, const struct decode_event *event
 	if (d->dat->n_buffers < 2)
 		return;
 	text_fill(out, ' ', d->buffer_width - MIN(strlen(name), d->buffer_width));
-	text_string(out, name);
+	text_data(out, name, strlen(name));
 	/* the file's own ring buffer has no name */
 	text_string(out, event->buffer == 0 ? "  " : ": ");
 }
@@ -57,7 +57,7 @@ static void put_task(const struct decoder *d, const struct decode_event *event, 
 	size_t before;
 
 	text_fill(out, ' ', event->task->padding);
-	text_bytes(out, event->task->text, event->task->size);
+	text_data(out, event->task->text, event->task->size);
 	text_char(out, '-');
 	before = out->size;
 	text_i64(out, decoder_pid(d, event));
@@ -87,7 +87,7 @@ static int put_body(struct formatter *f, const struct event_kind *kind,
 		return 0;
 	case EVENT_TEP:
 	case EVENT_TEP_ORDERED:
-		return decode_by_tep(f, event, out);
+		return decode_by_tep(f, kind, event, out);
 	}
 	return -EINVAL;
 }
@@ -97,16 +97,15 @@ int formatter_text(struct formatter *formatter, const struct decode_event *event
 {
 	const struct decoder *d = formatter->decoder;
 	const struct event_kind *kind = decode_kind(formatter, decoder_id(d, event));
-	size_t begin;
-	char *nul;
+	size_t begin = out->size;
 	int r;
 
 	if (!kind)
 		return -ENOMEM;
 	if (kind->how == EVENT_TEP_ORDERED && !ordered)
 		return FORMATTER_E_ORDER;
+	out->escape = formatter->escape;
 	put_buffer(d, event, out);
-	begin = out->size;
 	put_loss(event, out);
 	put_task(d, event, out);
 	put_time(d, event, out);
@@ -114,12 +113,7 @@ int formatter_text(struct formatter *formatter, const struct decode_event *event
 	r = put_body(formatter, kind, event, out);
 	if (r < 0 || out->no_memory)
 		return -ENOMEM;
-	/* trace-cmd prints it as a string without its last newline */
-	if (out->size > begin && out->bytes[out->size - 1] == '\n')
-		out->size--;
-	nul = memchr(out->bytes + begin, '\0', out->size - begin);
-	if (nul)
-		out->size = (size_t)(nul - out->bytes);
+	text_end(out, begin);
 	text_char(out, '\n');
 	return out->no_memory ? -ENOMEM : 0;
 }

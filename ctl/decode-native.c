@@ -38,7 +38,7 @@ static void put_comm(const struct event_kind *kind, const struct decode_record *
 
 	if (!has(kind, i))
 		return;
-	text_bytes(out, record->data + offset, strnlen((const char *)record->data + offset, size));
+	text_data(out, record->data + offset, strnlen((const char *)record->data + offset, size));
 	text_char(out, ':');
 }
 

@@ -14,7 +14,7 @@ static void put(const struct string_spec *spec, int star, const void *string, si
 	size_t n = end ? (size_t)(end - (const char *)string) : size, fill;
 
 	if (spec->plain) {
-		text_bytes(out, string, n);
+		text_data(out, string, n);
 		return;
 	}
 	if (spec->star && spec->star_width)
@@ -26,7 +26,7 @@ static void put(const struct string_spec *spec, int star, const void *string, si
 	fill = width > 0 && (size_t)width > n ? (size_t)width - n : 0;
 	if (!left)
 		text_fill(out, ' ', fill);
-	text_bytes(out, string, n);
+	text_data(out, string, n);
 	if (left)
 		text_fill(out, ' ', fill);
 }

@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/log.h"
 #include "ctl/decode-internal.h"
+#include "ctl/format-guard.h"
 #include "formats/trace-dat.h"
 
 /* Bounds of what a bad file can make us read */
@@ -11,6 +13,8 @@
 #define MAX_CMDLINES (256 * MIB)
 #define MAX_FORMAT   (4 * MIB)
 #define MAX_OPTION   (64 * KIB)
+
+#define MAX_REFUSED 10U /* formats that are named */
 
 /* "\nID: N\n" */
 static bool find_id(const char *text, uint32_t *ret)
@@ -36,6 +40,17 @@ static char *find_name(const char *text)
 	return strndup(text, n);
 }
 
+/* libtraceevent trusts what it parses; its own parser never sees the rest of such a format */
+static void guard_format(struct decoder *d, size_t i)
+{
+	const char *system = d->dat->systems[d->dat->formats[i].system], *why;
+
+	format_guard(d->formats[i].text, &why);
+	if (why && ++d->n_refused <= MAX_REFUSED)
+		log_warning("%s: %s:%s: print format with %s, showing the fields", d->dat->path,
+			    system, d->formats[i].name, why);
+}
+
 static int load_formats(struct decoder *d, struct fault *why)
 {
 	const struct trace_dat *dat = d->dat;
@@ -57,7 +72,11 @@ static int load_formats(struct decoder *d, struct fault *why)
 			return -ENOMEM;
 		if (find_id(f->text, &id) && id < SUBBUF_EVENT_IDS && d->by_id[id] < 0)
 			d->by_id[id] = (int32_t)i;
+		guard_format(d, i);
 	}
+	if (d->n_refused > MAX_REFUSED)
+		log_warning("%s: %zu more such print formats", dat->path,
+			    d->n_refused - MAX_REFUSED);
 	return 0;
 }
 

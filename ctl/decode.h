@@ -128,6 +128,11 @@ int formatter_text(struct formatter *formatter, const struct decode_event *event
 int formatter_json(struct formatter *formatter, const struct decode_event *event, struct text *out);
 
 /**
+ * formatter_escape() - what becomes of control characters in texts from now on
+ */
+void formatter_escape(struct formatter *formatter, enum text_escape escape);
+
+/**
  * formatter_by_libtraceevent() - for tests: print by libtraceevent what would be compiled
  */
 void formatter_by_libtraceevent(struct formatter *formatter, bool yes);

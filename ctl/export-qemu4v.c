@@ -10,6 +10,7 @@
 #include "ctl/export-qemu4v.h"
 #include "ctl/export-region.h"
 #include "ctl/export-run.h"
+#include "ctl/format-guard.h"
 #include "formats/qemu4v-event.h"
 
 #define BLOCK_SIZE   (256 * KIB)
@@ -84,7 +85,7 @@ static int find_place(struct tep_event *event, const char *name, struct place *r
 }
 
 /* The layout of mmiotrace_rw depends on the kernel */
-static int learn_mmio(struct job *job, const char *text, uint32_t *ret_id)
+static int learn_mmio(struct job *job, char *text, uint32_t *ret_id)
 {
 	const struct trace_dat *dat = job->export->dat;
 	struct tep_handle *tep = tep_alloc();
@@ -96,6 +97,7 @@ static int learn_mmio(struct job *job, const char *text, uint32_t *ret_id)
 	tep_set_file_bigendian(tep, dat->big_endian ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
 	tep_set_long_size(tep, (int)dat->long_size);
 	tep_set_loglevel(TEP_LOG_NONE);
+	format_guard_fields(text);
 	if (tep_parse_format(tep, &event, text, strlen(text), "ftrace") != 0 || !event)
 		r = -EBADMSG;
 	if (r >= 0)

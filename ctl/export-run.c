@@ -216,6 +216,15 @@ static int write_all(struct run *run, struct fault *why)
 	return 0;
 }
 
+static int new_formatter(const struct export_job *job, struct formatter **ret)
+{
+	int r = formatter_new(job->decoder, true, ret);
+
+	if (r >= 0)
+		formatter_escape(*ret, job->escape);
+	return r;
+}
+
 static int start_workers(struct run *run)
 {
 	int r = 0;
@@ -224,9 +233,9 @@ static int start_workers(struct run *run)
 	run->batches = calloc(run->n_batches, sizeof(*run->batches));
 	if (!run->workers || !run->batches)
 		return -ENOMEM;
-	r = formatter_new(run->job->decoder, true, &run->ordered);
+	r = new_formatter(run->job, &run->ordered);
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++)
-		r = formatter_new(run->job->decoder, true, &run->workers[i].formatter);
+		r = new_formatter(run->job, &run->workers[i].formatter);
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++) {
 		struct worker *w = &run->workers[i];
 

@@ -19,8 +19,9 @@ struct export_job {
 	struct decoder *decoder;
 	const struct export_filter *filter;
 	enum export_format format;
-	unsigned workers; /* 0: as many as there are CPUs */
-	int fd;		  /* stays the caller's */
+	unsigned workers;	 /* 0: as many as there are CPUs */
+	int fd;			 /* stays the caller's */
+	enum text_escape escape; /* of control characters, in text */
 	/* a part of the file is broken and was left out; @text names the file */
 	void (*on_fault)(const char *text);
 	size_t n_faults;

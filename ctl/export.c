@@ -13,6 +13,7 @@
 #include "ctl/export-qemu4v.h"
 #include "ctl/export-run.h"
 #include "ctl/export.h"
+#include "ctl/output.h"
 
 #define COPY_SIZE MIB
 
@@ -77,6 +78,7 @@ static enum ctl_status run_lines(const struct export *export, enum export_format
 	if (export_output_open(export, &output) < 0)
 		return CTL_FAILED;
 	job.fd = output.fd;
+	job.escape = output_escape(export->ctl, output.fd);
 	r = export_run(&job, &why);
 	if (r < 0)
 		log_error("%s", why.text);
@@ -102,7 +104,7 @@ static const struct format {
 	/* in its place: a format that is not made out of one FILE */
 	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
 } formats[] = {
-	{"text", CTL_FILTER, run_text},
+	{"text", CTL_FILTER | CTL_RAW, run_text},
 	{"json", CTL_FILTER, run_json},
 	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
 	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile},

@@ -90,7 +90,7 @@ static const struct verb verbs[] = {
 	 "As trace-cmd report prints them, those of all CPUs in the order of time; --json: an\n"
 	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
 	 "reads too slowly is told what was skipped.\n",
-	 TAKES_FOLLOW | TAKES_FILTER | TAKES_SINCE},
+	 TAKES_FOLLOW | TAKES_FILTER | TAKES_SINCE | TAKES_RAW},
 	{"export", verb_export, "FILE", "Write the events of a trace.dat file in other formats",
 	 "Of a file (version 6) that flyrec or trace-cmd wrote, those of all CPUs in the order\n"
 	 "of time. --format=text: line for line what trace-cmd report prints; --format=json: an\n"
@@ -100,7 +100,7 @@ static const struct verb verbs[] = {
 	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
 	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
 	 TAKES_FORMAT | TAKES_OUTPUT | TAKES_FILTER | TAKES_SINCE | TAKES_TARMAC | TAKES_SYSROOT |
-		 TAKES_MAX_FRAMES},
+		 TAKES_MAX_FRAMES | TAKES_RAW},
 	{"import", verb_import, "FILE", "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
 	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7);\n"
@@ -161,6 +161,9 @@ static const struct {
 	{TAKES_TEXT_IN,
 	 "     --clk=TIME         qemu4v: how long a clk is, as in 10ns (default 1us)\n"
 	 "     --strict           qemu4v: a malformed line is an error\n"},
+	{TAKES_RAW,
+	 "     --raw[=yes|no]     Texts of events with all their control characters; no: escaped, also\n"
+	 "                        in pipes (default: escaped on a terminal, newlines everywhere)\n"},
 	{TAKES_TARMAC, "     --tarmac           qemu4v: as Arm's tools read it\n"},
 	{TAKES_OUTPUT, "  -o --output=FILE      Write here\n"},
 	{TAKES_VACUUM, "     --max-use=SIZE     Until each session's files take no more than this\n"

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "basic/escape.h"
 #include "ctl/output.h"
 
 static struct {
@@ -72,7 +73,7 @@ void table_add(struct table *t, char *cell)
 	size_t n = t->n_rows; /* cells, until the table is printed */
 	char **more = reallocarray(t->cells, n + 1, sizeof(*more));
 
-	if (!more || !cell) {
+	if (!more || escape_replace(&cell) < 0 || !cell) {
 		t->error = -ENOMEM;
 		free(cell);
 		t->cells = more ? more : t->cells;
@@ -189,6 +190,13 @@ void output_begin(const struct ctl *ctl)
 	(void)fflush(stdout);
 	(void)signal(SIGPIPE, SIG_IGN); /* the pager may be left early */
 	start_pager();
+}
+
+enum text_escape output_escape(const struct ctl *ctl, int fd)
+{
+	if (ctl->raw == CTL_RAW_AUTO)
+		return isatty(fd) ? TEXT_ALL : TEXT_LINES;
+	return ctl->raw == CTL_RAW_YES ? TEXT_RAW : TEXT_ALL;
 }
 
 enum ctl_status output_end(void)

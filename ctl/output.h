@@ -9,6 +9,7 @@
 
 #include "basic/macro.h"
 #include "ctl/ctl.h"
+#include "ctl/text.h"
 
 #define TABLE_COLUMNS_MAX 12
 
@@ -21,7 +22,10 @@ struct table {
 	int error;
 };
 
-/* @cell: takes over a malloc'ed text, row by row, column by column; NULL: no memory */
+/*
+ * @cell: takes over a malloc'ed text, row by row, column by column; NULL: no memory. Control
+ * characters are escaped.
+ */
 void table_add(struct table *table, char *cell);
 void table_add_text(struct table *table, const char *text);
 void table_add_number(struct table *table, uint64_t number);
@@ -43,6 +47,12 @@ char *format_timespan(uint64_t usec); /* "3h 12min", malloc'ed */
 void output_begin(const struct ctl *ctl);
 /* Return: CTL_DONE, or CTL_FAILED if not everything could be written */
 enum ctl_status output_end(void);
+
+/**
+ * output_escape() - what is to be done with control characters in events' texts
+ * @fd: where they go
+ */
+enum text_escape output_escape(const struct ctl *ctl, int fd);
 
 /* "\033[1m" and the like, or "" where there are no colours */
 const char *style(const char *sequence);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
+#include "ctl/format-guard.h"
 #include "ctl/printk-formats.h"
 
 struct entry {
@@ -93,6 +94,8 @@ int printk_formats_give(const struct printk_formats *formats, struct tep_handle 
 	for (size_t i = 0; i < formats->n; i++) {
 		_cleanup_free_ char *quoted = NULL;
 
+		if (format_guard_string(formats->list[i].string))
+			continue; /* it prints the address */
 		/* it takes quotes and one "\n" off again */
 		if (asprintf(&quoted, "\"%s\\n\"", formats->list[i].string) < 0) {
 			quoted = NULL;

@@ -214,12 +214,12 @@ enum ctl_status verb_status(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->json) {
 		result = status_json(&status);
 	} else {
-		int r = 0;
+		int r = view_escape(&status);
 
 		output_begin(ctl);
-		if (only)
+		if (r >= 0 && only)
 			print_one(&status.sessions[0]);
-		else
+		else if (r >= 0)
 			r = print_status(&status);
 		result = output_end();
 		if (r < 0)

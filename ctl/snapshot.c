@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "basic/log.h"
 #include "basic/now.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
@@ -86,7 +87,7 @@ static int copy_out(sd_bus *bus, const struct wanted *w, const char *name, const
 		return fd;
 	r = copy_trace(fd, path, w->out_fd, NULL, &why);
 	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", why.text);
+		log_error("snapshot: %s", why.text);
 	return r;
 }
 
@@ -144,8 +145,7 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 			printf("%s\n", made->directory);
 	}
 	if (lacking)
-		(void)fprintf(stderr, "flyrecctl: snapshot: made, but without CoreSight: %s\n",
-			      made->why);
+		log_error("snapshot: made, but without CoreSight: %s", made->why);
 	return lacking ? -ENODATA : 0;
 }
 

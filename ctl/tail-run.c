@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/log.h"
 #include "ctl/output.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
@@ -15,13 +16,13 @@
 
 void tail_complain(const char *format, ...)
 {
+	char text[2048];
 	va_list ap;
 
-	(void)fputs("flyrecctl: tail: ", stderr);
 	va_start(ap, format);
-	(void)vfprintf(stderr, format, ap);
+	(void)vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	(void)fputc('\n', stderr);
+	log_error("tail: %s", text);
 }
 
 void tail_done(struct tail *t)
@@ -112,7 +113,7 @@ static int on_segment(struct tail *t, const struct tail_message *m, int fd, stru
 		close(fd);
 		return fault_errno(why, -ENOMEM, "cannot go on");
 	}
-	r = tail_segment_open(s, fd, &t->filter, t->live ? t->last : NULL, t->ctl->json, why);
+	r = tail_segment_open(s, fd, &t->filter, t->live ? t->last : NULL, t->ctl, why);
 	if (r < 0)
 		return r;
 	s->number = m->segment;
@@ -235,7 +236,7 @@ int tail_open_finished(struct tail *t, struct tail_segment *s, const struct tail
 			return 0;
 		}
 	filter.lenient |= t->live;
-	r = tail_segment_open(s, fd, &filter, t->live ? t->last : before, t->ctl->json, why);
+	r = tail_segment_open(s, fd, &filter, t->live ? t->last : before, t->ctl, why);
 	if (r >= 0)
 		r = tail_segment_grow(s, NULL, why);
 	if (r < 0)

@@ -8,6 +8,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "ctl/merge.h"
+#include "ctl/output.h"
 #include "ctl/tail-segment.h"
 
 #define BLOCK_SIZE   (64 * KIB)
@@ -96,13 +97,13 @@ static size_t block_size(const struct tail_segment *s)
 }
 
 int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter *filter,
-		      const struct tail_segment *beside, bool json, struct fault *why)
+		      const struct tail_segment *beside, const struct ctl *ctl, struct fault *why)
 {
 	struct stat st;
 	int r;
 
 	s->fd = fd;
-	s->json = json;
+	s->json = ctl->json;
 	s->filter = *filter;
 	s->filter.ids = NULL;
 	if (fstat(fd, &st) < 0)
@@ -123,6 +124,7 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter
 					      : -ENOMEM;
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot read", s->path);
+	formatter_escape(s->formatter, output_escape(ctl, STDOUT_FILENO));
 	set_adjust(s, beside);
 	return 0;
 }

@@ -63,7 +63,7 @@ DEFINE_CLEANUP(struct tail_segment *, tail_segment_free)
  * Return: 0 or negative errno with the story in @why.
  */
 int tail_segment_open(struct tail_segment *segment, int fd, const struct export_filter *filter,
-		      const struct tail_segment *beside, bool json, struct fault *why);
+		      const struct tail_segment *beside, const struct ctl *ctl, struct fault *why);
 
 /**
  * tail_segment_inherit_names() - what the kernel said while @before was read

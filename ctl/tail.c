@@ -7,6 +7,7 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "ctl/export-filter.h"
+#include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
@@ -176,6 +177,7 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 /* Over there it looks at that machine's clock, for --since=-5min as well */
 static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
 {
+	const enum text_escape escape = output_escape(ctl, STDOUT_FILENO);
 	const char *const options[][2] = {
 		{"-n", ctl->lines},
 		{"--since", ctl->since},
@@ -189,6 +191,8 @@ static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
 		r = strv_append(&words, "-f");
 	if (r >= 0 && ctl->json)
 		r = strv_append(&words, "--json");
+	if (r >= 0 && escape != TEXT_LINES) /* what is a pipe over there is our terminal */
+		r = strv_append(&words, escape == TEXT_RAW ? "--raw=yes" : "--raw=no");
 	for (size_t i = 0; i < ARRAY_SIZE(options) && r >= 0; i++)
 		if (options[i][1] && (r = strv_append(&words, options[i][0])) >= 0)
 			r = strv_append(&words, options[i][1]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
+#include "basic/escape.h"
 #include "ctl/text.h"
 
 #define MAX_DIGITS 24 /* 64 bits in octal, with room */
@@ -39,6 +40,53 @@ char *text_grow(struct text *text, size_t more)
 	text->bytes = p;
 	text->room = room;
 	return p + text->size;
+}
+
+void text_data_lines(struct text *text, const char *bytes, size_t size)
+{
+	const char *end = bytes + size, *line;
+
+	for (; (line = memchr(bytes, '\n', (size_t)(end - bytes))); bytes = line + 1) {
+		text_bytes(text, bytes, (size_t)(line - bytes));
+		text_bytes(text, "\\n", 2);
+		text->newline = text->size;
+	}
+	text_bytes(text, bytes, (size_t)(end - bytes));
+}
+
+static void escape_from(struct text *text, size_t begin)
+{
+	size_t size = text->size - begin;
+	char *copy;
+
+	if (text->no_memory || escape_plain(text->bytes + begin, size, true) == size)
+		return;
+	copy = malloc(size);
+	if (!copy || !text_reserve(text, ESCAPE_ROOM * size)) {
+		text->no_memory = true;
+	} else {
+		memcpy(copy, text->bytes + begin, size);
+		text->size = begin + escape_bytes(text->bytes + begin, copy, size, true);
+	}
+	free(copy);
+}
+
+void text_end(struct text *text, size_t begin)
+{
+	/* trace-cmd prints it as a string without its last newline */
+	if (text->size > begin && text->bytes[text->size - 1] == '\n')
+		text->size--;
+	else if (text->size > begin && text->newline == text->size)
+		text->size -= 2;
+	text->newline = 0;
+	if (text->size > begin) {
+		char *nul = memchr(text->bytes + begin, '\0', text->size - begin);
+
+		if (nul)
+			text->size = (size_t)(nul - text->bytes);
+	}
+	if (text->escape == TEXT_ALL)
+		escape_from(text, begin);
 }
 
 void text_fill(struct text *text, char c, size_t n)

@@ -11,10 +11,19 @@
 
 #include "basic/macro.h"
 
+/* What becomes of control characters in texts that others made */
+enum text_escape {
+	TEXT_LINES, /* an event's newlines are escaped: each line is one that we made */
+	TEXT_ALL,   /* and all else that a terminal obeys */
+	TEXT_RAW,
+};
+
 struct text {
 	char *bytes;
 	size_t size, room;
 	bool no_memory;
+	enum text_escape escape;
+	size_t newline; /* the size behind the last newline that was escaped, or 0 */
 };
 
 /* A conversion of printf's for a whole number */
@@ -31,6 +40,8 @@ void text_done(struct text *text);
  * Return: where they go, NULL without memory.
  */
 char *text_grow(struct text *text, size_t more);
+
+void text_data_lines(struct text *text, const char *bytes, size_t size);
 
 static inline char *text_reserve(struct text *text, size_t more)
 {
@@ -63,6 +74,23 @@ static inline void text_string(struct text *text, const char *string)
 {
 	text_bytes(text, string, strlen(string));
 }
+
+/**
+ * text_data() - append what comes out of an event or a file, newlines escaped unless TEXT_RAW
+ */
+static inline void text_data(struct text *text, const void *bytes, size_t size)
+{
+	if (text->escape == TEXT_RAW || !memchr(bytes, '\n', size))
+		text_bytes(text, bytes, size);
+	else
+		text_data_lines(text, bytes, size);
+}
+
+/**
+ * text_end() - an event's text is complete from @begin on: take off a newline at its end, and
+ * escape what is not for terminals if TEXT_ALL
+ */
+void text_end(struct text *text, size_t begin);
 
 void text_fill(struct text *text, char c, size_t n);
 void text_printf(struct text *text, const char *format, ...) _printf_(2, 3);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
+#include "ctl/format-guard.h"
 #include "ctl/verify-formats.h"
 
 #define MAX_FORMAT_TEXT (4 * MIB)
@@ -64,8 +65,8 @@ static int take_format(const struct trace_dat *dat, const struct trace_dat_forma
 		verify_report_line(report, why.text);
 		return 0;
 	}
-	r = tep_parse_format(tep, &event, text, (unsigned long)format->text.size,
-			     dat->systems[format->system]);
+	format_guard_fields(text);
+	r = tep_parse_format(tep, &event, text, strlen(text), dat->systems[format->system]);
 	if (r != 0 || !event) {
 		/* "no memory" is what it says of a text without a name, too */
 		if (r != TEP_ERRNO__MEM_ALLOC_FAILED)

@@ -4,12 +4,16 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "ctl/verify-report.h"
 
 int verify_report_init(struct verify_report *report, const char *path)
 {
-	*report = (struct verify_report){.path = strdup(path)};
-	return report->path ? 0 : -ENOMEM;
+	*report = (struct verify_report){.path = strdup(path), .shown = escape_text(path, false)};
+	if (report->path && report->shown)
+		return 0;
+	verify_report_done(report);
+	return -ENOMEM;
 }
 
 void verify_report_done(struct verify_report *report)
@@ -21,6 +25,7 @@ void verify_report_done(struct verify_report *report)
 	free(report->cpus);
 	free(report->errors);
 	free(report->path);
+	free(report->shown);
 	*report = (struct verify_report){};
 }
 
@@ -34,15 +39,12 @@ void verify_report_line(struct verify_report *report, const char *line)
 	}
 	if (!report->errors)
 		report->errors = calloc(VERIFY_MAX_ERRORS, sizeof(*report->errors));
-	copy = report->errors ? strdup(line) : NULL;
+	/* names out of a file may hold anything; a terminal must not see it */
+	copy = report->errors ? escape_text(line, false) : NULL;
 	if (!copy) {
 		report->no_memory = true;
 		return;
 	}
-	/* names out of a file may hold anything; a terminal must not see it */
-	for (char *c = copy; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
 	report->errors[report->n_errors++] = copy;
 }
 
@@ -88,7 +90,7 @@ static void print_file(const struct verify_report *report, FILE *out)
 		lost += report->cpus[i].lost_events;
 		unknown += report->cpus[i].lost_unknown;
 	}
-	(void)fprintf(out, "%s: ", report->path);
+	(void)fprintf(out, "%s: ", report->shown);
 	if (verify_report_ok(report))
 		(void)fprintf(out, "ok");
 	else
@@ -106,7 +108,7 @@ static void print_file(const struct verify_report *report, FILE *out)
 
 static void print_cpu(const struct verify_report *report, const struct verify_cpu *cpu, FILE *out)
 {
-	(void)fprintf(out, "%s: ", report->path);
+	(void)fprintf(out, "%s: ", report->shown);
 	if (cpu->buffer[0])
 		(void)fprintf(out, "buffer %s ", cpu->buffer);
 	(void)fprintf(out, "cpu %u: %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
@@ -127,7 +129,7 @@ void verify_report_print(const struct verify_report *report, FILE *out)
 	for (size_t i = 0; i < report->n_errors; i++)
 		(void)fprintf(out, "%s\n", report->errors[i]);
 	if (report->more_errors)
-		(void)fprintf(out, "%s: and %" PRIu64 " more faults\n", report->path,
+		(void)fprintf(out, "%s: and %" PRIu64 " more faults\n", report->shown,
 			      report->more_errors);
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "basic/strv.h"
 #include "ctl/view.h"
 
@@ -264,6 +265,41 @@ int view_read_status(sd_bus *bus, const char *verb, const char *only, struct vie
 	}
 	*ret = status;
 	return 0;
+}
+
+static int escape_fields(const struct field *f, void *object)
+{
+	int r = 0;
+
+	for (; f->property && r >= 0; f++) {
+		char *at = (char *)object + f->offset;
+
+		if (f->type == 's')
+			r = escape_replace((char **)at);
+		else if (f->type == 'a')
+			for (char **s = *(char ***)at; s && *s && r >= 0; s++)
+				r = escape_replace(s);
+	}
+	return r;
+}
+
+int view_escape(struct view_status *status)
+{
+	int r = escape_fields(daemon_fields, status);
+
+	for (size_t i = 0; i < status->n_sessions && r >= 0; i++) {
+		struct view_session *s = &status->sessions[i];
+
+		r = escape_fields(session_fields, s);
+		for (size_t k = 0; k < s->n_triggers && r >= 0; k++) {
+			struct view_trigger *t = &s->triggers[k];
+			char **texts[] = {&t->kind, &t->text, &t->state, &t->unavailable};
+
+			for (size_t n = 0; n < ARRAY_SIZE(texts) && r >= 0; n++)
+				r = escape_replace(texts[n]);
+		}
+	}
+	return r;
 }
 
 /* --- statistics */

@@ -66,6 +66,12 @@ struct view_files {
 int view_read_status(sd_bus *bus, const char *verb, const char *only, struct view_status *ret);
 void view_status_done(struct view_status *status);
 
+/**
+ * view_escape() - escape control characters in all texts, for a terminal
+ * Return: 0 or -ENOMEM.
+ */
+int view_escape(struct view_status *status);
+
 int view_read_stats(sd_bus *bus, const char *verb, const char *only, struct view_stats_list *ret);
 void view_stats_done(struct view_stats_list *stats);
 

@@ -6,6 +6,7 @@
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
+#include "basic/escape.h"
 #include "basic/io.h"
 #include "daemon/event-text.h"
 
@@ -80,15 +81,17 @@ uint32_t event_text_id(const void *data, size_t size)
 static void task_name(int pid, char *ret, size_t size)
 {
 	_cleanup_free_ char *name = NULL;
-	char path[32];
+	char path[32], *end;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	if (pid == 0)
-		(void)snprintf(ret, size, "<idle>");
-	else if (io_read_file_at(AT_FDCWD, path, &name, NULL) < 0)
-		(void)snprintf(ret, size, "?");
-	else
-		(void)snprintf(ret, size, "%.*s", (int)strcspn(name, "\n"), name);
+	(void)snprintf(ret, size, "%s", pid == 0 ? "<idle>" : "?");
+	if (pid == 0 || io_read_file_at(AT_FDCWD, path, &name, NULL) < 0)
+		return;
+	end = strrchr(name, '\n'); /* the kernel's; others are the task's */
+	if (end)
+		*end = '\0';
+	if (escape_replace(&name) >= 0)
+		(void)snprintf(ret, size, "%s", name);
 }
 
 char *event_text_describe(struct event_text *text, unsigned cpu, const void *data, size_t size)
@@ -101,7 +104,8 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	};
 	struct tep_event *event = tep_find_event_by_record(text->tep, &record);
 	struct trace_seq seq;
-	char name[32], none[] = "", *fields = none, *lines;
+	_cleanup_free_ char *shown = NULL;
+	char name[64], none[] = "", *fields = none, *lines;
 	int pid;
 
 	if (!event)
@@ -117,8 +121,10 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	for (char *c = fields; *c; c++)
 		if (*c == '\n')
 			*c = ' ';
-	if (asprintf(&lines, "event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
-		     event->name, *fields ? " " : "", (int)FIELDS_MAX, fields, cpu, name, pid) < 0)
+	shown = escape_text(fields, false);
+	if (!shown ||
+	    asprintf(&lines, "event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
+		     event->name, *fields ? " " : "", (int)FIELDS_MAX, shown, cpu, name, pid) < 0)
 		lines = NULL;
 	trace_seq_destroy(&seq);
 	return lines;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
@@ -131,14 +132,15 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 static int detail_of(const char *reason, char **ret)
 {
 	const char *text = strchr(reason, ' ');
+	size_t n;
 
 	*ret = NULL;
 	if (!text)
 		return 0;
 	text += strspn(text, " ");
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || c - text >= DETAIL_MAX)
-			return -EINVAL;
+	n = strlen(text);
+	if (n > DETAIL_MAX || escape_plain(text, n, false) != n || memchr(text, '\t', n))
+		return -EINVAL;
 	if (asprintf(ret, "for: %s\n", text) >= 0)
 		return 0;
 	*ret = NULL;

@@ -319,7 +319,7 @@ static void test_many_faults_are_counted(void **state)
 		verify_report_fault(&report, i, "bad\x1b[31m");
 	assert_int_equal(report.n_errors, VERIFY_MAX_ERRORS);
 	assert_int_equal(report.more_errors, 7);
-	assert_string_equal(report.errors[1], "f: offset 0x1: bad?[31m");
+	assert_string_equal(report.errors[1], "f: offset 0x1: bad\\x1b[31m");
 	verify_report_done(&report);
 }
 
