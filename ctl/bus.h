@@ -42,6 +42,13 @@ int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interf
 int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret);
 
 /**
+ * bus_call_session() - the same about one session, whose name is part of the line
+ * Return: also -ENODATA, without a line: nothing was recorded in that time.
+ */
+int bus_call_session(sd_bus *bus, const char *verb, const char *session, sd_bus_message *call,
+		     sd_bus_message **ret);
+
+/**
  * bus_bad_answer() - the line for an answer that cannot be read: daemon and client differ
  * Return: @error.
  */

@@ -22,42 +22,26 @@ static void on_fault(const char *text)
 	log_error("%s", text);
 }
 
-/* Standard output, a device or a pipe as it is, or a new file */
-int export_output_open(const struct export *export, struct export_output *o)
+int export_output_open(const struct export *export, struct out_file *out)
 {
-	const char *path = export->ctl->output;
-	struct stat st, in;
-	bool exists;
-	int r;
+	struct fault why;
+	int r = out_file_open(out, export->ctl->output, export->dat->fd, "export", 0, &why);
 
-	*o = (struct export_output){.path = path, .file = {.fd = -EBADF}, .fd = STDOUT_FILENO};
-	if (!path || strcmp(path, "-") == 0)
-		return 0;
-	exists = stat(path, &st) >= 0;
-	if (exists && S_ISDIR(st.st_mode))
-		return log_error_errno(-EISDIR, "%s: cannot write: %m", path);
-	if (exists && !S_ISREG(st.st_mode)) {
-		o->fd = o->file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		return o->fd < 0 ? log_error_errno(-errno, "%s: cannot open: %m", path) : 0;
-	}
-	if (exists && fstat(export->dat->fd, &in) >= 0 && st.st_dev == in.st_dev &&
-	    st.st_ino == in.st_ino)
-		return log_error_errno(-EINVAL, "%s: is the file to export", path);
-	r = new_file_open(&o->file, path, 0666);
 	if (r < 0)
-		return log_error_errno(r, "%s: cannot create: %m", path);
-	o->fd = o->file.fd;
-	return 0;
+		log_error("%s", why.text);
+	return r;
 }
 
-enum ctl_status export_output_close(struct export_output *o, int r)
+enum ctl_status export_output_close(struct out_file *out, int r)
 {
-	if (r == 0 && o->file.path) {
-		r = new_file_publish(&o->file);
+	struct fault why;
+
+	if (r == 0) {
+		r = out_file_publish(out, &why);
 		if (r < 0)
-			(void)log_error_errno(r, "%s: cannot write: %m", o->path);
+			log_error("%s", why.text);
 	}
-	new_file_done(&o->file);
+	out_file_done(out);
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
@@ -71,7 +55,7 @@ static enum ctl_status run_lines(const struct export *export, enum export_format
 		.on_fault = on_fault,
 	};
 	enum ctl_status status;
-	struct export_output output;
+	struct out_file output;
 	struct fault why;
 	int r;
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
+#include "ctl/out-file.h"
 #include "writer/event-file.h"
 
 /* One import, for the function of its format */
@@ -13,10 +14,8 @@ struct import {
 	const struct ctl *ctl;	 /* options */
 	const char *name;	 /* of the input, for messages */
 	int fd;			 /* read from here: a file, or a pipe that cannot seek */
-	const char *output;	 /* for messages */
 	struct event_file *file; /* import_begin() makes it; freed for you */
-	bool to_fd;		 /* not under a name of its own but to: */
-	int out_fd;
+	struct out_file out;	 /* its file, if it is a new one, is event_file's */
 };
 
 /**
