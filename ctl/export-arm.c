@@ -129,7 +129,7 @@ static enum ctl_status save(const struct ctl *ctl, const char *dir, const struct
 	status = read_memory(ctl, &memory);
 	if (status != CTL_DONE)
 		return status;
-	r = new_dir_open(&new, AT_FDCWD, dir, 0777);
+	r = new_dir_open(&new, AT_FDCWD, dir, 0700);
 	if (r < 0) {
 		(void)log_error_errno(r, "%s: cannot create: %m", dir);
 		return CTL_FAILED;

@@ -119,6 +119,7 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 {
 	const char *directory = getenv("TMPDIR");
 	_cleanup_free_ char *buffer = malloc(COPY_SIZE), *path = NULL;
+	bool any = false;
 	struct stat st;
 	ssize_t n;
 	int r;
@@ -132,6 +133,11 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot create a temporary file", path);
 	while ((n = read(STDIN_FILENO, buffer, COPY_SIZE)) > 0) {
+		/* before much is copied of what may have no end */
+		if (!any && memcmp(buffer, TRACE_DAT_MAGIC,
+				   MIN((size_t)n, (size_t)TRACE_DAT_MAGIC_SIZE)) != 0)
+			return fault_set(why, -EBADMSG, "standard input: no trace.dat");
+		any = true;
 		r = io_write_all(file->fd, buffer, (size_t)n);
 		if (r < 0)
 			return fault_errno(why, r, "%s: cannot write a temporary file", path);

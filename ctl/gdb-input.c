@@ -11,8 +11,9 @@
 #include "basic/log.h"
 #include "ctl/gdb-input.h"
 
-#define WINDOW (4 * MIB)
-#define GUESS  64U /* frames that tell the byte order */
+#define WINDOW	    (4 * MIB)
+#define MAGIC_KNOWN (GDB_TFILE_MAGIC_SIZE - 2) /* up to the version */
+#define GUESS	    64U			       /* frames that tell the byte order */
 
 struct gdb_input {
 	const struct import *import;
@@ -53,6 +54,10 @@ static int open_file(struct gdb_input *input, struct fault *why)
 
 		if (n <= 0)
 			return (int)n;
+		/* before much is copied of what may have no end */
+		if (input->size == 0 &&
+		    memcmp(buffer, GDB_TFILE_MAGIC, MIN((size_t)n, MAGIC_KNOWN)) != 0)
+			return fault_set(why, -EBADMSG, "%s: no trace file of gdb", import->name);
 		r = io_pwrite_all(input->fd, buffer, (size_t)n, input->size);
 		if (r < 0)
 			return fault_errno(why, r, "%s: cannot keep a copy", import->name);

@@ -91,12 +91,15 @@ int import_finish(struct import *import, struct event_file_totals *ret, struct f
 static int open_input(struct import *import, const char *path, struct fault *why)
 {
 	bool standard = strcmp(path, "-") == 0;
+	struct stat st;
 
 	import->name = standard ? "standard input" : path;
 	import->fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
 			      : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (import->fd < 0)
+	if (import->fd < 0 || fstat(import->fd, &st) < 0)
 		return fault_errno(why, -errno, "%s: cannot open", import->name);
+	if (!S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
+		return fault_set(why, -EINVAL, "%s: neither a file nor a pipe", import->name);
 	(void)posix_fadvise(import->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
 	return 0;
 }

@@ -203,9 +203,9 @@ void arm_check_device(struct arm_check *check, struct arm_check_device *d)
 		check_device_section(check, d, device);
 	else
 		arm_check_fault(check, d->file.name, 0, "no [device] section");
-	for (size_t i = 0; regs && i < regs->n_keys; i++)
+	for (size_t i = 0; regs && i < regs->n_keys && !arm_check_full(check); i++)
 		check_register(check, d, &regs->keys[i]);
-	for (size_t i = 0; i < d->file.ini.n_sections; i++)
+	for (size_t i = 0; i < d->file.ini.n_sections && !arm_check_full(check); i++)
 		if (strncmp(d->file.ini.sections[i].name, "dump", 4) == 0)
 			check_dump(check, d->file.name, &d->file.ini.sections[i]);
 }

@@ -9,6 +9,8 @@
 #include "formats/arm-snapshot.h"
 
 #define ARM_DEVICES_MAX 4096U
+#define ARM_FAULTS_MAX	1000U	   /* what comes then is left out */
+#define ARM_TOTAL_MAX	(64 * MIB) /* of all text files */
 
 struct arm_check_file {
 	const char *name; /* borrowed, from the file that names it */
@@ -35,11 +37,19 @@ struct arm_check {
 	struct arm_check_device *devices;
 	size_t n_devices;
 	const char *reading; /* the file that is being read */
+	unsigned n_faults;
+	size_t total; /* bytes of text */
 	bool no_memory;
 };
 
+/* A fault; from ARM_FAULTS_MAX on only that there are more. Loops end at arm_check_full(). */
 void arm_check_fault(struct arm_check *check, const char *file, unsigned line, const char *format,
 		     ...) _printf_(4, 5);
+
+static inline bool arm_check_full(const struct arm_check *check)
+{
+	return check->no_memory || check->n_faults > ARM_FAULTS_MAX;
+}
 
 /* A text file; what is wrong with its syntax is reported. Return: false: it cannot be read. */
 bool arm_check_read(struct arm_check *check, const char *name, struct arm_check_file *ret);

@@ -77,7 +77,7 @@ static void check_buffers(struct arm_check *check)
 		check->no_memory = true;
 		return;
 	}
-	while ((id = strsep(&rest, ",")) && n++ < ARM_DEVICES_MAX) {
+	while (!arm_check_full(check) && (id = strsep(&rest, ",")) && n++ < ARM_DEVICES_MAX) {
 		id += strspn(id, " \t");
 		id[strcspn(id, " \t")] = '\0';
 		check_buffer(check, list, id);
@@ -152,7 +152,7 @@ static void check_core_source(struct arm_check *check, const struct arm_ini_key 
 /* What the sections leave out; their own lack is reported before */
 static void check_complete(struct arm_check *check, bool buffers, bool cores)
 {
-	for (size_t i = 0; i < check->n_devices; i++) {
+	for (size_t i = 0; i < check->n_devices && !arm_check_full(check); i++) {
 		const struct arm_check_device *d = &check->devices[i];
 
 		if (!d->source || !d->name)
@@ -165,7 +165,7 @@ static void check_complete(struct arm_check *check, bool buffers, bool cores)
 			arm_check_fault(check, d->file.name, d->line,
 					"%.*s is no core's in [core_trace_sources] of %.*s",
 					QUOTED_MAX, d->name, QUOTED_MAX, check->trace.name);
-		for (size_t k = 0; d->trace_id && d->buffer && k < i; k++)
+		for (size_t k = 0; d->trace_id && d->buffer && k < i && !arm_check_full(check); k++)
 			if (check->devices[k].trace_id == d->trace_id && check->devices[k].name &&
 			    check->devices[k].buffer &&
 			    strcmp(check->devices[k].buffer, d->buffer) == 0)
@@ -193,9 +193,9 @@ void arm_check_trace(struct arm_check *check)
 				"nothing");
 	if (!cores)
 		arm_check_fault(check, name, 0, "no [core_trace_sources] section");
-	for (size_t i = 0; buffers && i < buffers->n_keys; i++)
+	for (size_t i = 0; buffers && i < buffers->n_keys && !arm_check_full(check); i++)
 		check_source_buffer(check, &buffers->keys[i]);
-	for (size_t i = 0; cores && i < cores->n_keys; i++)
+	for (size_t i = 0; cores && i < cores->n_keys && !arm_check_full(check); i++)
 		check_core_source(check, &cores->keys[i]);
 	check_complete(check, buffers, cores);
 }

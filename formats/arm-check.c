@@ -7,12 +7,26 @@
 
 #define QUOTED_MAX 200 /* of a name, in messages */
 
+/* Is this one to be reported? */
+static bool count_fault(struct arm_check *check)
+{
+	if (check->n_faults > ARM_FAULTS_MAX)
+		return false;
+	if (++check->n_faults <= ARM_FAULTS_MAX)
+		return true;
+	check->on_fault(check->userdata, check->index.name, 0,
+			"too many faults, the rest is left out");
+	return false;
+}
+
 void arm_check_fault(struct arm_check *check, const char *file, unsigned line, const char *format,
 		     ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
 
+	if (!count_fault(check))
+		return;
 	va_start(ap, format);
 	if (vasprintf(&text, format, ap) < 0) {
 		text = NULL;
@@ -27,7 +41,8 @@ static void on_syntax(void *userdata, unsigned line, const char *text)
 {
 	struct arm_check *check = userdata;
 
-	check->on_fault(check->userdata, check->reading, line, text);
+	if (count_fault(check))
+		check->on_fault(check->userdata, check->reading, line, text);
 }
 
 bool arm_check_read(struct arm_check *check, const char *name, struct arm_check_file *ret)
@@ -38,6 +53,11 @@ bool arm_check_read(struct arm_check *check, const char *name, struct arm_check_
 	if (!*name || check->files->read(check->files->userdata, name, &data, &size) < 0)
 		return false;
 	check->reading = name;
+	check->total += size;
+	if (check->total > ARM_TOTAL_MAX) {
+		arm_check_fault(check, name, 0, "the files have more than 64 MiB of text");
+		return false;
+	}
 	if (arm_ini_read(data, size, on_syntax, check, &ret->ini) < 0) {
 		check->no_memory = true;
 		return false;
@@ -98,7 +118,7 @@ static void find_doubles(struct arm_check *check, const char *file,
 	for (size_t i = 0; i < section->n_keys; i++)
 		keys[i] = &section->keys[i];
 	qsort(keys, section->n_keys, sizeof(*keys), by_name);
-	for (size_t i = 1; i < section->n_keys; i++)
+	for (size_t i = 1; i < section->n_keys && !arm_check_full(check); i++)
 		if (strcmp(keys[i - 1]->name, keys[i]->name) == 0)
 			arm_check_fault(check, file, keys[i]->line,
 					"%.*s is in [%.*s] already, in line %u", QUOTED_MAX,
@@ -109,7 +129,7 @@ static void find_doubles(struct arm_check *check, const char *file,
 void arm_check_names(struct arm_check *check, const struct arm_check_file *file,
 		     const char *const *known)
 {
-	for (size_t i = 0; i < file->ini.n_sections; i++) {
+	for (size_t i = 0; i < file->ini.n_sections && !arm_check_full(check); i++) {
 		const struct arm_ini_section *s = &file->ini.sections[i];
 
 		find_doubles(check, file->name, s);
@@ -133,6 +153,33 @@ struct arm_check_device *arm_check_find(struct arm_check *check, const char *nam
 	return NULL;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	const struct arm_ini_key *const *x = a, *const *y = b;
+	int r = strcmp((*x)->value, (*y)->value);
+
+	return r ? r : (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
+}
+
+static void find_twice(struct arm_check *check, const struct arm_ini_section *list)
+{
+	_cleanup_free_ const struct arm_ini_key **keys =
+		calloc(list->n_keys, sizeof(const struct arm_ini_key *));
+
+	if (!keys) {
+		check->no_memory = true;
+		return;
+	}
+	for (size_t i = 0; i < list->n_keys; i++)
+		keys[i] = &list->keys[i];
+	qsort(keys, list->n_keys, sizeof(*keys), by_value);
+	for (size_t i = 1; i < list->n_keys && !arm_check_full(check); i++)
+		if (strcmp(keys[i - 1]->value, keys[i]->value) == 0)
+			arm_check_fault(check, check->index.name, keys[i]->line,
+					"%.*s is in [device_list] twice", QUOTED_MAX,
+					keys[i]->value);
+}
+
 static void check_device_list(struct arm_check *check)
 {
 	const struct arm_ini_section *list = arm_ini_section(&check->index.ini, "device_list");
@@ -152,15 +199,11 @@ static void check_device_list(struct arm_check *check)
 		check->no_memory = true;
 		return;
 	}
-	for (size_t i = 0; i < list->n_keys && !check->no_memory; i++) {
+	find_twice(check, list);
+	for (size_t i = 0; i < list->n_keys && !arm_check_full(check); i++) {
 		struct arm_check_device *d = &check->devices[check->n_devices];
 		const struct arm_ini_key *key = &list->keys[i];
 
-		for (size_t k = 0; k < check->n_devices; k++)
-			if (strcmp(check->devices[k].file.name, key->value) == 0)
-				arm_check_fault(check, check->index.name, key->line,
-						"%.*s is in [device_list] twice", QUOTED_MAX,
-						key->value);
 		if (arm_check_read(check, key->value, &d->file)) {
 			check->n_devices++;
 			arm_check_device(check, d);
@@ -228,7 +271,7 @@ static void check_clusters(struct arm_check *check)
 {
 	const struct arm_ini_section *s = arm_ini_section(&check->index.ini, "clusters");
 
-	for (size_t i = 0; s && i < s->n_keys; i++) {
+	for (size_t i = 0; s && i < s->n_keys && !arm_check_full(check); i++) {
 		_cleanup_free_ char *list = strdup(s->keys[i].value);
 		char *rest = list, *name;
 
@@ -236,7 +279,9 @@ static void check_clusters(struct arm_check *check)
 			check->no_memory = true;
 			return;
 		}
-		while ((name = strsep(&rest, ","))) {
+		for (unsigned n = 0;
+		     n < ARM_DEVICES_MAX && !arm_check_full(check) && (name = strsep(&rest, ","));
+		     n++) {
 			name += strspn(name, " \t");
 			name[strcspn(name, " \t")] = '\0';
 			if (!arm_check_find(check, name))
@@ -268,7 +313,8 @@ int arm_check(const struct arm_files *files, arm_check_fault_t on_fault, void *u
 		if (check_version(&check, ret_version)) {
 			arm_check_names(&check, &check.index, known);
 			check_device_list(&check);
-			check_metadata(&check);
+			if (!arm_check_full(&check))
+				check_metadata(&check);
 			check_clusters(&check);
 			check_ftrace(&check);
 		}

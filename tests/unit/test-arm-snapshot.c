@@ -397,6 +397,77 @@ static void test_encode(void **state)
 	unload(&m);
 }
 
+/* @n lines of @left, a number, @right */
+static char *lines_of(const char *before, const char *left, const char *right, unsigned n,
+		      const char *after)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	assert_non_null(out);
+	(void)fputs(before, out);
+	for (unsigned i = 0; i < n; i++)
+		(void)fprintf(out, "%s%u%s\n", left, i, right);
+	(void)fputs(after, out);
+	assert_int_equal(fclose(out), 0);
+	return text;
+}
+
+static void replace(struct memory *m, const char *name, const char *text)
+{
+	struct memory_file *f = find(m, name);
+
+	free(f->data);
+	f->size = strlen(text);
+	f->data = malloc(f->size + 1);
+	memcpy(f->data, text, f->size);
+}
+
+/* The number of faults, and with it the time, has an end */
+static void test_many_faults(void **state)
+{
+	_cleanup_free_ char *devices =
+		lines_of("[snapshot]\nversion=1.0\n[device_list]\n", "device", "=ETM_0.ini", 4090,
+			 "[trace]\nmetadata=trace.ini\n");
+	_cleanup_free_ char *keys = lines_of("[snapshot]\nversion=1.0\n[device_list]\na=cpu_0.ini\n"
+					     "[clusters]\n",
+					     "c", "=x,x,x,x,x,x,x,x,x,x", 10000, "");
+	const char *const texts[] = {devices, keys};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct memory m;
+
+		load(&m);
+		replace(&m, "snapshot.ini", texts[i]);
+		(void)check(&m);
+		assert_int_equal(strv_length(m.faults), 1001);
+		assert_non_null(strstr(m.faults[1000], "too many faults"));
+		unload(&m);
+	}
+}
+
+/* A few names are enough for the text of gigabytes */
+static void test_total(void **state)
+{
+	_cleanup_free_ char *devices = lines_of("[snapshot]\nversion=1.0\n[device_list]\n",
+						"device", "=cpu_0.ini", 100, "");
+	_cleanup_free_ char *large =
+		lines_of("[device]\nclass=x\nname=x\n",
+			 "; a comment of some fifty-odd characters, to have many ", "", 17000, "");
+	struct memory m;
+	bool said = false;
+
+	load(&m);
+	replace(&m, "snapshot.ini", devices);
+	replace(&m, "cpu_0.ini", large);
+	(void)check(&m);
+	STRV_FOREACH (f, m.faults)
+		said |= strstr(*f, "64 MiB") != NULL;
+	assert_true(said);
+	unload(&m);
+}
+
 static void test_core_type(void **state)
 {
 	assert_string_equal(arm_core_type(0x410fd034, false), "Cortex-A53");
@@ -414,9 +485,10 @@ static void test_core_type(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_right),  cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_cut),    cmocka_unit_test(test_large),
-		cmocka_unit_test(test_encode), cmocka_unit_test(test_core_type),
+		cmocka_unit_test(test_right),	    cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_cut),	    cmocka_unit_test(test_large),
+		cmocka_unit_test(test_encode),	    cmocka_unit_test(test_core_type),
+		cmocka_unit_test(test_many_faults), cmocka_unit_test(test_total),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
