@@ -181,18 +181,21 @@ static char *why_it_failed(sd_bus *bus, const sd_bus_error *error, int r)
 			   true);
 }
 
-static int call_message(sd_bus *bus, const char *verb, const char *session, sd_bus_message *call,
+/* @quiet: ERROR_NO_DATA is the caller's */
+static int call_message(sd_bus *bus, const char *verb, sd_bus_message *call, bool quiet,
 			sd_bus_message **ret)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_free_ char *why = NULL;
+	_cleanup_free_ char *why = NULL, *session = NULL;
 	int r = sd_bus_call(bus, call, UINT64_MAX, &error, ret);
 
 	if (r >= 0)
 		return 0;
-	if (session && sd_bus_error_has_name(&error, ERROR_NO_DATA))
+	if (quiet && sd_bus_error_has_name(&error, ERROR_NO_DATA))
 		return -ENODATA;
 	why = why_it_failed(bus, &error, r);
+	if (sd_bus_path_decode(sd_bus_message_get_path(call), BUS_SESSION_PATH, &session) < 0)
+		session = NULL;
 	if (session && why && !strstr(why, session))
 		(void)fprintf(stderr, "flyrecctl: %s: %s: %s\n", verb, session, why);
 	else
@@ -202,13 +205,12 @@ static int call_message(sd_bus *bus, const char *verb, const char *session, sd_b
 
 int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
 {
-	return call_message(bus, verb, NULL, call, ret);
+	return call_message(bus, verb, call, false, ret);
 }
 
-int bus_call_session(sd_bus *bus, const char *verb, const char *session, sd_bus_message *call,
-		     sd_bus_message **ret)
+int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
 {
-	return call_message(bus, verb, session, call, ret);
+	return call_message(bus, verb, call, true, ret);
 }
 
 int bus_bad_answer(const char *verb, int error)

@@ -225,6 +225,11 @@ struct formatter *formatter_free(struct formatter *formatter)
 	return NULL;
 }
 
+void formatter_times(struct formatter *formatter, const struct event_time *time)
+{
+	formatter->time = *time;
+}
+
 void formatter_escape(struct formatter *formatter, enum text_escape escape)
 {
 	formatter->escape = escape;

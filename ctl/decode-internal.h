@@ -95,6 +95,7 @@ struct formatter {
 	size_t padded_size;
 	bool by_libtraceevent;
 	enum text_escape escape;
+	struct event_time time;
 };
 
 /**

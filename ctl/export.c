@@ -14,6 +14,8 @@
 #include "ctl/export-run.h"
 #include "ctl/export.h"
 #include "ctl/output.h"
+#include "formats/file-kind.h"
+#include "formats/trace-dat.h"
 
 #define COPY_SIZE MIB
 
@@ -59,6 +61,11 @@ static enum ctl_status run_lines(const struct export *export, enum export_format
 	struct fault why;
 	int r;
 
+	if (event_time_choose(&job.time, export->ctl->time, EVENT_TIME_EPOCH, export->decoder,
+			      &why) < 0) {
+		log_error("%s", why.text);
+		return CTL_FAILED;
+	}
 	if (export_output_open(export, &output) < 0)
 		return CTL_FAILED;
 	job.fd = output.fd;
@@ -88,7 +95,7 @@ static const struct format {
 	/* in its place: a format that is not made out of one FILE */
 	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
 } formats[] = {
-	{"text", CTL_FILTER | CTL_RAW, run_text},
+	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, run_text},
 	{"json", CTL_FILTER, run_json},
 	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
 	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile},
@@ -96,20 +103,38 @@ static const struct format {
 	{},
 };
 
+const char *export_formats(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
+				      f->name);
+	return names;
+}
+
 static const struct format *find_format(const struct ctl *ctl)
 {
 	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: export: --format= is missing\n");
+		(void)fprintf(stderr, "flyrecctl: export: --format= is missing: %s\n",
+			      export_formats());
 		return NULL;
 	}
 	for (const struct format *f = formats; f->name; f++)
 		if (strcmp(f->name, ctl->format) == 0)
 			return f;
-	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are", ctl->format);
-	for (const struct format *f = formats; f->name; f++)
-		(void)fprintf(stderr, " %s", f->name);
-	(void)fprintf(stderr, "\n");
+	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are %s\n",
+		      ctl->format, export_formats());
 	return NULL;
+}
+
+static int not_a_trace(const char *bytes, size_t size, struct fault *why)
+{
+	const char *kind = file_kind((const uint8_t *)bytes, size);
+
+	return fault_set(why, -EBADMSG, "standard input: not a trace.dat%s%s", kind ? ", but " : "",
+			 kind ? kind : "");
 }
 
 /*
@@ -136,7 +161,7 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 		/* before much is copied of what may have no end */
 		if (!any && memcmp(buffer, TRACE_DAT_MAGIC,
 				   MIN((size_t)n, (size_t)TRACE_DAT_MAGIC_SIZE)) != 0)
-			return fault_set(why, -EBADMSG, "standard input: no trace.dat");
+			return not_a_trace(buffer, (size_t)n, why);
 		any = true;
 		r = io_write_all(file->fd, buffer, (size_t)n);
 		if (r < 0)
@@ -144,6 +169,8 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 	}
 	if (n < 0)
 		return fault_errno(why, -errno, "standard input: cannot read");
+	if (!any)
+		return fault_set(why, -ENODATA, "standard input: empty");
 	return trace_dat_open_fd(file->fd, "standard input", ret, why);
 }
 

@@ -31,6 +31,9 @@ int export_output_open(const struct export *export, struct out_file *ret);
  */
 enum ctl_status export_output_close(struct out_file *output, int r);
 
+/* The names of all, for people */
+const char *export_formats(void);
+
 /**
  * verb_export() - see flyrecctl(1)
  * Return: CTL_DONE, also if the reader of a pipe has enough; CTL_FAILED, CTL_USAGE.

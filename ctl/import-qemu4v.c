@@ -300,6 +300,11 @@ int import_qemu4v(struct import *import, struct fault *why)
 	r = import_begin(import, &params, why);
 	if (r >= 0)
 		r = read_all(&job, why);
+	if (r >= 0 && job.line > 0 && job.malformed == job.line)
+		r = fault_set(why, -EBADMSG,
+			      "%s: not a trace of QEMU4V or Tarmac: none of its %" PRIu64
+			      " lines is one; the first: %s",
+			      import->name, job.line, job.first_reason);
 	if (r >= 0 && add_note(&job) < 0)
 		r = fault_errno(why, -ENOMEM, "%s", import->out.path);
 	if (r >= 0)

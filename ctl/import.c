@@ -128,19 +128,29 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
+const char *import_formats(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
+				      f->name);
+	return names;
+}
+
 static const struct format *find_format(const struct ctl *ctl)
 {
 	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: import: --format= is missing\n");
+		(void)fprintf(stderr, "flyrecctl: import: --format= is missing: %s\n",
+			      import_formats());
 		return NULL;
 	}
 	for (const struct format *f = formats; f->name; f++)
 		if (strcmp(f->name, ctl->format) == 0)
 			return f;
-	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are", ctl->format);
-	for (const struct format *f = formats; f->name; f++)
-		(void)fprintf(stderr, " %s", f->name);
-	(void)fprintf(stderr, "\n");
+	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are %s\n",
+		      ctl->format, import_formats());
 	return NULL;
 }
 

@@ -41,6 +41,9 @@ ssize_t import_read(const struct import *import, void *buffer, size_t size, stru
  */
 int import_stopped(const struct import *import, struct fault *why);
 
+/* The names of all, for people */
+const char *import_formats(void);
+
 /**
  * verb_import() - see flyrecctl(1)
  */

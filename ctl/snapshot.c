@@ -23,7 +23,7 @@ struct wanted {
 	const struct ctl *ctl;
 	uint64_t from_usec, to_usec;
 	struct out_file out; /* --output= */
-	bool coresight; /* still to be asked for: reading a sink takes what is in it */
+	bool coresight;	     /* still to be asked for: reading a sink takes what is in it */
 	struct json_object *array;
 };
 
@@ -78,9 +78,8 @@ static bool check_reason(const char *reason)
 {
 	size_t n = reason ? strcspn(reason, " ") : 0;
 
-	if (!reason ||
-	    (n > 0 && n <= REASON_MAX &&
-	     strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n))
+	if (!reason || (n > 0 && n <= REASON_MAX &&
+			strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n))
 		return true;
 	(void)fprintf(stderr,
 		      "flyrecctl: snapshot: --reason=: \"%s\": the first word may have a-z, 0-9 "
@@ -124,9 +123,9 @@ static int copy_out(sd_bus *bus, struct wanted *w, const char *name, const char 
 
 /* What was made, and where */
 struct made {
-	const char *path;      /* of the snapshot */
-	const char *directory; /* of the CoreSight snapshot; "" or NULL: none */
-	const char *why;       /* there is none */
+	const char *path;		      /* of the snapshot */
+	const char *directory;		      /* of the CoreSight snapshot; "" or NULL: none */
+	const char *why;		      /* there is none */
 	uint64_t start_usec, end_usec, bytes; /* of the snapshot, once they are known; 0 else */
 };
 
@@ -181,7 +180,7 @@ static int call_snapshot(sd_bus *bus, struct wanted *w, const char *name,
 		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", strerror(-r));
 		return r;
 	}
-	r = bus_call_session(bus, "snapshot", name, call, ret_reply);
+	r = bus_call_snapshot(bus, "snapshot", call, ret_reply);
 	if (r == -ENODATA)
 		tell_nothing(bus, w, name);
 	if (r < 0)
@@ -221,8 +220,7 @@ static void find_span(sd_bus *bus, const struct wanted *w, const char *name, str
 {
 	struct view_files files;
 
-	if ((!w->array && w->from_usec == 0) ||
-	    view_read_files(bus, "snapshot", name, &files) < 0)
+	if ((!w->array && w->from_usec == 0) || view_read_files(bus, "snapshot", name, &files) < 0)
 		return;
 	for (size_t i = 0; i < files.n; i++)
 		if (strcmp(files.files[i].path, made->path) == 0) {
@@ -256,9 +254,8 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 	}
 	tell_span(w, name, made);
 	if (lacking)
-		(void)fprintf(stderr,
-			      "flyrecctl: snapshot: %s: made, but without CoreSight: %s\n", name,
-			      made->why);
+		(void)fprintf(stderr, "flyrecctl: snapshot: %s: made, but without CoreSight: %s\n",
+			      name, made->why);
 	return lacking ? -EIO : 0;
 }
 

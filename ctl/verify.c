@@ -199,8 +199,11 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	if (ctl->host) {
-		(void)fprintf(stderr, "flyrecctl: verify: -H is not supported by this build\n");
-		return CTL_FAILED;
+		(void)fprintf(stderr,
+			      "flyrecctl: verify: reads local files; run it on %s: ssh %s "
+			      "flyrecctl verify ...\n",
+			      ctl->host, ctl->host);
+		return CTL_USAGE;
 	}
 	if (ctl->json) {
 		tally.files = json_object_new_array();
@@ -218,7 +221,8 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 	json_object_put(tally.files);
 	if (r == -ENOMEM)
 		(void)log_error_errno(r, "verify: %m");
-	else if (tally.n_faulty)
-		log_error("verify: %zu of %zu files have faults", tally.n_faulty, tally.n_files);
+	else if (tally.n_faulty && tally.n_files > 1) /* of one all has been said */
+		log_error("verify: %zu of %zu files %s", tally.n_faulty, tally.n_files,
+			  tally.n_faulty == 1 ? "is faulty" : "are faulty");
 	return failed || r < 0 || tally.n_faulty ? CTL_FAILED : CTL_DONE;
 }

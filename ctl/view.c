@@ -31,6 +31,7 @@ static const struct field session_fields[] = {
 	{"BytesRecorded", 't', S(bytes_recorded)},
 	{"Snapshots", 't', S(snapshots)},
 	{"SegmentUSec", 't', S(segment_usec)},
+	{"SnapshotBytes", 't', S(snapshot_bytes)},
 	{"StartedUSec", 't', S(started_usec)},
 	{"HistoryUSec", 't', S(history_usec)},
 	{"HistoryPerCPU", 'h', S(history)}, /* and n_history */

@@ -80,6 +80,7 @@ void segment_retain_snapshots(struct segment_cut *request)
 		      now_usec(CLOCK_BOOTTIME));
 	request->complaint = (struct fault){0};
 	(void)retention_apply(request->dir_fd, &request->limits, &report, &request->complaint);
+	request->kept_files = report.kept_files;
 	request->kept_bytes = report.kept_bytes;
 	request->evicted_files = report.files;
 	request->evicted_bytes = report.bytes;

@@ -41,6 +41,7 @@ void session_free(struct session *s)
 	boot_trace_free(s->boot_trace);
 	triggers_free(s);
 	account_done(&s->account);
+	free(s->reach);
 	state_free(s->left);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -124,7 +125,7 @@ static const char *left_tracing(struct session *s)
 	if (!s->segment.adopt)
 		return "";
 	if (s->salvage && !s->pending && instance_trace(s->instance, false, &ignored) >= 0)
-		return "; its instance, which traces no more, keeps what it has for the next try";
+		return "; tracing stopped, unread data stays in the instance for the next attempt";
 	return "; its instance goes on tracing for the next try";
 }
 
@@ -167,6 +168,7 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
+	s->recording_usec = now_usec(CLOCK_MONOTONIC);
 	s->notes_wanted = !s->salvage;
 	s->kept = s->notes_wanted && instance_is_kept(s->instance);
 	if (s->kept)
@@ -200,7 +202,7 @@ static void on_drained(struct session *s)
 	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0) {
 		(void)log_full(
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
-			"the disk did not take all events: what was left in the ring buffer is lost");
+			"Failed to write all events; data left in the ring buffer was discarded");
 		drain_drop_pending(&s->drain);
 	}
 	session_prepare_stats(s, true);

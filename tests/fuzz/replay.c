@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stands in for libFuzzer where its inputs are only to be run again: each file of the corpus, whole and cut
- * at some places, through a target's function. `make check` does so, with sanitizers where they are built in.
+ * Stands in for libFuzzer where its inputs are only to be run again: each file of the corpus, whole
+ * and cut at some places, through a target's function. `make check` does so, with sanitizers where
+ * they are built in.
  */
 #include <dirent.h>
 #include <errno.h>

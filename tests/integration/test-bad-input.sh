@@ -78,7 +78,7 @@ one_line syntax 'session failed: .*sched_switch/filter: '
 one_line trigger 'session failed: .*sched_switch/trigger: '
 one_line clock 'session failed: .*trace_clock: '
 one_line uprobe 'session failed: .*/no/such/file'
-one_line huge 'session failed: .*BufferSize=.* is more than half'
+one_line huge 'session failed: .*BufferSize=.*: more than half'
 for name in lines empty noise event system filter syntax trigger clock uprobe huge; do
 	[ ! -e "$(instance $name)" ] || fail "the failed session $name left an instance"
 done
