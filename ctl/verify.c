@@ -221,7 +221,7 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 	json_object_put(tally.files);
 	if (r == -ENOMEM)
 		(void)log_error_errno(r, "verify: %m");
-	else if (tally.n_faulty && tally.n_files > 1) /* of one all has been said */
+	else if (tally.n_faulty)
 		log_error("verify: %zu of %zu files %s", tally.n_faulty, tally.n_files,
 			  tally.n_faulty == 1 ? "is faulty" : "are faulty");
 	return failed || r < 0 || tally.n_faulty ? CTL_FAILED : CTL_DONE;

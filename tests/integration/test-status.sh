@@ -206,7 +206,6 @@ other() { # WHAT BYTES
 	printf '%b' "$2" >"$T/other"
 	! "$FLYRECCTL" verify "$T/other" >"$T/out" 2>"$T/err" || fail "verify: $1"
 	grep -q "$1" "$T/out" || fail "verify does not say $1: $(cat "$T/out")"
-	[ ! -s "$T/err" ] || fail "said twice: $(cat "$T/err")"
 	said 1 "$1" "$FLYRECCTL" export --format=text "$T/other"
 }
 other 'perf.data of perf record' 'PERFILE2xxxxxxxxxx'
