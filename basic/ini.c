@@ -18,11 +18,15 @@ struct reader {
 	unsigned line; /* where it began */
 	bool open;     /* it ends in a backslash: more follows */
 	bool faulty;   /* a part of it was refused, and reported */
+	bool failed;   /* there was a fault, and nobody to report it to */
 };
 
 static void fault(struct reader *r, unsigned line, const char *text)
 {
-	r->handler->on_fault(r->file, line, text, r->userdata);
+	if (r->handler->on_fault)
+		r->handler->on_fault(r->file, line, text, r->userdata);
+	else
+		r->failed = true;
 }
 
 static bool is_space(char c)
@@ -86,6 +90,30 @@ static const char *not_text(const char *line, size_t size)
 			return "not valid UTF-8";
 	}
 	return NULL;
+}
+
+/* An odd number of backslashes at the end: the last one is not itself escaped */
+static bool is_continued(const char *text, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && text[size - 1 - n] == '\\')
+		n++;
+	return n % 2 == 1;
+}
+
+const char *ini_bad_value(const char *value)
+{
+	size_t n = strlen(value);
+	const char *why = strchr(value, '\t') ? "a control character" : not_text(value, n);
+
+	if (why)
+		return why;
+	if (is_continued(value, n))
+		return "a backslash at its end";
+	return n > 0 && (is_space(value[0]) || is_space(value[n - 1]))
+		       ? "white space at its beginning or end"
+		       : NULL;
 }
 
 static int append(struct reader *r, const char *line, size_t size)
@@ -174,16 +202,6 @@ static int finish_line(struct reader *r)
 	return ret;
 }
 
-/* An odd number of backslashes at the end: the last one is not itself escaped */
-static bool is_continued(const char *text, size_t size)
-{
-	size_t n = 0;
-
-	while (n < size && text[size - 1 - n] == '\\')
-		n++;
-	return n % 2 == 1;
-}
-
 /* One line of the file, without its line end */
 static int take_line(struct reader *r, unsigned number, const char *line, size_t size)
 {
@@ -226,7 +244,7 @@ int ini_parse(const char *file, const char *data, size_t size, const struct ini_
 		data += strlen(BOM);
 		size -= strlen(BOM);
 	}
-	while (size > 0 && ret >= 0) {
+	while (size > 0 && ret >= 0 && !r.failed) {
 		const char *end = memchr(data, '\n', size);
 		size_t n = end ? (size_t)(end - data) : size;
 		size_t whole = end ? n + 1 : n;
@@ -239,6 +257,8 @@ int ini_parse(const char *file, const char *data, size_t size, const struct ini_
 	}
 	if (ret >= 0 && r.open) /* the file ends in a backslash: what there is counts */
 		ret = finish_line(&r);
+	if (ret >= 0 && r.failed)
+		ret = -EBADMSG;
 	free(r.section);
 	free(r.logical);
 	return ret < 0 ? ret : 0;

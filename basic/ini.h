@@ -27,6 +27,7 @@ struct ini_entry {
 struct ini_handler {
 	/* A negative return stops the reading and is passed on. */
 	int (*on_entry)(const struct ini_entry *entry, void *userdata);
+	/* NULL: the first fault ends the reading, with -EBADMSG. */
 	void (*on_fault)(const char *file, unsigned line, const char *text, void *userdata);
 };
 
@@ -36,7 +37,15 @@ struct ini_handler {
  * @data: @size bytes; NUL bytes are faults of their lines
  * What follows a faulty section header, up to the next header, is read but not reported: nobody
  * knows where it belongs.
- * Return: 0 (also when there were faults), -ENOMEM, or what on_entry returned.
+ * Return: 0 (also when there were faults that were reported), -EBADMSG, -ENOMEM, or what on_entry
+ * returned.
  */
 int ini_parse(const char *file, const char *data, size_t size, const struct ini_handler *handler,
 	      void *userdata);
+
+/**
+ * ini_bad_value() - why "Key=VALUE" on a line would not be read as this value
+ * Stricter than ini_parse() where that is tolerant: a tab is a control character, too.
+ * Return: the reason, to follow "WHAT: "; NULL: it would.
+ */
+const char *ini_bad_value(const char *value);

@@ -9,7 +9,8 @@
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
 #define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
-#define RECONNECTS	    5
+#define RECONNECTS	    5  /* when flyrecd hangs up */
+#define CONNECTS_BUSY	    20 /* when its queue of connections is full */
 #define HOST_PREFIX	    "host " /* description of a connection through ssh */
 #define ERROR_NO_DATA	    "org.flyrec.Recorder1.Error.NothingRecorded"
 
@@ -144,14 +145,21 @@ static int greet(sd_bus *bus)
 
 int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 {
-	static const struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
+	unsigned cut_off = 0, busy = 0;
 	int r;
 
-	for (unsigned i = 0;; i++) {
+	for (;;) {
+		struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
+
 		r = bus_open(ctl, ret);
+		if (r == -EAGAIN && busy++ < CONNECTS_BUSY) {
+			pause.tv_nsec = (long)(NSEC_PER_SEC / CONNECTS_BUSY);
+			(void)nanosleep(&pause, NULL);
+			continue;
+		}
 		if (r >= 0 && !ctl->host)
 			r = greet(*ret);
-		if (!is_cut_off(r) || i == RECONNECTS)
+		if (!is_cut_off(r) || cut_off++ == RECONNECTS)
 			break;
 		*ret = sd_bus_flush_close_unref(*ret);
 		(void)nanosleep(&pause, NULL);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ctl/decode-internal.h"
+#include "ctl/plugins.h"
 
 /* libtraceevent reads beyond a record where its bytes say so: then it finds zeros */
 #define PADDING (4 * DECODE_MAX_FIELD)
@@ -71,6 +72,12 @@ struct tep_event *decode_parse(struct decoder *decoder, struct tep_handle *tep, 
 	return event;
 }
 
+bool decode_may_be_native(const struct formatter *f, const struct tep_event *event,
+			  const char *plugin)
+{
+	return f->native && (!event->handler || decode_handler_is(event, plugin));
+}
+
 bool decode_handler_is(const struct tep_event *event, const char *plugin)
 {
 	const char *slash;
@@ -103,7 +110,8 @@ static void set_how(struct formatter *f, struct event_kind *kind)
 {
 	struct tep_event *event = kind->event;
 
-	if (event->flags & (int)TEP_EVENT_FL_FAILED ||
+	/* One record of trace_printk() that does not parse makes all later ones fail */
+	if (event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_ISBPRINT) ||
 	    (decode_handler_is(event, "plugin_function.so") &&
 	     strcmp(event->name, "kernel_stack") != 0 && strcmp(event->name, "raw_data") != 0)) {
 		kind->how = EVENT_TEP_ORDERED;
@@ -131,7 +139,8 @@ static bool has_lines(const struct tep_event *event)
 {
 	const char *format = event->print_fmt.format;
 
-	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) && strstr(format, "\\n")) ||
+	return (format && !(event->flags & (int)TEP_EVENT_FL_FAILED) &&
+		(strstr(format, "\\n") || strchr(format, '\n'))) ||
 	       (decode_handler_is(event, "plugin_function.so") &&
 		strcmp(event->name, "kernel_stack") == 0);
 }
@@ -185,8 +194,10 @@ int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret)
 	trace_seq_init(&f->seq);
 	f->tools.symbols.symbols = decoder->symbols;
 	f->tools.printk = decoder->printk;
+	f->native = plugins;
 	if (plugins)
-		f->plugins = tep_load_plugins(f->tep);
+		plugins_add(f->tep);
+	f->plugins = plugins;
 	if (tep_set_function_resolver(f->tep, resolve, &f->tools) < 0 ||
 	    printk_formats_give(decoder->printk, f->tep) < 0)
 		return -ENOMEM;
@@ -215,7 +226,7 @@ struct formatter *formatter_free(struct formatter *formatter)
 		free_kind(formatter->kinds[i]);
 	free(formatter->kinds);
 	if (formatter->plugins)
-		tep_unload_plugins(formatter->plugins, formatter->tep);
+		plugins_remove(formatter->tep);
 	if (formatter->seq.buffer)
 		trace_seq_destroy(&formatter->seq);
 	text_done(&formatter->tools.scratch);
@@ -233,6 +244,11 @@ void formatter_times(struct formatter *formatter, const struct event_time *time)
 void formatter_escape(struct formatter *formatter, enum text_escape escape)
 {
 	formatter->escape = escape;
+}
+
+bool formatter_has_plugins(const struct formatter *formatter)
+{
+	return formatter->plugins;
 }
 
 void formatter_by_libtraceevent(struct formatter *formatter, bool yes)

@@ -79,6 +79,7 @@ struct event_kind {
 	bool lines;	      /* EVENT_TEP: newlines may be libtraceevent's own */
 	native_print *native; /* also before a body */
 	struct decode_place places[NATIVE_PLACES];
+	char letters[33]; /* of sched_switch: those of task states, by bit */
 	unsigned present; /* bits of the optional ones that the format has */
 	struct json_plan *json;
 };
@@ -86,13 +87,14 @@ struct event_kind {
 struct formatter {
 	struct decoder *decoder;
 	struct tep_handle *tep;
-	struct tep_plugin_list *plugins;
+	bool plugins;
 	struct event_kind **kinds; /* by index of the format; NULL: not met yet */
 	struct event_kind unknown;
 	struct trace_seq seq;
 	struct decode_tools tools;
 	uint8_t *padded; /* a copy of the record, with zeros behind it */
 	size_t padded_size;
+	bool native; /* decode-native.c's events are printed in the way of the plugins */
 	bool by_libtraceevent;
 	enum text_escape escape;
 	struct event_time time;
@@ -119,6 +121,13 @@ const struct event_kind *decode_kind(struct formatter *f, uint32_t id);
  * decode_handler_is() - is an event's handler that of a plugin of libtraceevent's own
  */
 bool decode_handler_is(const struct tep_event *event, const char *plugin);
+
+/**
+ * decode_may_be_native() - is an event printed by this plugin of libtraceevent, or would it be if
+ * that was installed; not, if somebody's own plugin prints it
+ */
+bool decode_may_be_native(const struct formatter *f, const struct tep_event *event,
+			  const char *plugin);
 
 /**
  * decode_native() - does decode-native.c know the event; then it fills in @kind

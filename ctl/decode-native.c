@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The events that trace-cmd and the plugins of libtraceevent print in their own way and that come
- * often: tasks switched and woken, stacks, memory allocated, functions entered and left. Only where
- * the plugin is installed, so that both agree.
+ * often: tasks switched and woken, stacks, memory allocated, functions entered and left. They are
+ * printed so where the plugins are not installed, too: trace-cmd's package always brings them.
  */
+#include <dlfcn.h>
 #include <string.h>
 
 #include "ctl/decode-internal.h"
@@ -42,18 +43,73 @@ static void put_comm(const struct event_kind *kind, const struct decode_record *
 	text_char(out, ':');
 }
 
-static void put_state(uint32_t state, struct text *out)
+/*
+ * The letters of task states, by bit. From libtraceevent 1.8 on they are those of the
+ * __print_flags() in the event's format; before, they were always those of Linux 2.6.
+ */
+static bool states_from_format(void)
 {
-	static const char letters[] = "SDTtZXxW";
+	return dlsym(RTLD_DEFAULT, "kbuffer_subbuffer"); /* new in 1.8, as that is */
+}
+
+static bool mentions(const struct tep_print_arg *arg, const char *field)
+{
+	if (!arg)
+		return false;
+	if (arg->type == TEP_PRINT_FIELD)
+		return strcmp(arg->field.name, field) == 0;
+	return arg->type == TEP_PRINT_OP &&
+	       (mentions(arg->op.left, field) || mentions(arg->op.right, field));
+}
+
+static const struct tep_print_flag_sym *find_flags(const struct tep_print_arg *arg,
+						   const char *field)
+{
+	const struct tep_print_flag_sym *flags;
+
+	if (!arg)
+		return NULL;
+	if (arg->type == TEP_PRINT_FLAGS)
+		return mentions(arg->flags.field, field) ? arg->flags.flags : NULL;
+	if (arg->type != TEP_PRINT_OP)
+		return NULL;
+	flags = find_flags(arg->op.left, field);
+	return flags ? flags : find_flags(arg->op.right, field);
+}
+
+static void take_letters(struct event_kind *kind)
+{
+	const struct tep_print_flag_sym *flags = NULL;
+	const struct tep_print_arg *arg;
+
+	(void)strcpy(kind->letters, "SDTtZXxW");
+	if (!states_from_format())
+		return;
+	(void)strcpy(kind->letters, "SDTtXZPI");
+	for (arg = kind->event->print_fmt.args; arg && !flags; arg = arg->next)
+		flags = find_flags(arg, "prev_state");
+	if (flags)
+		memset(kind->letters, 0, sizeof(kind->letters));
+	for (; flags; flags = flags->next) {
+		unsigned long bits = strtoul(flags->value, NULL, 0);
+		int bit = __builtin_ffsl((long)bits) - 1;
+
+		if (bit >= 0 && (size_t)bit < sizeof(kind->letters) - 1)
+			kind->letters[bit] = flags->str[0];
+	}
+}
+
+static void put_state(const struct event_kind *kind, uint32_t state, struct text *out)
+{
 	bool any = false;
 
-	for (unsigned i = 0; i < sizeof(letters) - 1; i++) {
+	for (unsigned i = 0; kind->letters[i]; i++) {
 		if (!(state & (1U << i)))
 			continue;
 		if (any)
 			text_char(out, '|');
 		any = true;
-		text_char(out, letters[i]);
+		text_char(out, kind->letters[i]);
 	}
 	if (!any)
 		text_char(out, 'R');
@@ -71,7 +127,7 @@ static void print_switch(struct formatter *f, const struct event_kind *kind,
 	text_string(out, " [");
 	text_i64(out, (int32_t)number(kind, &r, PREV_PRIO));
 	text_string(out, "] ");
-	put_state((uint32_t)number(kind, &r, PREV_STATE), out);
+	put_state(kind, (uint32_t)number(kind, &r, PREV_STATE), out);
 	text_string(out, " ==> ");
 	put_comm(kind, &r, NEXT_COMM, out);
 	text_i64(out, (int64_t)number(kind, &r, NEXT_PID));
@@ -88,6 +144,7 @@ static bool take_switch(struct event_kind *kind)
 		return false;
 	(void)take_place(kind, PREV_COMM, "prev_comm");
 	(void)take_place(kind, NEXT_COMM, "next_comm");
+	take_letters(kind);
 	kind->native = print_switch;
 	return true;
 }
@@ -256,23 +313,44 @@ static bool take_graph(struct event_kind *kind, bool exit)
 	       take_place(kind, GRAPH_RETTIME, "rettime");
 }
 
+static bool is_one_of(const struct tep_event *event, const char *system, const char *const *names)
+{
+	if (strcmp(event->system, system) != 0)
+		return false;
+	while (*names && strcmp(*names, event->name) != 0)
+		names++;
+	return *names;
+}
+
 bool decode_native(struct formatter *f, struct event_kind *kind)
 {
+	static const char *const switches[] = {"sched_switch", "sched_wakeup", "sched_wakeup_new",
+					       NULL};
+	static const char *const stacks[] = {"kernel_stack", NULL};
+	static const char *const allocations[] = {"kfree",
+						  "kmalloc",
+						  "kmalloc_node",
+						  "kmem_cache_alloc",
+						  "kmem_cache_free",
+						  "kmem_cache_alloc_node",
+						  NULL};
 	const struct tep_event *event = kind->event;
 
 	if (strcmp(event->system, "ftrace") == 0 && strcmp(event->name, "funcgraph_entry") == 0)
 		return f->decoder->graph_entry == event->id && take_graph(kind, false);
 	if (strcmp(event->system, "ftrace") == 0 && strcmp(event->name, "funcgraph_exit") == 0)
 		return f->decoder->graph_exit == event->id && take_graph(kind, true);
-	if (decode_handler_is(event, "plugin_sched_switch.so"))
+	if (is_one_of(event, "sched", switches) &&
+	    decode_may_be_native(f, event, "plugin_sched_switch.so"))
 		return strcmp(event->name, "sched_switch") == 0 ? take_switch(kind)
 								: take_wakeup(kind);
-	if (decode_handler_is(event, "plugin_function.so") &&
-	    strcmp(event->name, "kernel_stack") == 0) {
+	if (is_one_of(event, "ftrace", stacks) &&
+	    decode_may_be_native(f, event, "plugin_function.so")) {
 		kind->native = print_stack;
 		return take_place(kind, 0, "caller");
 	}
-	if (decode_handler_is(event, "plugin_kmem.so") && take_place(kind, 0, "call_site"))
+	if (is_one_of(event, "kmem", allocations) &&
+	    decode_may_be_native(f, event, "plugin_kmem.so") && take_place(kind, 0, "call_site"))
 		kind->native = print_call_site;
 	return false;
 }

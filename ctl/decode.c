@@ -6,6 +6,7 @@
 #include "basic/log.h"
 #include "ctl/decode-internal.h"
 #include "ctl/format-guard.h"
+#include "ctl/plugins.h"
 #include "formats/trace-dat.h"
 
 /* Bounds of what a bad file can make us read */
@@ -219,7 +220,7 @@ static int32_t find_format(const struct decoder *d, const char *system, const ch
 	return -1;
 }
 
-/* The events that tell names, if the plugin that learns them is there */
+/* The events that tell names: whether or not the plugin is installed that learns them */
 static void find_learning(struct decoder *d, struct tep_handle *tep)
 {
 	static const struct {
@@ -238,7 +239,7 @@ static void find_learning(struct decoder *d, struct tep_handle *tep)
 		if (index < 0)
 			continue;
 		event = decode_parse(d, tep, (size_t)index);
-		if (!event || !decode_handler_is(event, "plugin_sched_switch.so"))
+		if (!event)
 			continue;
 		l->id = (uint32_t)event->id;
 		l->n = 0;
@@ -271,12 +272,10 @@ static void find_graph(struct decoder *d, struct tep_handle *tep)
 static int prepare(struct decoder *d, struct fault *why)
 {
 	struct tep_handle *tep = decode_new_tep(d);
-	struct tep_plugin_list *plugins;
 	int r;
 
 	if (!tep)
 		return -ENOMEM;
-	plugins = tep_load_plugins(tep);
 	r = find_common(d, tep);
 	if (r < 0) {
 		(void)fault_set(why, -EBADMSG,
@@ -287,7 +286,6 @@ static int prepare(struct decoder *d, struct fault *why)
 		find_learning(d, tep);
 		find_graph(d, tep);
 	}
-	tep_unload_plugins(plugins, tep);
 	tep_free(tep);
 	return r;
 }

@@ -107,6 +107,12 @@ int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret)
 void formatter_times(struct formatter *formatter, const struct event_time *time);
 
 /**
+ * formatter_has_plugins() - are libtraceevent's plugins installed? Without them some kinds of event
+ * are printed as their formats say.
+ */
+bool formatter_has_plugins(const struct formatter *formatter);
+
+/**
  * formatter_free() - Thread: main
  */
 struct formatter *formatter_free(struct formatter *formatter);

@@ -108,7 +108,7 @@ enum ctl_status export_gdb_tfile(const struct export *export)
 		if (r < 0)
 			(void)log_error_errno(r, "%s: cannot write: %m", command.path);
 	}
-	status = export_output_close(&output, r);
+	status = export_output_close(export, &output, r);
 	if (status == CTL_FAILED && r == 0)
 		(void)unlink(command.path);
 	new_file_done(&command);

@@ -50,7 +50,8 @@ struct job {
 	size_t n_heap;
 	char *out;
 	size_t used, room;
-	bool any; /* a line was written */
+	bool any;      /* a line was written */
+	bool imported; /* the file has the events of an import */
 	size_t n_faults;
 };
 
@@ -66,11 +67,27 @@ static void job_done(struct job *job)
 
 /* --- formats */
 
+/* Where the number in the line "ID: N" begins */
+static const char *id_of(const char *format)
+{
+	const char *id = strstr(format, "\nID: ");
+
+	return id ? id + strlen("\nID: ") : format;
+}
+
+/* By all of the format but its id, which was another one in earlier versions */
 static enum qemu4v_kind kind_of(const char *text)
 {
-	for (unsigned k = 0; k < _QEMU4V_KIND_MAX; k++)
-		if (strcmp(text, qemu4v_event_formats[k]) == 0)
+	const char *id = id_of(text);
+
+	for (unsigned k = 0; k < _QEMU4V_KIND_MAX; k++) {
+		const char *ours = qemu4v_event_formats[k], *our_id = id_of(ours);
+
+		if (id - text == our_id - ours && memcmp(text, ours, (size_t)(id - text)) == 0 &&
+		    strcmp(id + strspn(id, "0123456789"), our_id + strspn(our_id, "0123456789")) ==
+			    0)
 			return k;
+	}
 	return _QEMU4V_KIND_MAX;
 }
 
@@ -147,7 +164,11 @@ static int learn_format(struct job *job, size_t i, struct fault *why)
 				 "%s: " QEMU4V_SYSTEM ":%s was made by another version of flyrec, "
 				 "or on a machine of another byte order",
 				 dat->path, decoder_name(job->export->decoder, i));
-	job->meaning[qemu4v_event_ids[kind]] = (uint8_t)(FIRST_KIND + kind);
+	id = (uint32_t)strtoul(id_of(text), NULL, 10);
+	if (id >= SUBBUF_EVENT_IDS)
+		return 0;
+	job->meaning[id] = (uint8_t)(FIRST_KIND + kind);
+	job->imported |= kind == QEMU4V_INSN;
 	return 0;
 }
 
@@ -170,7 +191,7 @@ static int learn_formats(struct job *job, struct fault *why)
 /* Any kernel's file has the format of mmiotrace: only an import may be empty */
 static int refuse_nothing(const struct job *job, struct fault *why)
 {
-	if (job->any || job->meaning[QEMU4V_ID_FIRST] == FIRST_KIND + QEMU4V_INSN)
+	if (job->any || job->imported)
 		return 0;
 	return fault_set(why, -ENODATA,
 			 "%s: has no events of qemu4v, nor of mmiotrace: nothing to export",
@@ -455,7 +476,7 @@ enum ctl_status export_qemu4v(const struct export *export)
 		r = run(&job, &why);
 		if (r < 0)
 			log_error("%s", why.text);
-		status = export_output_close(&output, r);
+		status = export_output_close(export, &output, r);
 		if (job.n_faults && r != EXPORT_E_PIPE)
 			status = CTL_FAILED;
 	}

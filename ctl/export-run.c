@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/log.h"
 #include "ctl/export-run.h"
 #include "ctl/export-source.h"
 
@@ -240,6 +241,10 @@ static int start_workers(struct run *run)
 	if (!run->workers || !run->batches)
 		return -ENOMEM;
 	r = new_formatter(run->job, &run->ordered);
+	if (r >= 0 && run->job->format == EXPORT_TEXT && !formatter_has_plugins(run->ordered))
+		log_notice(
+			"libtraceevent's plugins (libtraceevent1-plugin) are not installed: some "
+			"kinds of events are printed otherwise than by trace-cmd report");
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++)
 		r = new_formatter(run->job, &run->workers[i].formatter);
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++) {

@@ -8,12 +8,14 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "ctl/confine.h"
 #include "ctl/export-arm.h"
 #include "ctl/export-gdb.h"
 #include "ctl/export-qemu4v.h"
 #include "ctl/export-run.h"
 #include "ctl/export.h"
 #include "ctl/output.h"
+#include "ctl/plugins.h"
 #include "formats/file-kind.h"
 #include "formats/trace-dat.h"
 
@@ -24,17 +26,27 @@ static void on_fault(const char *text)
 	log_error("%s", text);
 }
 
-int export_output_open(const struct export *export, struct out_file *out)
+/* @in_fd: what is exported */
+static int open_output(const char *path, int in_fd, struct out_file *out)
 {
 	struct fault why;
-	int r = out_file_open(out, export->ctl->output, export->dat->fd, "export", 0, &why);
+	int r = out_file_open(out, path, in_fd, "export", 0, &why);
 
 	if (r < 0)
 		log_error("%s", why.text);
 	return r;
 }
 
-enum ctl_status export_output_close(struct out_file *out, int r)
+int export_output_open(const struct export *export, struct out_file *out)
+{
+	if (!export->output)
+		return open_output(export->ctl->output, export->dat->fd, out);
+	*out = *export->output;
+	out->file = (struct new_file){.fd = -EBADF};
+	return 0;
+}
+
+static enum ctl_status close_output(struct out_file *out, int r)
 {
 	struct fault why;
 
@@ -44,6 +56,14 @@ enum ctl_status export_output_close(struct out_file *out, int r)
 			log_error("%s", why.text);
 	}
 	out_file_done(out);
+	return r < 0 ? CTL_FAILED : CTL_DONE;
+}
+
+enum ctl_status export_output_close(const struct export *export, struct out_file *out, int r)
+{
+	if (!export->output)
+		return close_output(out, r);
+	*export->ret_complete = r == 0;
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
@@ -73,7 +93,7 @@ static enum ctl_status run_lines(const struct export *export, enum export_format
 	r = export_run(&job, &why);
 	if (r < 0)
 		log_error("%s", why.text);
-	status = export_output_close(&output, r);
+	status = export_output_close(export, &output, r);
 	return r != EXPORT_E_PIPE && job.n_faults ? CTL_FAILED : status;
 }
 
@@ -92,13 +112,14 @@ static const struct format {
 	const char *name;
 	unsigned options; /* of enum ctl_format_option, those it takes */
 	enum ctl_status (*run)(const struct export *export);
+	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	/* in its place: a format that is not made out of one FILE */
 	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
 } formats[] = {
 	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, run_text},
 	{"json", CTL_FILTER, run_json},
 	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
-	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile},
+	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile, .more_files = true},
 	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
 	{},
 };
@@ -140,7 +161,7 @@ static int not_a_trace(const char *bytes, size_t size, struct fault *why)
 /*
  * What comes through a pipe goes to a temporary file first: a trace.dat is not read front to back
  */
-static int open_standard_input(struct new_file *file, struct trace_dat **ret, struct fault *why)
+static int open_standard_input(struct new_file *file, struct fault *why)
 {
 	const char *directory = getenv("TMPDIR");
 	_cleanup_free_ char *buffer = malloc(COPY_SIZE), *path = NULL;
@@ -150,7 +171,7 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 	int r;
 
 	if (fstat(STDIN_FILENO, &st) >= 0 && S_ISREG(st.st_mode))
-		return trace_dat_open_fd(STDIN_FILENO, "standard input", ret, why);
+		return STDIN_FILENO;
 	if (!buffer ||
 	    asprintf(&path, "%s/flyrec", directory && *directory ? directory : "/var/tmp") < 0)
 		return fault_errno(why, -ENOMEM, "standard input");
@@ -171,28 +192,91 @@ static int open_standard_input(struct new_file *file, struct trace_dat **ret, st
 		return fault_errno(why, -errno, "standard input: cannot read");
 	if (!any)
 		return fault_set(why, -ENODATA, "standard input: empty");
-	return trace_dat_open_fd(file->fd, "standard input", ret, why);
+	return file->fd;
+}
+
+/* One file to export; the output is open but for formats with more files */
+struct work {
+	const struct ctl *ctl;
+	struct export_filter *filter;
+	const struct format *format;
+	const char *name;
+	int fd;
+	struct out_file output;
+	bool complete; /* the output is */
+};
+
+#define COMPLETE 8 /* beside a status: the output is */
+
+/* Without rights: from here on the file is read */
+static int export_open(void *userdata)
+{
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
+	struct work *w = userdata;
+	struct export export = {.ctl = w->ctl, .filter = w->filter};
+	enum ctl_status status;
+	struct fault why;
+
+	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 ||
+	    decoder_new(dat, &decoder, &why) < 0 ||
+	    export_filter_prepare(w->filter, dat, decoder, &why) < 0) {
+		log_error("%s", why.text);
+		return CTL_FAILED;
+	}
+	export.dat = dat;
+	export.decoder = decoder;
+	export.output = w->format->more_files ? NULL : &w->output;
+	export.ret_complete = &w->complete;
+	status = w->format->run(&export);
+	return (int)status | (w->complete ? COMPLETE : 0);
+}
+
+/* What makes a new file leaves it to us to give it its name */
+static enum ctl_status export_confined(struct work *w)
+{
+	enum ctl_status status;
+	int r;
+
+	plugins_open();
+	if (w->format->more_files)
+		return ctl_confine_writer(w->ctl->output, "/") < 0
+			       ? CTL_FAILED
+			       : (enum ctl_status)export_open(w);
+	if (open_output(w->ctl->output, w->fd, &w->output) < 0)
+		return CTL_FAILED;
+	if (w->output.kind != OUT_FILE_NEW) {
+		status = ctl_confine() < 0 ? CTL_FAILED
+					   : (enum ctl_status)(export_open(w) & ~COMPLETE);
+		out_file_done(&w->output);
+		return status;
+	}
+	r = ctl_confined(w->name, NULL, export_open, w);
+	status = close_output(&w->output, r >= 0 && r & COMPLETE ? 0 : -ECANCELED);
+	return r < 0 || r & ~COMPLETE ? CTL_FAILED : status;
 }
 
 static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
 				   const struct format *format, const char *path)
 {
-	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
-	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
+	_cleanup_close_ int fd = -EBADF;
+	struct work work = {.ctl = ctl, .filter = filter, .format = format, .name = path};
 	struct fault why;
-	int r;
 
-	if (strcmp(path, "-") == 0)
-		r = open_standard_input(&input, &dat, &why);
-	else
-		r = trace_dat_open(path, &dat, &why);
-	if (r < 0 || decoder_new(dat, &decoder, &why) < 0 ||
-	    export_filter_prepare(filter, dat, decoder, &why) < 0) {
+	if (strcmp(path, "-") == 0) {
+		work.name = "standard input";
+		work.fd = open_standard_input(&input, &why);
+	} else {
+		work.fd = fd = io_open_at(AT_FDCWD, path, 0);
+		if (fd < 0)
+			(void)fault_errno(&why, fd, "%s: cannot open", path);
+	}
+	if (work.fd < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
-	return format->run(&(struct export){ctl, dat, decoder, filter});
+	return export_confined(&work);
 }
 
 enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)

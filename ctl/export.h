@@ -17,6 +17,8 @@ struct export
 	const struct trace_dat *dat;
 	struct decoder *decoder;
 	const struct export_filter *filter; /* prepared for dat */
+	const struct out_file *output; /* open, its owner publishes it; NULL: not yet */
+	bool *ret_complete;	       /* with output: all is written */
 };
 
 /**
@@ -29,7 +31,7 @@ int export_output_open(const struct export *export, struct out_file *ret);
  * negative errno: then no file is left. Logs only what goes wrong here. Return: CTL_DONE or
  * CTL_FAILED.
  */
-enum ctl_status export_output_close(struct out_file *output, int r);
+enum ctl_status export_output_close(const struct export *export, struct out_file *output, int r);
 
 /* The names of all, for people */
 const char *export_formats(void);

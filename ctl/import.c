@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "ctl/confine.h"
 #include "ctl/copy.h"
 #include "ctl/import-gdb.h"
 #include "ctl/import-qemu4v.h"
@@ -114,6 +115,9 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	if (r >= 0)
 		r = out_file_choose(&import.out, ctl->output, import.fd, "import", OUT_FILE_BINARY,
 				    &why);
+	if (r >= 0 &&
+	    ctl_confine_writer(import.out.kind == OUT_FILE_NEW ? import.out.path : NULL, NULL) < 0)
+		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
 		r = format->run(&import, &why);
 	event_file_free(import.file);

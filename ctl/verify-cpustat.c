@@ -49,8 +49,8 @@ static bool find_buffer(char *text, const char **ret)
 	return true;
 }
 
-static const struct verify_cpu *find_cpu(const struct verify_report *report, const char *buffer,
-					 uint64_t cpu)
+static struct verify_cpu *find_cpu(const struct verify_report *report, const char *buffer,
+				   uint64_t cpu)
 {
 	for (size_t i = 0; i < report->n_cpus; i++)
 		if (report->cpus[i].cpu == cpu && strcmp(report->cpus[i].buffer, buffer) == 0)
@@ -74,10 +74,27 @@ static bool has_grown(const struct trace_dat *dat, const struct verify_report *r
 	       trace_dat_u64(dat, size) > region->size;
 }
 
+/*
+ * When a disk is full at the end of a recording, the data says nothing of what would have followed:
+ * events left in the ring buffer, those overwritten before, and those read but not written.
+ */
+static void count_at_end(struct verify_cpu *cpu, const char *text)
+{
+	uint64_t left, overrun, read;
+
+	if (!find_number(text, "flyrec left in the ring buffer events", &left))
+		return;
+	cpu->lost_at_end = left;
+	if (find_number(text, "overrun", &overrun) && overrun > cpu->lost_events)
+		cpu->lost_at_end += overrun - cpu->lost_events;
+	if (find_number(text, "read events", &read) && read > cpu->events)
+		cpu->lost_at_end += read - cpu->events;
+}
+
 static void check_text(const struct trace_dat *dat, struct verify_report *report, uint64_t offset,
 		       const char *buffer, const char *text)
 {
-	const struct verify_cpu *cpu;
+	struct verify_cpu *cpu;
 	uint64_t number;
 
 	if (!strstr(text, "\nflyrec final: yes\n"))
@@ -97,6 +114,7 @@ static void check_text(const struct trace_dat *dat, struct verify_report *report
 	compare(report, offset, cpu, text, "flyrec subbufs", cpu->subbufs);
 	compare(report, offset, cpu, text, "flyrec bytes", cpu->subbufs * dat->page_size);
 	compare(report, offset, cpu, text, "flyrec lost events", cpu->lost_events);
+	count_at_end(cpu, text);
 }
 
 int verify_cpustat(const struct trace_dat *dat, struct verify_report *report)

@@ -87,7 +87,7 @@ static void print_file(const struct verify_report *report, FILE *out)
 	for (size_t i = 0; i < report->n_cpus; i++) {
 		subbufs += report->cpus[i].subbufs;
 		events += report->cpus[i].events;
-		lost += report->cpus[i].lost_events;
+		lost += report->cpus[i].lost_events + report->cpus[i].lost_at_end;
 		unknown += report->cpus[i].lost_unknown;
 	}
 	(void)fprintf(out, "%s: ", report->shown);
@@ -112,7 +112,9 @@ static void print_cpu(const struct verify_report *report, const struct verify_cp
 	if (cpu->buffer[0])
 		(void)fprintf(out, "buffer %s ", cpu->buffer);
 	(void)fprintf(out, "cpu %u: %" PRIu64 " sub-buffers, %" PRIu64 " events, %" PRIu64 " lost",
-		      cpu->cpu, cpu->subbufs, cpu->events, cpu->lost_events);
+		      cpu->cpu, cpu->subbufs, cpu->events, cpu->lost_events + cpu->lost_at_end);
+	if (cpu->lost_at_end)
+		(void)fprintf(out, ", %" PRIu64 " of them at the end", cpu->lost_at_end);
 	if (cpu->lost_unknown)
 		(void)fprintf(out, " and %" PRIu64 " times an unknown number", cpu->lost_unknown);
 	if (cpu->unwritten)
@@ -163,6 +165,7 @@ static struct json_object *cpu_json(const struct verify_cpu *cpu)
 	    add_number(o, "cpu", cpu->cpu) < 0 || add_number(o, "subbufs", cpu->subbufs) < 0 ||
 	    add_number(o, "events", cpu->events) < 0 ||
 	    add_number(o, "lost_events", cpu->lost_events) < 0 ||
+	    (cpu->lost_at_end && add_number(o, "lost_at_end", cpu->lost_at_end) < 0) ||
 	    (cpu->lost_unknown && add_number(o, "lost_unknown", cpu->lost_unknown) < 0) ||
 	    (cpu->unwritten && add_number(o, "unwritten", cpu->unwritten) < 0)) {
 		json_object_put(o);

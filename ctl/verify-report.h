@@ -20,7 +20,9 @@ struct verify_cpu {
 	uint64_t subbufs;   /* those that hold something */
 	uint64_t unwritten; /* all zero, at the end of the region: readers see nothing there */
 	uint64_t events;
-	uint64_t lost_events;  /* sum of the numbers the kernel stored */
+	uint64_t lost_events; /* sum of the numbers the kernel stored */
+	uint64_t
+		lost_at_end; /* events that follow the last ones here, as flyrec has counted them */
 	uint64_t lost_unknown; /* times the kernel said "some" without a number */
 };
 
@@ -61,7 +63,7 @@ void verify_report_print(const struct verify_report *report, FILE *out);
 
 /**
  * verify_report_json() - {"path","ok","version","errors":[…],"cpus":[{"cpu","subbufs","events",
- * "lost_events"}]}; a CPU also has "buffer", "lost_unknown", "unwritten" when there is any
- * Return: a new object, NULL without memory.
+ * "lost_events"}]}; a CPU also has "buffer", "lost_at_end", "lost_unknown", "unwritten" when there
+ * is any Return: a new object, NULL without memory.
  */
 struct json_object *verify_report_json(const struct verify_report *report);

@@ -7,6 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "ctl/confine.h"
 #include "ctl/verify-arm.h"
 #include "ctl/verify-file.h"
 #include "ctl/verify.h"
@@ -14,24 +15,27 @@
 
 struct tally {
 	const struct ctl *ctl;
-	struct json_object *files; /* NULL unless --json */
 	size_t n_files, n_faulty;
 };
 
-static int show(struct tally *tally, const struct verify_report *report)
+static int show(const struct ctl *ctl, const struct verify_report *report)
 {
 	struct json_object *o;
+	const char *text;
+	int r = -ENOMEM;
 
-	if (!tally->files) {
+	if (!ctl->json) {
 		verify_report_print(report, stdout);
 		return fflush(stdout) < 0 ? -errno : 0;
 	}
 	o = verify_report_json(report);
-	if (!o || json_object_array_add(tally->files, o) != 0) {
-		json_object_put(o);
-		return -ENOMEM;
-	}
-	return 0;
+	text = o ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
+							     JSON_C_TO_STRING_NOSLASHESCAPE)
+		 : NULL;
+	if (text)
+		r = fputs(text, stdout) < 0 || fflush(stdout) < 0 ? -errno : 0;
+	json_object_put(o);
+	return r;
 }
 
 /* What verify makes of an open file; a version that is not supported is still named */
@@ -50,33 +54,69 @@ static int verify_open(int fd, struct verify_report *report)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* One file or snapshot, for the process that reads it */
+struct item {
+	const struct ctl *ctl;
+	const char *path;
+	int fd; /* of the file, or of the snapshot's directory */
+	bool snapshot;
+	const char *fault; /* that is all there is to say */
+};
+
+static int check_item(void *userdata)
+{
+	const struct item *item = userdata;
+	struct verify_report report;
+	int r = verify_report_init(&report, item->path);
+
+	if (r < 0)
+		return r;
+	if (item->fault)
+		verify_report_line(&report, item->fault);
+	else
+		r = item->snapshot ? verify_arm(item->fd, &report) : verify_open(item->fd, &report);
+	if (r >= 0)
+		r = show(item->ctl, &report);
+	if (r >= 0)
+		r = !verify_report_ok(&report);
+	verify_report_done(&report);
+	return r;
+}
+
+/* The file is read by a process without rights, one for each file; it prints what it finds */
+static int verify_item(struct tally *tally, struct item *item)
+{
+	int r = 0;
+
+	item->ctl = tally->ctl;
+	if (tally->ctl->json)
+		r = fputs(tally->n_files > 0 ? "," : "{\"files\":[", stdout) < 0 ? -errno : 0;
+	if (r >= 0 && !item->fault) {
+		r = ctl_confined(item->path, item->snapshot ? item->path : NULL, check_item, item);
+		if (r < 0)
+			item->fault = "it could not be read to its end";
+	}
+	if (item->fault)
+		r = check_item(item);
+	tally->n_files++;
+	tally->n_faulty += r != 0;
+	return r < 0 ? r : 0;
+}
+
 /* @found: by walking a directory; a file may then be gone by now (rotation, retention) */
 static int verify_path(struct tally *tally, const char *path, bool found)
 {
-	_cleanup_close_ int fd = -EBADF;
-	struct verify_report report;
+	_cleanup_close_ int fd = io_open_at(AT_FDCWD, path, 0);
+	struct item item = {.path = path, .fd = fd};
 	struct fault why;
-	int r;
 
-	fd = io_open_at(AT_FDCWD, path, 0);
 	if (fd == -ENOENT && found)
 		return 0;
-	if (fd < 0)
+	if (fd < 0) {
 		(void)fault_errno(&why, fd, "%s: cannot open", path);
-	r = verify_report_init(&report, path);
-	if (r < 0)
-		return r;
-	if (fd < 0)
-		verify_report_line(&report, why.text);
-	else
-		r = verify_open(fd, &report);
-	if (r >= 0) {
-		tally->n_files++;
-		tally->n_faulty += !verify_report_ok(&report);
-		r = show(tally, &report);
+		item.fault = why.text;
 	}
-	verify_report_done(&report);
-	return r;
+	return verify_item(tally, &item);
 }
 
 /* @index: the path of a snapshot.ini */
@@ -85,8 +125,6 @@ static int verify_snapshot(struct tally *tally, const char *index, bool found)
 	size_t n = strlen(index) - strlen(ARM_SNAPSHOT_INI);
 	_cleanup_free_ char *dir = n ? strndup(index, n > 1 ? n - 1 : n) : strdup(".");
 	_cleanup_close_ int fd = -EBADF;
-	struct verify_report report;
-	int r;
 
 	if (!dir)
 		return -ENOMEM;
@@ -95,17 +133,7 @@ static int verify_snapshot(struct tally *tally, const char *index, bool found)
 		return 0;
 	if (fd < 0)
 		return log_error_errno(-errno, "%s: cannot open: %m", dir);
-	r = verify_report_init(&report, dir);
-	if (r < 0)
-		return r;
-	r = verify_arm(fd, &report);
-	if (r >= 0) {
-		tally->n_files++;
-		tally->n_faulty += !verify_report_ok(&report);
-		r = show(tally, &report);
-	}
-	verify_report_done(&report);
-	return r;
+	return verify_item(tally, &(struct item){.path = dir, .fd = fd, .snapshot = true});
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -167,24 +195,11 @@ static int verify_argument(struct tally *tally, char *path)
 		return is_index(path) ? verify_snapshot(tally, path, false)
 				      : verify_path(tally, path, false);
 	r = verify_tree(tally, path);
-	if (r == 0 && tally->n_files == before)
-		log_notice("%s: no *.dat file in it, no Arm snapshot", path);
-	return r;
-}
-
-static int print_json(struct json_object *files)
-{
-	struct json_object *o = json_object_new_object();
-	int r = -ENOMEM;
-
-	if (o && json_object_object_add(o, "files", json_object_get(files)) == 0) {
-		const char *text = json_object_to_json_string_ext(
-			o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
-
-		if (text)
-			r = puts(text) < 0 || fflush(stdout) < 0 ? -errno : 0;
+	if (r == 0 && tally->n_files == before) {
+		log_error("%s: no *.dat file and no Arm snapshot in it: nothing was verified",
+			  path);
+		r = -ENOENT;
 	}
-	json_object_put(o);
 	return r;
 }
 
@@ -205,20 +220,13 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 			      ctl->host, ctl->host);
 		return CTL_USAGE;
 	}
-	if (ctl->json) {
-		tally.files = json_object_new_array();
-		if (!tally.files)
-			r = -ENOMEM;
-	}
 	for (int i = 1; i < argc && r != -ENOMEM; i++) {
 		r = verify_argument(&tally, argv[i]);
 		failed |= r < 0;
 	}
-	if (r != -ENOMEM && tally.files) {
-		r = print_json(tally.files);
-		failed |= r < 0;
-	}
-	json_object_put(tally.files);
+	if (ctl->json)
+		failed |= printf("%s]}\n", tally.n_files > 0 ? "" : "{\"files\":[") < 0 ||
+			  fflush(stdout) != 0;
 	if (r == -ENOMEM)
 		(void)log_error_errno(r, "verify: %m");
 	else if (tally.n_faulty)

@@ -8,6 +8,7 @@
 
 /**
  * verb_verify() - check files, and all *.dat below directories in sorted order
- * Return: CTL_DONE if all are right, CTL_FAILED for any fault, CTL_USAGE without an argument.
+ * Return: CTL_DONE if all are right, CTL_FAILED for any fault or where there is none, CTL_USAGE
+ * without an argument.
  */
 enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv);

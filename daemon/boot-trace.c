@@ -305,6 +305,7 @@ static int write_file(struct boot_trace *t, struct flight *flight, struct fault 
 		return fault_errno(why, r, "cannot describe the last boot's trace");
 	t->cut.session = t->params.session;
 	t->cut.reason = "boot";
+	t->cut.rank = RETENTION_RANK_LAST;
 	t->cut.detail = t->detail;
 	(void)snprintf(t->cut.boot_id, sizeof(t->cut.boot_id), "%s", boot_trace_boot_id(t));
 	t->cut.trigger_usec = now_usec(CLOCK_REALTIME);

@@ -9,6 +9,10 @@
 #define READINGS_MAX 10
 #define READING_NSEC (20 * (int64_t)NSEC_PER_USEC) /* good enough, if one takes no longer */
 
+#define STEP_USEC     (USEC_PER_SEC / 1000) /* less is not worth a file */
+#define BIG_STEP_USEC USEC_PER_SEC
+#define BETWEEN_USEC  (10 * USEC_PER_SEC) /* files for smaller ones */
+
 /* Clocks that clock_gettime(2) has too; Documentation/trace/ftrace.rst, "trace_clock" */
 static const struct {
 	const char *name;
@@ -83,4 +87,12 @@ int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret)
 		*ret = (before + (after - before) / 2 - then) / (int64_t)NSEC_PER_USEC;
 	}
 	return 0;
+}
+
+bool clock_date_is_off(int64_t recorded_usec, int64_t now_usec, uint64_t since_usec)
+{
+	uint64_t off = now_usec > recorded_usec ? (uint64_t)now_usec - (uint64_t)recorded_usec
+						: (uint64_t)recorded_usec - (uint64_t)now_usec;
+
+	return off >= STEP_USEC && (off >= BIG_STEP_USEC || since_usec >= BETWEEN_USEC);
 }

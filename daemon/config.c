@@ -148,7 +148,7 @@ static int read_daemon(struct loader *loader)
 
 /* --- sessions */
 
-static bool is_session_name(const char *name)
+bool config_is_session_name(const char *name)
 {
 	size_t n = strlen(name);
 
@@ -210,7 +210,7 @@ static int find_session(struct loader *loader, const char *file_name)
 	name = strndup(file_name, strlen(file_name) - strlen(SUFFIX));
 	if (!name)
 		return -ENOMEM;
-	if (is_session_name(name))
+	if (config_is_session_name(name))
 		return read_session(loader, file_name, name, path);
 	config_complain(&loader->reader, CONFIG_ERROR, path, 0,
 			"not a name for a session: letters, digits, '_' and '-', at most %d",

@@ -16,6 +16,10 @@ enum session_mode {
 	SESSION_FLIGHT,
 };
 
+/* They hold for members of group flyrec even where triggers have no limit */
+#define SNAPSHOT_BURST	       5U
+#define SNAPSHOT_INTERVAL_USEC (60 * USEC_PER_SEC)
+
 struct snapshot_config {
 	uint64_t last_usec; /* 0: everything there is */
 	uint64_t post_usec;
@@ -23,8 +27,8 @@ struct snapshot_config {
 	char **on_pressure; /* "memory some 150ms 1s" */
 	char **on_event;    /* "oom:mark_victim if …" */
 	char **on_unit_failed;
-	unsigned burst;		     /* default 5 per interval_usec; 0: no limit */
-	uint64_t interval_usec;	     /* default 1 min */
+	unsigned burst;		     /* default SNAPSHOT_BURST per interval_usec; 0: no limit */
+	uint64_t interval_usec;	     /* default SNAPSHOT_INTERVAL_USEC; 0: no limit */
 	char *method;		     /* auto | mapped | swap | drain */
 	uint64_t memory;	     /* default 64 MiB */
 	uint64_t max_use;	     /* STORAGE_DEFAULT as for segments */
@@ -32,6 +36,9 @@ struct snapshot_config {
 	uint64_t max_retention_usec; /* 0: no limit (default) */
 	bool coresight;
 };
+
+/* Is it one that a session can have? */
+bool config_is_session_name(const char *name);
 
 struct session_config {
 	char *name;

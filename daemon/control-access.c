@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -65,10 +66,27 @@ static gid_t find_group(const char *name)
 	return name && parse_unsigned(name, &number) >= 0 ? (gid_t)number : NO_GROUP;
 }
 
-void access_find_groups(const char *admin_group, struct access_groups *ret)
+static bool groups_hidden(void)
 {
-	ret->flyrec = find_group("flyrec");
-	ret->admin = find_group(admin_group);
+	_cleanup_close_ int fd = open("/etc/group", O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 && errno == EACCES;
+}
+
+int access_find_groups(const char *admin_group, struct access_groups *groups)
+{
+	gid_t flyrec = find_group("flyrec"), admin = find_group(admin_group);
+	bool hidden = groups_hidden(), same;
+
+	if (!admin_group)
+		admin_group = "";
+	same = strcmp(groups->admin_name, admin_group) == 0;
+	if (flyrec != NO_GROUP || !hidden)
+		groups->flyrec = flyrec;
+	if (admin != NO_GROUP || !hidden || !same)
+		groups->admin = admin;
+	(void)snprintf(groups->admin_name, sizeof(groups->admin_name), "%s", admin_group);
+	return groups->admin == NO_GROUP && *admin_group && hidden ? -EACCES : 0;
 }
 
 enum access_right access_needed(const char *interface, const char *member)

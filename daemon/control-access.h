@@ -30,6 +30,7 @@ struct access_peer {
 struct access_groups {
 	gid_t flyrec;
 	gid_t admin;
+	char admin_name[64]; /* as it was looked up */
 };
 
 /**
@@ -40,9 +41,12 @@ int access_read_peer(int fd, struct access_peer *ret);
 
 /**
  * access_find_groups() - group numbers of "flyrec" and AdminGroup=
+ * @groups: what was found before: those stay that can no longer be looked up, as /etc/group is
+ *          another file by now, and Landlock lets flyrecd open only the one that it knows
  * May ask name services: at start and reload only.
+ * Return: 0, or -EACCES: for that reason AdminGroup= is not known, which takes a restart.
  */
-void access_find_groups(const char *admin_group, struct access_groups *ret);
+int access_find_groups(const char *admin_group, struct access_groups *groups);
 
 /**
  * access_needed() - the right that a method call needs; what is unknown needs the most

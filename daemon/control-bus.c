@@ -94,6 +94,11 @@ static int answer_as_bus(struct peer *p, sd_bus_message *m)
 					  member);
 }
 
+bool control_is_stranger(const struct control *c, const struct access_peer *who)
+{
+	return !access_allowed(who, &c->groups, ACCESS_QUERY);
+}
+
 int control_check_access(struct control *c, const struct access_peer *who, sd_bus_message *m)
 {
 	const char *interface = sd_bus_message_get_interface(m);
@@ -122,11 +127,14 @@ int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (!sd_bus_message_is_method_call(m, NULL, NULL))
 		return 1;
 	peer_check_queue(p);
-	if (p->end_source)
+	if (p->end_source || p->hang_up)
 		return 1;
 	r = control_check_access(p->control, &p->who, m);
-	if (r != 0)
+	if (r != 0) {
+		/* There is nothing else to say to a stranger, and others want his place */
+		p->hang_up = control_is_stranger(p->control, &p->who);
 		return r;
+	}
 	if (!sd_bus_message_is_method_call(m, "org.freedesktop.DBus", NULL))
 		return 0;
 	r = answer_as_bus(p, m);

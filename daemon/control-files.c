@@ -27,10 +27,12 @@ struct files_work {
 	char *session; /* "": all */
 	char *file;
 	bool pin;
+	uint64_t max_use; /* of the session's snapshots, as configured */
 	struct fault why;
 	/* results */
 	struct listed *files;
 	size_t n_files;
+	bool snapshot; /* what is open is one */
 	int fd;
 };
 
@@ -227,7 +229,8 @@ static int open_named(struct files_work *w)
 	int fd = -ENOENT;
 
 	if (!is_plain(w->session))
-		return fault_set(&w->why, -EINVAL, "%s cannot be a session", w->session);
+		return fault_set(&w->why, -EINVAL, "%s cannot be a session",
+				 control_shown(w->session).text);
 	if (strncmp(name, w->state_dir, n) == 0 && name[n] == '/' &&
 	    strncmp(name + n + 1, w->session, k) == 0 && name[n + 1 + k] == '/')
 		name += n + k + 2;
@@ -241,9 +244,10 @@ static int open_named(struct files_work *w)
 		return fault_set(&w->why, -EINVAL, "%s is not a file of session %s", w->file,
 				 w->session);
 	for (int i = 0; i < (kind_given ? 1 : 2) && fd < 0; i++) {
-		_cleanup_close_ int dir_fd =
-			open_kind(w->state_fd, w->session, kind_given ? snapshot : i == 1);
+		_cleanup_close_ int dir_fd = -EBADF;
 
+		w->snapshot = kind_given ? snapshot : i == 1;
+		dir_fd = open_kind(w->state_fd, w->session, w->snapshot);
 		fd = dir_fd < 0 ? dir_fd : io_open_at(dir_fd, name, O_NOFOLLOW);
 	}
 	if (fd < 0)
@@ -300,14 +304,25 @@ static int session_of_path(struct files_work *w)
 				 w->file, w->state_dir);
 	free(w->session);
 	w->session = strndup(p, (size_t)(end - p));
-	return w->session ? 0 : -ENOMEM;
+	return w->session ? 0 : fault_errno(&w->why, -ENOMEM, "cannot pin");
+}
+
+static int pin_snapshot(struct files_work *w)
+{
+	_cleanup_close_ int dir_fd = open_kind(w->state_fd, w->session, true);
+
+	if (dir_fd < 0)
+		return fault_errno(&w->why, dir_fd, "session %s: cannot open its snapshots",
+				   w->session);
+	return retention_pin(dir_fd, w->fd, w->session, session_use_or_default(w->max_use, dir_fd),
+			     &w->why);
 }
 
 static int work_pin(void *data)
 {
 	struct files_work *w = data;
 	uint64_t usec;
-	int r = session_of_path(w);
+	int r = w->why.error;
 
 	if (r >= 0 && !store_parse_archive_name(strrchr(w->file, '/') + 1, &usec))
 		r = fault_set(&w->why, -EINVAL, "%s is not a finished file", w->file);
@@ -315,6 +330,8 @@ static int work_pin(void *data)
 		r = work_open(w);
 	if (r < 0)
 		return r;
+	if (w->pin && w->snapshot)
+		return pin_snapshot(w);
 	r = store_pin(w->fd, w->pin);
 	return r < 0 ? fault_errno(&w->why, r, "%s: cannot set the attribute user.flyrec.pinned",
 				   w->file)
@@ -328,28 +345,31 @@ static void answer_plain(struct control_request *request, void *data, int result
 	control_request_done(request, result, w->why.text);
 }
 
+static uint64_t configured_max_use(const struct daemon *d, const char *session)
+{
+	const struct session *s = daemon_find_session(d, session);
+	const struct session_config *config = s ? session_config_in_force(s) : NULL;
+
+	if (!config)
+		config = config_find(d->config, session);
+	return config ? config->snapshot.max_use : STORAGE_DEFAULT;
+}
+
 int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
+	struct control *c = userdata;
 	struct files_work *w;
 	const char *file;
 	int pin, r = sd_bus_message_read(m, "sb", &file, &pin);
 
 	if (r >= 0)
-		r = files_work_new(userdata, "", file, &w);
+		r = files_work_new(c, "", file, &w);
 	if (r < 0)
 		return r;
 	w->pin = pin;
+	if (session_of_path(w) >= 0)
+		w->max_use = configured_max_use(c->daemon, w->session);
 	return begin(m, userdata, error, w, work_pin, answer_plain);
-}
-
-int control_pin_path(struct control *c, const char *session, const char *path)
-{
-	_cleanup_(files_work_freep) struct files_work *w = NULL;
-	int r = files_work_new(c, session, path, &w);
-
-	if (r >= 0)
-		r = work_open(w);
-	return r < 0 ? r : store_pin(w->fd, true);
 }
 
 /* --- Vacuum */

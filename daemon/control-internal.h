@@ -20,21 +20,34 @@
 #define CONTROL_ERROR(word)   "org.flyrec.Recorder1.Error." word
 #define CONTROL_ERROR_REFUSED CONTROL_ERROR("Refused") /* by the kernel, the disk, the state */
 
-#define CONTROL_PEERS_MAX     256
-#define CONTROL_PEERS_PER_UID 64  /* root aside */
-#define CONTROL_CALLS_MAX     16  /* of a peer, not answered yet */
-#define CONTROL_QUEUE_MAX     128 /* messages that a peer has not read */
-#define CONTROL_TAILS_MAX     64
-#define CONTROL_TAILS_PER_UID 16 /* root aside */
+#define CONTROL_PEERS_MAX      256
+#define CONTROL_PEERS_RESERVED 64 /* of them, for root and AdminGroup= */
+#define CONTROL_PEERS_PER_UID  64 /* root aside */
+#define CONTROL_STRANGERS_MAX  16 /* who may do nothing but be refused */
+#define CONTROL_CALLS_MAX      16 /* of a peer, of a user on the system bus, not answered yet */
+#define CONTROL_QUEUE_MAX      64 /* messages that a peer has not read */
+#define CONTROL_WORKS_MAX      16 /* threads for calls about files */
+#define CONTROL_WORKS_RESERVED 4
+#define CONTROL_WORKS_PER_UID  2 /* root aside */
+#define CONTROL_TAILS_MAX      64
+#define CONTROL_TAILS_RESERVED 16
+#define CONTROL_TAILS_PER_UID  16 /* root aside */
+#define CONTROL_PATIENCE_USEC \
+	(10 * USEC_PER_SEC) /* with a greeting that does not end, a stranger */
 
 struct system_bus;
+struct work;
 
 struct control_request {
 	struct control_request *next;
 	struct peer *peer; /* NULL: it has gone */
 	struct control *control;
 	sd_bus_message *call;
-	char *complaints; /* of a reload */
+	uid_t uid;
+	void (*on_gone)(void *userdata); /* see control_request_on_gone() */
+	void *gone_userdata;
+	sd_bus_slot *owner_slot, *look_slot; /* of a caller on the system bus */
+	char *complaints;		     /* of a reload */
 	struct control_request *next_reload;
 };
 
@@ -44,12 +57,16 @@ struct peer {
 	struct control *control;
 	sd_bus *bus;
 	struct relay *relay;
+	int fd;			     /* its socket; sd-bus has a duplicate */
+	bool refuses;		     /* descriptors, from its beginning: guard_refuses() */
 	sd_event_source *end_source; /* it is to be freed */
-	struct access_peer who;	     /* not for the system bus */
+	sd_event_source *patience_source;
+	struct access_peer who; /* not for the system bus */
 	struct control_request *requests;
 	unsigned n_requests;
 	bool system;
 	bool subscribed; /* wants signals */
+	bool hang_up;	 /* when it has the last answer */
 };
 
 struct control {
@@ -62,6 +79,7 @@ struct control {
 	unsigned n_peers;
 	struct access_groups groups;
 	struct control_request *reloads; /* answered when the reload is over */
+	struct work *works;		 /* in the order of the calls */
 	struct system_bus *system;
 };
 
@@ -77,11 +95,17 @@ void peer_check_queue(struct peer *peer);
 
 /* control-bus.c: a filter on a peer-to-peer connection, before any object is looked at */
 int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
+/* He may do nothing at all */
+bool control_is_stranger(const struct control *control, const struct access_peer *who);
 /* The refusal, or 0 */
 int control_check_access(struct control *control, const struct access_peer *who, sd_bus_message *m);
 
-/* control-system.c */
+/* control-system.c: who sent this call, which has been let through; NULL, or -1: it is not known
+ * any more */
+const struct access_peer *control_caller(struct control *control, sd_bus_message *m);
 uid_t control_caller_uid(struct control *control, sd_bus_message *m);
+/* root or AdminGroup=, for whom some of each kind of place is kept */
+bool control_caller_is_admin(struct control *control, sd_bus_message *m);
 /* On an error, too, there is an object, but for -ENOMEM: it tries again later */
 int system_bus_new(struct control *control, struct system_bus **ret);
 void system_bus_free(struct system_bus *system);
@@ -94,6 +118,12 @@ void system_bus_free(struct system_bus *system);
  */
 int control_request_new(struct control *control, sd_bus_message *call, sd_bus_error *error,
 			struct control_request **ret);
+/**
+ * control_request_on_gone() - call @on_gone if the caller goes before it is answered
+ * Once; the request is there until then, and may be answered from within.
+ */
+void control_request_on_gone(struct control_request *request, void (*on_gone)(void *userdata),
+			     void *userdata);
 /* Answer, or not if the peer has gone, and free it */
 void control_request_reply(struct control_request *request, sd_bus_message *reply);
 void control_request_fail(struct control_request *request, const char *name, const char *text);
@@ -105,13 +135,26 @@ void control_answer_path(struct control_request *request, int result, const char
 void control_forget_requests(struct peer *peer);
 
 /*
- * control_work() - do the slow part of a call on a thread of its own
+ * What a caller names in an error's text: its beginning, if it is long. An answer is not to be as
+ * long as callers like.
+ */
+struct control_shown {
+	char text[72];
+};
+struct control_shown control_shown(const char *name);
+
+/*
+ * control-work.c
+ *
+ * control_work() - do the slow part of a call on a thread of its own, when it is its turn
  * @work: touches only @data. @answer: on the main thread; it ends the request and frees @data.
  * Return: 1, as a handler does. What failed has been answered, and @answer was called with it.
  */
 int control_work(struct control_request *request, int (*work)(void *data),
 		 void (*answer)(struct control_request *request, void *data, int result),
 		 void *data);
+/* A peer has read its answers, or gone: whose turn is it? */
+void control_start_works(struct control *control);
 
 /* control-manager.c, control-session.c */
 extern const sd_bus_vtable control_manager_vtable[];
@@ -134,8 +177,6 @@ int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *e
 int control_list_files(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_open_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error);
-/* A file of our own making, on the main thread. Return: 0 or negative errno. */
-int control_pin_path(struct control *control, const char *session, const char *path);
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* control-change.c */

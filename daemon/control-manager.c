@@ -87,9 +87,10 @@ int control_no_session(struct control *c, const char *name, sd_bus_error *error)
 			near = session_name(c->daemon->sessions[i]);
 	if (near)
 		return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"),
-					 "there is no session %s, did you mean %s?", name, near);
+					 "there is no session %s, did you mean %s?",
+					 control_shown(name).text, near);
 	return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"), "there is no session %s",
-				 name);
+				 control_shown(name).text);
 }
 
 /* Those that run or have run, and those that are only configured: the names of both, once */
@@ -285,16 +286,54 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 1;
 }
 
+/* A line for each session that shall record and has failed; NULL: there is none */
+static int list_failed(const struct daemon *d, const char *complaints, char **ret)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	unsigned failed = 0;
+
+	if (!out)
+		return -ENOMEM;
+	(void)fputs(complaints, out);
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		const struct session *s = d->sessions[i];
+
+		if (session_state(s) != SESSION_FAILED || !daemon_wants(d, session_name(s)))
+			continue;
+		failed++;
+		(void)fprintf(out, "session %s has failed: %s\n", session_name(s),
+			      session_failure(s));
+	}
+	if (fclose(out) != 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	if (failed == 0)
+		free(TAKE_PTR(text));
+	*ret = text;
+	return 0;
+}
+
 void control_reloaded(struct control *c)
 {
 	while (c && c->reloads) {
 		struct control_request *request = c->reloads;
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+		_cleanup_free_ char *failed = NULL;
 		char *state = NULL;
 		int r;
 
 		c->reloads = request->next_reload;
-		r = sd_bus_message_new_method_return(request->call, &reply);
+		r = list_failed(c->daemon, request->complaints, &failed);
+		if (failed) {
+			failed[strlen(failed) - 1] = '\0';
+			control_request_fail(request, CONTROL_ERROR("SessionFailed"), failed);
+			continue;
+		}
+		if (r >= 0)
+			r = sd_bus_message_new_method_return(request->call, &reply);
 		if (r >= 0)
 			r = sd_bus_message_open_container(reply, 'a', "s");
 		for (char *line = strtok_r(request->complaints, "\n", &state); r >= 0 && line;

@@ -6,19 +6,37 @@
 #include <string.h>
 
 #include "daemon/control-internal.h"
-#include "daemon/job.h"
+
+/* On the system bus, of this user; of root, who may be many programs, of this connection */
+static unsigned count_open(const struct peer *p, sd_bus_message *call, uid_t uid)
+{
+	const char *sender = sd_bus_message_get_sender(call);
+	unsigned n = 0;
+
+	if (!p->system)
+		return p->n_requests;
+	for (const struct control_request *r = p->requests; r; r = r->next) {
+		const char *other = sd_bus_message_get_sender(r->call);
+
+		n += r->uid == uid && (uid != 0 || (sender && other && strcmp(sender, other) == 0));
+	}
+	return n;
+}
 
 int control_request_new(struct control *c, sd_bus_message *call, sd_bus_error *error,
 			struct control_request **ret)
 {
 	struct peer *p = control_find_peer(c, sd_bus_message_get_bus(call));
+	uid_t uid = control_caller_uid(c, call);
 	struct control_request *request;
+	unsigned open;
 
 	if (!p)
 		return -ENOTCONN;
-	if (p->n_requests >= CONTROL_CALLS_MAX && !p->system)
+	open = count_open(p, call, uid);
+	if (open >= CONTROL_CALLS_MAX)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-					 "%u calls of yours are not answered yet", p->n_requests);
+					 "%u calls of yours are not answered yet", open);
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return -ENOMEM;
@@ -27,6 +45,7 @@ int control_request_new(struct control *c, sd_bus_message *call, sd_bus_error *e
 		.peer = p,
 		.control = c,
 		.call = sd_bus_message_ref(call),
+		.uid = uid,
 	};
 	p->requests = request;
 	p->n_requests++;
@@ -44,20 +63,83 @@ static void request_free(struct control_request *request)
 			p->n_requests--;
 			break;
 		}
+	sd_bus_slot_unref(request->owner_slot);
+	sd_bus_slot_unref(request->look_slot);
 	sd_bus_message_unref(request->call);
 	free(request->complaints);
 	free(request);
 }
 
+static void gone(struct control_request *request)
+{
+	void (*on_gone)(void *) = request->on_gone;
+
+	request->on_gone = NULL;
+	if (on_gone)
+		on_gone(request->gone_userdata);
+}
+
 void control_forget_requests(struct peer *p)
 {
-	for (struct control_request *r = p->requests, *next; r; r = next) {
-		next = r->next;
+	while (p->requests) {
+		struct control_request *r = p->requests;
+
+		p->requests = r->next;
 		r->peer = NULL;
 		r->next = NULL;
+		/* They are the connection's */
+		r->owner_slot = sd_bus_slot_unref(r->owner_slot);
+		r->look_slot = sd_bus_slot_unref(r->look_slot);
+		gone(r);
 	}
-	p->requests = NULL;
 	p->n_requests = 0;
+}
+
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const char *name, *before, *now;
+
+	if (sd_bus_message_read(m, "sss", &name, &before, &now) >= 0 && !*now)
+		gone(userdata);
+	return 0;
+}
+
+static int on_look(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	if (sd_bus_message_is_method_error(m, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+		gone(userdata);
+	return 0;
+}
+
+/* To be told when it goes; then, whether it has gone by now. Without waiting for the bus' answers.
+ */
+static void watch_sender(struct control_request *request)
+{
+	const char *sender = sd_bus_message_get_sender(request->call);
+	sd_bus *bus = request->peer->bus;
+	_cleanup_free_ char *match = NULL;
+
+	if (!sender ||
+	    asprintf(&match,
+		     "type='signal',sender='org.freedesktop.DBus',"
+		     "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s'",
+		     sender) < 0) {
+		match = NULL;
+		return;
+	}
+	if (sd_bus_add_match_async(bus, &request->owner_slot, match, on_owner, NULL, request) >= 0)
+		(void)sd_bus_call_method_async(bus, &request->look_slot, "org.freedesktop.DBus",
+					       "/org/freedesktop/DBus", "org.freedesktop.DBus",
+					       "GetNameOwner", on_look, request, "s", sender);
+}
+
+void control_request_on_gone(struct control_request *request, void (*on_gone)(void *userdata),
+			     void *userdata)
+{
+	request->on_gone = on_gone;
+	request->gone_userdata = userdata;
+	if (request->peer && request->peer->system)
+		watch_sender(request);
 }
 
 void control_request_reply(struct control_request *request, sd_bus_message *reply)
@@ -82,6 +164,7 @@ void control_request_done(struct control_request *request, int result, const cha
 				     : result == -ENOENT   ? CONTROL_ERROR("NotFound")
 				     : result == -ENOTCONN ? CONTROL_ERROR("NotRecording")
 				     : result == -ENODATA  ? CONTROL_ERROR("NothingRecorded")
+				     : result == -EUSERS   ? SD_BUS_ERROR_LIMITS_EXCEEDED
 							   : CONTROL_ERROR_REFUSED,
 				     text && *text ? text : strerror(-result));
 		return;
@@ -106,42 +189,20 @@ void control_answer_path(struct control_request *request, int result, const char
 		control_request_done(request, result, why);
 }
 
-struct work {
-	struct control_request *request;
-	int (*work)(void *data);
-	void (*answer)(struct control_request *request, void *data, int result);
-	void *data;
-};
-
-static int run_work(void *userdata)
+struct control_shown control_shown(const char *name)
 {
-	struct work *w = userdata;
+	struct control_shown shown;
+	size_t n = strlen(name);
 
-	return w->work(w->data);
-}
-
-static void on_work_done(void *userdata, int result)
-{
-	struct work *w = userdata;
-
-	w->answer(w->request, w->data, result);
-	free(w);
-}
-
-int control_work(struct control_request *request, int (*work)(void *data),
-		 void (*answer)(struct control_request *request, void *data, int result),
-		 void *data)
-{
-	struct work *w = calloc(1, sizeof(*w));
-	int r = -ENOMEM;
-
-	if (w) {
-		*w = (struct work){request, work, answer, data};
-		r = job_start(request->control->daemon->event, run_work, on_work_done, w);
+	if (n < sizeof(shown.text)) {
+		(void)strcpy(shown.text, name);
+		return shown;
 	}
-	if (r < 0) {
-		free(w);
-		answer(request, data, r);
-	}
-	return 1;
+	/* Not within a character: libraries take no text that isn't UTF-8 */
+	n = sizeof(shown.text) - sizeof("...");
+	while (n > 0 && ((unsigned char)name[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(shown.text, name, n);
+	(void)strcpy(shown.text + n, "...");
+	return shown;
 }

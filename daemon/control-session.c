@@ -293,7 +293,8 @@ struct session *control_session_of(sd_bus_message *m, struct control *c, sd_bus_
 	if (look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
 		return t.session;
 	(void)sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
-				"session %s does not record, it is stopped", t.name ? t.name : "?");
+				"session %s does not record, it is stopped",
+				control_shown(t.name ? t.name : "?").text);
 	return NULL;
 }
 
@@ -362,7 +363,9 @@ static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		all += session_count_tails(c->daemon->sessions[i], NULL);
 		own += session_count_tails(c->daemon->sessions[i], &uid);
 	}
-	if (all >= CONTROL_TAILS_MAX || (uid != 0 && own >= CONTROL_TAILS_PER_UID))
+	if (all >= CONTROL_TAILS_MAX -
+			    (control_caller_is_admin(c, m) ? 0 : CONTROL_TAILS_RESERVED) ||
+	    (uid != 0 && own >= CONTROL_TAILS_PER_UID))
 		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 					 "%u tails are open, %u of them yours", all, own);
 	r = session_open_tail(s, uid, &fd, &why);

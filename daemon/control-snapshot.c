@@ -10,7 +10,6 @@
 struct snapshot_call {
 	struct control_request *request;
 	char *session;
-	bool pin;
 	bool coresight; /* asked for: its directory is part of the answer */
 };
 
@@ -55,26 +54,29 @@ static void on_snapshot(void *userdata, int result, const char *path, const stru
 	struct snapshot_call *call = userdata;
 	struct control *c = call->request->control;
 	struct session *s;
-	_cleanup_free_ char *text = result < 0 ? strdup(why->text) : NULL;
 
-	if (result >= 0) {
+	if (path)
 		daemon_snapshot_finished(c->daemon, call->session, path);
-		if (call->pin)
-			result = control_pin_path(c, call->session, path);
-	}
-	if (result < 0 && !text &&
-	    asprintf(&text, "%s is there, but cannot be pinned: %s", path, strerror(-result)) < 0)
-		text = NULL;
 	s = daemon_find_session(c->daemon, call->session);
 	if (result >= 0 && call->coresight && s)
 		answer_coresight(call, s, path);
 	else
-		control_answer_path(call->request, result, path, text);
+		control_answer_path(call->request, result, path, result < 0 ? why->text : NULL);
 	call_free(call);
 }
 
+/* What has not begun need not be made: there would be nobody to tell of it */
+static void on_gone(void *userdata)
+{
+	struct snapshot_call *call = userdata;
+	const struct daemon *d = call->request->control->daemon;
+
+	for (size_t i = 0; i < d->n_sessions; i++)
+		session_cancel_snapshots(d->sessions[i], call);
+}
+
 /* @s: the file will be its. Return: 0, or what the handler is to return. */
-static int call_new(struct control *c, sd_bus_message *m, const struct session *s, bool pin,
+static int call_new(struct control *c, sd_bus_message *m, const struct session *s,
 		    sd_bus_error *error, struct snapshot_call **ret)
 {
 	_cleanup_(call_freep) struct snapshot_call *call = calloc(1, sizeof(*call));
@@ -82,7 +84,6 @@ static int call_new(struct control *c, sd_bus_message *m, const struct session *
 
 	if (!call)
 		return -ENOMEM;
-	call->pin = pin;
 	call->session = strdup(session_name(s));
 	if (!call->session)
 		return -ENOMEM;
@@ -93,32 +94,62 @@ static int call_new(struct control *c, sd_bus_message *m, const struct session *
 	return 0;
 }
 
+/* "ttsb" of all these calls, and who asks */
+static int read_wish(sd_bus_message *m, struct control *c, const char *reason,
+		     struct snapshot_wish *ret, sd_bus_error *error)
+{
+	const struct access_peer *who = control_caller(c, m);
+	struct snapshot_wish wish = {};
+	int pin, r;
+
+	r = sd_bus_message_read(m, "ttsb", &wish.from_usec, &wish.to_usec, &wish.reason, &pin);
+	if (r < 0)
+		return r;
+	wish.asker.uid = who ? who->uid : (uid_t)-1;
+	wish.asker.origin = who && access_allowed(who, &c->groups, ACCESS_CHANGE)
+				    ? SNAPSHOT_BY_ADMIN
+				    : SNAPSHOT_BY_MEMBER;
+	if (pin && wish.asker.origin != SNAPSHOT_BY_ADMIN)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
+					 "pinning is for %s, not for user %u",
+					 access_who(ACCESS_CHANGE), wish.asker.uid);
+	wish.pin = pin;
+	if (!*wish.reason)
+		wish.reason = reason;
+	*ret = wish;
+	return 0;
+}
+
+/* Whether it was asked for in the end, or why not. Return: as a handler. */
+static int asked(struct snapshot_call *call, int result, const struct fault *why)
+{
+	if (result < 0) {
+		control_request_done(call->request, result, why->text);
+		call_free(call);
+	}
+	return 1;
+}
+
 static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, sd_bus_error *error)
 {
 	struct session *s = control_session_of(m, c, error);
+	struct snapshot_wish wish;
 	struct snapshot_call *call;
-	const char *reason;
-	uint64_t from, to;
-	int pin, r;
+	struct fault why;
+	int r;
 
 	if (!s)
 		return -ENOTCONN;
-	r = sd_bus_message_read(m, "ttsb", &from, &to, &reason, &pin);
+	r = read_wish(m, c, "control", &wish, error);
 	if (r >= 0)
-		r = call_new(c, m, s, pin, error, &call);
+		r = call_new(c, m, s, error, &call);
 	if (r < 0)
 		return r;
-	call->coresight = coresight;
-	r = (coresight ? session_snapshot_coresight : session_snapshot)(
-		s, from, to, *reason ? reason : "control", on_snapshot, call);
-	if (r >= 0)
-		return 1;
-	control_request_done(call->request, r,
-			     r == -ENOTCONN ? "the session does not record"
-			     : r == -EINVAL ? SESSION_BAD_SNAPSHOT
-					    : NULL);
-	call_free(call);
-	return 1;
+	wish.coresight = call->coresight = coresight;
+	wish.call = call;
+	/* Not once it is asked for: it may be answered by then */
+	control_request_on_gone(call->request, on_gone, call);
+	return asked(call, session_snapshot(s, &wish, on_snapshot, call, &why), &why);
 }
 
 int control_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -149,7 +180,8 @@ static int read_sessions(sd_bus_message *m, struct control *c, struct session **
 		sessions = more;
 		if (!s && config_find(c->daemon->config, name))
 			return sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
-						 "session %s does not record, it is stopped", name);
+						 "session %.64s does not record, it is stopped",
+						 name);
 		if (!s)
 			return control_no_session(c, name, error);
 		sessions[n++] = s;
@@ -167,28 +199,23 @@ int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *e
 {
 	_cleanup_free_ struct session **sessions = NULL;
 	struct control *c = userdata;
-	struct snapshot_range range;
+	struct snapshot_wish wish;
 	struct snapshot_call *call;
 	struct fault why;
 	size_t n = 0;
-	int pin, r = read_sessions(m, c, &sessions, &n, error);
+	int r = read_sessions(m, c, &sessions, &n, error);
 
 	if (r >= 0)
-		r = sd_bus_message_read(m, "ttsb", &range.from_usec, &range.to_usec, &range.reason,
-					&pin);
+		r = read_wish(m, c, "together", &wish, error);
 	if (r < 0)
 		return r;
 	if (n == 0)
 		return sd_bus_error_setf(error, CONTROL_ERROR_REFUSED, "no session is named");
-	if (!*range.reason)
-		range.reason = "together";
-	r = call_new(c, m, sessions[0], pin, error, &call);
+	r = call_new(c, m, sessions[0], error, &call);
 	if (r < 0)
 		return r;
-	r = session_snapshot_together(sessions, n, &range, on_snapshot, call, &why);
-	if (r >= 0)
-		return 1;
-	control_request_done(call->request, r, why.text);
-	call_free(call);
-	return 1;
+	wish.call = call;
+	control_request_on_gone(call->request, on_gone, call);
+	return asked(call, session_snapshot_together(sessions, n, &wish, on_snapshot, call, &why),
+		     &why);
 }

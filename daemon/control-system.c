@@ -2,7 +2,9 @@
 /*
  * The system bus, where there is one. Its policy file lets root and group flyrec in; for the rest
  * the bus daemon is asked who a caller is - asynchronously: the call waits on the local queue until
- * the answer is there. Names of connections are never used twice, so answers are kept. Main thread.
+ * the answer is there. Names of connections are never used twice, so answers are kept. The policy
+ * file keeps descriptors out; the bus takes messages of 32 MiB, and those are refused here. Main
+ * thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +13,9 @@
 #include "basic/log.h"
 #include "daemon/control-internal.h"
 
-#define CALLERS_MAX 64
+#define CALLERS_MAX	   64
+#define QUESTIONS_MAX	   64 /* dbus-daemon lets one connection wait for 128 answers */
+#define QUESTION_CALLS_MAX 4  /* of one sender, until the bus has said who it is */
 /* Early in the boot there is no bus yet, and it may be restarted; some machines never have one */
 #define RECONNECT_USEC	   (10 * USEC_PER_SEC)
 #define RECONNECT_MAX_USEC (640 * USEC_PER_SEC)
@@ -21,8 +25,20 @@ struct caller {
 	struct access_peer who;
 };
 
+/* To the bus: who is that? */
+struct question {
+	struct question *next;
+	struct system_bus *system;
+	sd_bus_slot *slot;
+	bool again;
+	unsigned n_calls;
+	sd_bus_message *calls[QUESTION_CALLS_MAX];
+	char name[64]; /* their sender */
+};
+
 struct system_bus {
 	struct control *control;
+	struct question *questions;
 	struct peer *peer; /* NULL: not connected */
 	sd_event_source *retry_source;
 	uint64_t retry_usec; /* doubles while it is in vain */
@@ -40,17 +56,30 @@ static const struct caller *find_caller(const struct system_bus *s, const char *
 	return NULL;
 }
 
-/* Who sent this call, which has been let through */
-uid_t control_caller_uid(struct control *c, sd_bus_message *m)
+const struct access_peer *control_caller(struct control *c, sd_bus_message *m)
 {
 	const struct peer *p = control_find_peer(c, sd_bus_message_get_bus(m));
 	const char *name = sd_bus_message_get_sender(m);
 	const struct caller *caller;
 
 	if (p && !p->system)
-		return p->who.uid;
+		return &p->who;
 	caller = p && name ? find_caller(c->system, name) : NULL;
-	return caller ? caller->who.uid : (uid_t)-1;
+	return caller ? &caller->who : NULL;
+}
+
+uid_t control_caller_uid(struct control *c, sd_bus_message *m)
+{
+	const struct access_peer *who = control_caller(c, m);
+
+	return who ? who->uid : (uid_t)-1;
+}
+
+bool control_caller_is_admin(struct control *c, sd_bus_message *m)
+{
+	const struct access_peer *who = control_caller(c, m);
+
+	return who && access_allowed(who, &c->groups, ACCESS_CHANGE);
 }
 
 static int read_groups(sd_bus_message *m, struct access_peer *who)
@@ -97,57 +126,124 @@ static int read_credentials(sd_bus_message *m, struct access_peer *who)
 	return r;
 }
 
-struct question {
-	struct system_bus *system;
-	sd_bus_message *call;
-};
-
-static void question_free(void *userdata)
+static void question_free(struct question *q)
 {
-	struct question *q = userdata;
-
-	sd_bus_message_unref(q->call);
+	for (struct question **p = &q->system->questions; *p; p = &(*p)->next)
+		if (*p == q) {
+			*p = q->next;
+			break;
+		}
+	for (unsigned i = 0; i < q->n_calls; i++)
+		sd_bus_message_unref(q->calls[i]);
+	sd_bus_slot_unref(q->slot);
 	free(q);
 }
 
-/* The bus has said who it is: now look at the call again */
+static int send_question(struct question *q);
+
+/* The bus has said who it is: now look at the calls again */
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct question *q = userdata;
 	struct system_bus *s = q->system;
 	struct caller caller = {};
-	const char *name = sd_bus_message_get_sender(q->call);
+	bool known =
+		!sd_bus_message_is_method_error(m, NULL) && read_credentials(m, &caller.who) >= 0;
 
-	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &caller.who) < 0 ||
-	    !name || strlen(name) >= sizeof(caller.name))
-		return sd_bus_reply_method_errorf(q->call, SD_BUS_ERROR_ACCESS_DENIED,
-						  "the bus does not say who you are");
-	(void)strcpy(caller.name, name);
-	s->callers[s->next++ % CALLERS_MAX] = caller;
-	return sd_bus_enqueue_for_read(sd_bus_message_get_bus(m), q->call);
+	/* Too many questions at once, for one; who has gone needs no answer */
+	if (!known && !q->again &&
+	    !sd_bus_message_is_method_error(m, SD_BUS_ERROR_NAME_HAS_NO_OWNER)) {
+		q->again = true;
+		q->slot = sd_bus_slot_unref(q->slot);
+		if (send_question(q) >= 0)
+			return 0;
+	}
+	if (known) {
+		(void)strcpy(caller.name, q->name);
+		s->callers[s->next++ % CALLERS_MAX] = caller;
+	}
+	for (unsigned i = 0; i < q->n_calls; i++)
+		if (known)
+			(void)sd_bus_enqueue_for_read(sd_bus_message_get_bus(m), q->calls[i]);
+		else
+			(void)sd_bus_reply_method_errorf(q->calls[i], SD_BUS_ERROR_ACCESS_DENIED,
+							 "the bus does not say who you are");
+	question_free(q);
+	return 0;
 }
 
+static int send_question(struct question *q)
+{
+	return sd_bus_call_method_async(q->system->peer->bus, &q->slot, "org.freedesktop.DBus",
+					"/org/freedesktop/DBus", "org.freedesktop.DBus",
+					"GetConnectionCredentials", on_credentials, q, "s",
+					q->name);
+}
+
+/* The call waits for the answer; this one is refused where too many wait already */
 static int ask(struct system_bus *s, sd_bus_message *call, const char *name)
 {
-	struct question *q = calloc(1, sizeof(*q));
-	sd_bus_slot *slot = NULL;
+	struct question *q;
+	unsigned n = 0;
 	int r;
 
-	if (!q)
-		return -ENOMEM;
-	q->system = s;
-	q->call = sd_bus_message_ref(call);
-	r = sd_bus_call_method_async(s->peer->bus, &slot, "org.freedesktop.DBus",
-				     "/org/freedesktop/DBus", "org.freedesktop.DBus",
-				     "GetConnectionCredentials", on_credentials, q, "s", name);
-	if (r >= 0)
-		r = sd_bus_slot_set_destroy_callback(slot, question_free);
-	if (r < 0)
-		question_free(q);
-	if (r >= 0)
-		r = sd_bus_slot_set_floating(slot, 1);
-	sd_bus_slot_unref(slot);
-	return r < 0 ? r : 1;
+	for (q = s->questions; q && strcmp(q->name, name) != 0; q = q->next)
+		n++;
+	if ((q && q->n_calls >= QUESTION_CALLS_MAX) || (!q && n >= QUESTIONS_MAX) ||
+	    strlen(name) >= sizeof(q->name)) {
+		r = sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+					       "the bus has not said yet who you are");
+		return r < 0 ? r : 1;
+	}
+	if (!q) {
+		q = calloc(1, sizeof(*q));
+		if (!q)
+			return -ENOMEM;
+		(void)strcpy(q->name, name);
+		q->system = s;
+		q->next = s->questions;
+		s->questions = q;
+		r = send_question(q);
+		if (r < 0) {
+			question_free(q);
+			return r;
+		}
+	}
+	q->calls[q->n_calls++] = sd_bus_message_ref(call);
+	return 1;
+}
+
+/* Return: bytes of its strings and numbers, or negative errno for what no call of ours has */
+static int64_t measure(sd_bus_message *m)
+{
+	const char *contents, *path = sd_bus_message_get_path(m);
+	int64_t size = path ? (int64_t)strlen(path) : 0;
+	char type;
+	int r;
+
+	while ((r = sd_bus_message_peek_type(m, &type, &contents)) > 0) {
+		bool array = type == 'a' && strcmp(contents, "s") == 0;
+		const char *text;
+
+		if (!array && !strchr("sbtu", type))
+			return -EBADMSG;
+		if (array)
+			r = sd_bus_message_enter_container(m, 'a', "s");
+		else if (type != 's')
+			r = sd_bus_message_skip(m, NULL);
+		while (r > 0 && (array || type == 's') &&
+		       (r = sd_bus_message_read_basic(m, 's', &text)) > 0) {
+			size += (int64_t)strlen(text) + 8;
+			if (!array)
+				break;
+		}
+		if (r >= 0 && array)
+			r = sd_bus_message_exit_container(m);
+		if (r < 0)
+			return r;
+	}
+	r = r < 0 ? r : sd_bus_message_rewind(m, 1);
+	return r < 0 ? r : size;
 }
 
 static void retry_later(struct system_bus *s);
@@ -178,6 +274,8 @@ static void on_disconnected(struct system_bus *s)
 	peer_end(s->peer);
 	s->peer = NULL;
 	memset(s->callers, 0, sizeof(s->callers));
+	while (s->questions)
+		question_free(s->questions);
 	retry_later(s);
 }
 
@@ -186,6 +284,8 @@ static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct system_bus *s = userdata;
 	const struct caller *caller;
 	const char *name;
+	int64_t size;
+	int r;
 
 	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
 		on_disconnected(s);
@@ -194,6 +294,13 @@ static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	name = sd_bus_message_get_sender(m);
 	if (!sd_bus_message_is_method_call(m, NULL, NULL) || !name)
 		return 0;
+	size = measure(m);
+	if (size < 0 || size > (int64_t)RELAY_MESSAGE_MAX) {
+		r = sd_bus_reply_method_errorf(
+			m, SD_BUS_ERROR_INVALID_ARGS,
+			"no call is as long as this, or has these arguments");
+		return r < 0 ? r : 1;
+	}
 	caller = find_caller(s, name);
 	return caller ? control_check_access(s->control, &caller->who, m) : ask(s, m, name);
 }
@@ -268,6 +375,8 @@ void system_bus_free(struct system_bus *s)
 {
 	if (!s)
 		return;
+	while (s->questions)
+		question_free(s->questions);
 	sd_event_source_disable_unref(s->retry_source);
 	free(s); /* the peer is the control's */
 }

@@ -10,9 +10,11 @@
 #include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
+#include "basic/owner.h"
 #include "daemon/control-internal.h"
+#include "daemon/guard.h"
 
-#define BACKLOG	    128
+#define ACCEPT_MAX  16		 /* connections at once */
 #define SEND_BUFFER (256 * 1024) /* bytes in the kernel for a peer that does not read */
 #define PAUSE_USEC  (USEC_PER_SEC / 2)
 #define FILES_MAX   16384
@@ -34,6 +36,7 @@ struct peer *peer_new(struct control *c)
 	if (!p)
 		return NULL;
 	p->control = c;
+	p->fd = -EBADF;
 	p->next = c->peers;
 	c->peers = p;
 	c->n_peers++;
@@ -51,12 +54,16 @@ static void peer_free(struct peer *p)
 			break;
 		}
 	control_forget_requests(p);
+	control_start_works(c);
 	sd_event_source_disable_unref(p->end_source);
+	sd_event_source_disable_unref(p->patience_source);
 	relay_free(p->relay);
 	if (p->bus) {
 		sd_bus_detach_event(p->bus);
 		sd_bus_close_unref(p->bus);
 	}
+	/* Only now does nobody else have it open */
+	guard_close(c->daemon->guard, p->fd, p->refuses, p->who.uid);
 	free(p);
 }
 
@@ -89,17 +96,57 @@ static void on_cut(void *userdata, int error)
 	struct peer *p = userdata;
 
 	log_debug("control: process %d sends %s, hanging up", p->who.pid,
-		  error == -EMSGSIZE ? "too long a message" : "no D-Bus");
+		  error == -EMSGSIZE ? "too long a message"
+		  : error == -EPERM  ? "descriptors"
+				     : "no D-Bus");
 	peer_end(p);
 }
 
-static unsigned count_peers(const struct control *c, uid_t uid)
+static bool is_idle(void *userdata)
 {
-	unsigned n = 0;
+	struct peer *p = userdata;
+	uint64_t unread = 0, unanswered = 0;
 
-	for (const struct peer *p = c->peers; p; p = p->next)
-		n += !p->system && p->who.uid == uid;
-	return n;
+	if (p->end_source || sd_bus_get_n_queued_write(p->bus, &unread) < 0 ||
+	    sd_bus_get_n_queued_read(p->bus, &unanswered) < 0 || unread > 0 || unanswered > 0)
+		return false;
+	if (p->hang_up)
+		peer_end(p);
+	else
+		control_start_works(p->control);
+	return !p->hang_up;
+}
+
+static int on_patience_over(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct peer *p = userdata;
+
+	p->patience_source = sd_event_source_disable_unref(p->patience_source);
+	if (relay_greeted(p->relay) && !control_is_stranger(p->control, &p->who))
+		return 0;
+	log_debug("control: process %d says nothing that it may say, hanging up", p->who.pid);
+	peer_end(p);
+	return 0;
+}
+
+/* Is there a place for him? Return: 0 or negative errno. */
+static int admit(const struct control *c, const struct access_peer *who)
+{
+	const bool admin = access_allowed(who, &c->groups, ACCESS_CHANGE);
+	const bool stranger = control_is_stranger(c, who);
+	unsigned own = 0, strangers = 0;
+
+	if (who->uid != 0 && guard_count(c->daemon->guard, &who->uid) > 0)
+		return -EPERM; /* he passed descriptors, and those are not closed yet */
+	for (const struct peer *p = c->peers; p; p = p->next) {
+		own += !p->system && p->who.uid == who->uid;
+		strangers += !p->system && control_is_stranger(c, &p->who);
+	}
+	if (c->n_peers >= CONTROL_PEERS_MAX - (admin ? 0 : CONTROL_PEERS_RESERVED) ||
+	    (who->uid != 0 && own >= CONTROL_PEERS_PER_UID) ||
+	    (stranger && strangers >= CONTROL_STRANGERS_MAX))
+		return -EUSERS;
+	return 0;
 }
 
 int control_add_objects(struct control *c, sd_bus *bus)
@@ -147,31 +194,52 @@ static int start_bus(struct peer *p, int in_fd, int out_fd)
 	return r;
 }
 
-int control_add_peer(struct control *c, int fd)
+/* @fd: the peer's; sd-bus gets a duplicate, which it closes when it likes */
+static int serve(struct peer *p, int fd)
 {
-	_cleanup_close_ int out_fd = fd, in_fd = -EBADF;
-	struct access_peer who;
-	struct peer *p;
-	int r;
+	static const struct relay_owner owner = {.on_cut = on_cut, .is_idle = is_idle};
+	struct control *c = p->control;
+	int in_fd = -EBADF, out_fd, r;
 
-	r = access_read_peer(fd, &who);
+	r = relay_new(c->daemon->event, PRIORITY_CONTROL, fd, &owner, p, &p->relay, &in_fd);
 	if (r < 0)
 		return r;
-	if (c->n_peers >= CONTROL_PEERS_MAX ||
-	    (who.uid != 0 && count_peers(c, who.uid) >= CONTROL_PEERS_PER_UID))
-		return -EUSERS;
-	p = peer_new(c);
-	if (!p)
-		return -ENOMEM;
-	p->who = who;
-	r = relay_new(c->daemon->event, PRIORITY_CONTROL, fd, on_cut, p, &p->relay, &in_fd);
-	if (r >= 0)
-		r = sd_bus_new(&p->bus);
-	if (r >= 0) {
-		r = start_bus(p, in_fd, out_fd);
-		TAKE_FD(in_fd); /* sd-bus closes them */
-		TAKE_FD(out_fd);
+	out_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	r = out_fd < 0 ? -errno : sd_bus_new(&p->bus);
+	if (r < 0) {
+		close_p(&in_fd);
+		close_p(&out_fd);
+		return r;
 	}
+	r = start_bus(p, in_fd, out_fd);
+	if (r >= 0)
+		r = sd_event_add_time_relative(c->daemon->event, &p->patience_source,
+					       CLOCK_MONOTONIC, CONTROL_PATIENCE_USEC, 0,
+					       on_patience_over, p);
+	return r;
+}
+
+int control_add_peer(struct control *c, int fd)
+{
+	const bool refuses = guard_refuses(fd);
+	struct access_peer who = {.uid = (uid_t)-1};
+	struct peer *p = NULL;
+	int r;
+
+	guard_refuse(fd);
+	r = access_read_peer(fd, &who);
+	if (r >= 0)
+		r = admit(c, &who);
+	if (r >= 0 && !(p = peer_new(c)))
+		r = -ENOMEM;
+	if (r < 0) {
+		guard_close(c->daemon->guard, fd, refuses, who.uid);
+		return r;
+	}
+	p->who = who;
+	p->fd = fd;
+	p->refuses = refuses;
+	r = serve(p, fd);
 	if (r < 0)
 		peer_free(p);
 	return r;
@@ -200,16 +268,25 @@ static void pause_listening(struct control *c)
 static int on_connection(sd_event_source *source, int listen_fd, uint32_t revents, void *userdata)
 {
 	struct control *c = userdata;
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
 
-	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-			pause_listening(c);
-		return 0;
+	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
+		int fd, r;
+
+		if (guard_count(c->daemon->guard, NULL) >= GUARD_LEFT_MAX) {
+			pause_listening(c); /* the next one might be like those */
+			return 0;
+		}
+		fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+			    errno == ENOBUFS)
+				pause_listening(c);
+			return 0;
+		}
+		r = control_add_peer(c, fd);
+		if (r < 0)
+			log_debug("control: a connection was refused: %s", strerror(-r));
 	}
-	r = control_add_peer(c, fd);
-	if (r < 0)
-		log_debug("control: a connection was refused: %s", strerror(-r));
 	return 0;
 }
 
@@ -227,6 +304,7 @@ static int passed_socket(void)
 		    found < 0 && sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) > 0) {
 			(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 			(void)fcntl(fd, F_SETFL, O_NONBLOCK);
+			guard_refuse(fd);
 			found = fd;
 		}
 		free(names[i]);
@@ -254,7 +332,7 @@ static void set_rights(struct control *c)
 	if (!path)
 		return;
 	/* As a service it is already made so, and chown(2) is not allowed */
-	if (geteuid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
+	if (owner_uid() == 0 && c->groups.flyrec != (gid_t)-1 && stat(path, &st) >= 0 &&
 	    st.st_gid != c->groups.flyrec && chown(path, 0, c->groups.flyrec) < 0)
 		log_warning_errno(-errno, "cannot give %s to group flyrec: %m, ignoring", path);
 	if (chmod(path, everybody ? 0666 : 0660) < 0)
@@ -280,9 +358,10 @@ static int bind_socket(struct control *c, const char *dir)
 		return log_error_errno(-errno, "cannot remove the old %s: %m", c->path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	c->listen_fd = fd;
+	guard_refuse(fd);
 	/* Nobody but root until set_rights(): the umask is 0027 */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    listen(fd, BACKLOG) < 0)
+	    listen(fd, SOMAXCONN) < 0)
 		return log_error_errno(-errno, "cannot listen on %s: %m", c->path);
 	return 0;
 }
@@ -312,7 +391,8 @@ int control_new_unbound(struct daemon *d, struct control **ret)
 		free(c);
 		return r;
 	}
-	access_find_groups(d->config->admin_group, &c->groups);
+	c->groups = (struct access_groups){.flyrec = (gid_t)-1, .admin = (gid_t)-1};
+	(void)access_find_groups(d->config->admin_group, &c->groups);
 	*ret = c;
 	return 0;
 }
@@ -360,7 +440,10 @@ void control_free(struct control *c)
 	system_bus_free(c->system);
 	sd_event_source_disable_unref(c->listen_source);
 	sd_event_source_disable_unref(c->pause_source);
-	close_p(&c->listen_fd);
+	/* What nobody accepted goes with it; if that may hold descriptors, when the process ends,
+	 * which waits for none of them */
+	if (c->listen_fd >= 0 && guard_refuses(c->listen_fd))
+		close_p(&c->listen_fd);
 	if (c->path)
 		(void)unlink(c->path);
 	free(c->path);
@@ -371,7 +454,10 @@ void control_configure(struct control *c)
 {
 	if (!c)
 		return;
-	access_find_groups(c->daemon->config->admin_group, &c->groups);
+	if (access_find_groups(c->daemon->config->admin_group, &c->groups) < 0)
+		log_warning(
+			"AdminGroup=%s: groups of the machine have changed since the start; it takes a restart",
+			c->daemon->config->admin_group);
 	set_rights(c);
 }
 
@@ -409,8 +495,10 @@ static void tell_object(struct control *c, const char *session,
 		return;
 	control_session_path(session, &path);
 	for (struct peer *p = c->peers; path && p; p = p->next)
-		if (p->subscribed)
+		if (p->subscribed) {
 			(void)emit(p->bus, path);
+			peer_check_queue(p);
+		}
 }
 
 void control_session_added(struct control *c, const char *name)
@@ -418,9 +506,17 @@ void control_session_added(struct control *c, const char *name)
 	tell_object(c, name, sd_bus_emit_object_added);
 }
 
+/* Not by sd_bus_emit_object_removed(): that leaves out what it no longer finds */
+static int emit_removed(sd_bus *bus, const char *path)
+{
+	return sd_bus_emit_interfaces_removed(
+		bus, path, "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
+		"org.freedesktop.DBus.Properties", CONTROL_SESSION, NULL);
+}
+
 void control_session_removed(struct control *c, const char *name)
 {
-	tell_object(c, name, sd_bus_emit_object_removed);
+	tell_object(c, name, emit_removed);
 }
 
 static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)

@@ -35,6 +35,8 @@ void control_configure(struct control *control);
 
 /* Something in its properties is different */
 void control_session_changed(struct control *control, const char *name);
+/* There is an object for each session that runs, or is only configured: the first of the two has
+ * come, or the last has gone */
 void control_session_added(struct control *control, const char *name);
 void control_session_removed(struct control *control, const char *name);
 void control_segment_finished(struct control *control, const char *name, const char *path);

@@ -67,7 +67,9 @@ static int add_session(struct daemon *d, const char *name, struct session **ret)
 	if (r < 0)
 		return r;
 	*ret = more[d->n_sessions++];
-	control_session_added(d->control, name);
+	/* What is configured has been announced already */
+	if (!config_find(d->config, name))
+		control_session_added(d->control, name);
 	return 0;
 }
 
@@ -122,12 +124,32 @@ void daemon_apply_config(struct daemon *d)
 	memory_check(d->config, d->state_fd);
 }
 
+/* Sessions that exist because they are configured, and for no other reason */
+static void announce_changes(struct daemon *d, const struct daemon_config *before)
+{
+	const struct daemon_config *now = d->config;
+
+	for (size_t i = 0; i < before->n_sessions; i++) {
+		const char *name = before->sessions[i]->name;
+
+		if (!config_find(now, name) && !daemon_find_session(d, name))
+			control_session_removed(d->control, name);
+	}
+	for (size_t i = 0; i < now->n_sessions; i++) {
+		const char *name = now->sessions[i]->name;
+
+		if (!config_find(before, name) && !daemon_find_session(d, name))
+			control_session_added(d->control, name);
+	}
+}
+
 static void take_config(struct daemon *d, struct daemon_config *config)
 {
 	if (strcmp(config->instance_prefix, d->config->instance_prefix) != 0)
 		log_warning("InstancePrefix= takes effect at the next start of each session");
-	config_free(d->config);
-	d->config = config;
+	SWAP(d->config, config);
+	announce_changes(d, config);
+	config_free(config);
 	log_set_level(d->config->log_level);
 	d->state_mounted = false; /* who reloads may want it elsewhere */
 	control_configure(d->control);

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/owner.h"
 #include "daemon/clock.h"
 #include "daemon/daemon-state.h"
 #include "daemon/session.h"
@@ -23,18 +23,9 @@
 #define CMDLINES_FILE	".saved_cmdlines_size"
 #define MOUNTED_FILE	"state-mounted"
 #define NOTES_SIZE_MAX	(4 * KIB)
-#define CLOCK_STEP_USEC USEC_PER_SEC /* less is not worth a segment */
-#define CMDLINES_SIZE	32768	     /* the most the kernel takes: PID_MAX_DEFAULT */
-
-/* Files belong to group flyrec where there is one */
-static void join_group(void)
-{
-	struct group *group = getgrnam("flyrec");
-
-	/* Not if the unit has seen to it: its sandbox refuses the call */
-	if (group && geteuid() == 0 && getegid() != group->gr_gid && setegid(group->gr_gid) < 0)
-		log_warning_errno(-errno, "cannot make files for group flyrec: %m, ignoring");
-}
+#define CLOCK_TELL_USEC (USEC_PER_SEC / 1000) /* less is not worth a line in the log */
+#define SLEPT_USEC	USEC_PER_SEC
+#define CMDLINES_SIZE	32768 /* the most the kernel takes: PID_MAX_DEFAULT */
 
 void daemon_close_state_dir(struct daemon *d)
 {
@@ -120,7 +111,7 @@ static int open_dir(struct daemon *d, const char *dir, int *ret_fd, int *ret_loc
 		return fault_errno(why, -errno, "cannot open state directory %s", dir);
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "cannot stat state directory %s", dir);
-	if (st.st_uid != geteuid())
+	if (st.st_uid != owner_uid())
 		return fault_set(why, -EPERM, "state directory %s belongs to user %u, not to us",
 				 dir, (unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
@@ -172,7 +163,6 @@ int daemon_open_state_dir(struct daemon *d)
 	int r;
 
 	(void)umask(0027);
-	join_group();
 	d->state_mounted = was_mounted(d);
 	r = daemon_find_state_dir(d, &why);
 	if (r < 0 && !session_disk_may_return(r))
@@ -276,23 +266,23 @@ static int arm_clock(const struct daemon *d)
 		       : 0;
 }
 
-static bool clock_was_set(struct daemon *d)
+static void tell_of_step(struct daemon *d)
 {
 	int64_t now = file_age_offset_usec(), by = now - d->clock_usec;
 
-	if (llabs(by) < (int64_t)CLOCK_STEP_USEC)
-		return false;
+	if (llabs(by) < (int64_t)CLOCK_TELL_USEC)
+		return;
 	d->clock_usec = now;
-	log_notice("the clock was set %s by %lld s: beginning new segments",
-		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC);
-	return true;
+	log_notice("the clock was set %s by %lld.%03lld s: beginning new segments",
+		   by > 0 ? "forward" : "back", llabs(by) / (long long)USEC_PER_SEC,
+		   llabs(by) % (long long)USEC_PER_SEC / 1000);
 }
 
 static bool has_slept(struct daemon *d)
 {
 	int64_t now = clock_slept_usec(), slept = now - d->slept_usec;
 
-	if (slept < (int64_t)CLOCK_STEP_USEC)
+	if (slept < (int64_t)SLEPT_USEC)
 		return false;
 	d->slept_usec = now;
 	log_notice("the machine was suspended for %lld s: beginning new segments, but for clocks "
@@ -304,18 +294,18 @@ static bool has_slept(struct daemon *d)
 static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct daemon *d = userdata;
-	bool set, slept;
+	bool slept;
 	uint64_t n;
 
 	(void)!read(fd, &n, sizeof(n));
 	(void)arm_clock(d);
-	set = clock_was_set(d);
+	tell_of_step(d);
 	slept = has_slept(d);
-	for (size_t i = 0; i < d->n_sessions; i++)
-		if (set)
-			session_rotate(d->sessions[i]);
-		else if (slept)
+	for (size_t i = 0; i < d->n_sessions; i++) {
+		session_clock_set(d->sessions[i]);
+		if (slept)
 			session_slept(d->sessions[i]);
+	}
 	return 0;
 }
 

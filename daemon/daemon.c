@@ -12,6 +12,8 @@
 #include "daemon/control.h"
 #include "daemon/daemon-config.h"
 #include "daemon/daemon-state.h"
+#include "daemon/guard.h"
+#include "daemon/privileges.h"
 #include "daemon/session.h"
 #include "daemon/ship.h"
 #include "daemon/trigger.h"
@@ -60,7 +62,7 @@ static bool is_over(const struct daemon *d, const struct session *s)
 	       !daemon_wants(d, session_name(s));
 }
 
-/* Out of the list first: who is told that one is gone looks for it there */
+/* One that is still configured goes on being an object, stopped */
 static void forget_sessions(struct daemon *d)
 {
 	for (size_t i = 0; i < d->n_sessions;) {
@@ -72,7 +74,8 @@ static void forget_sessions(struct daemon *d)
 		}
 		memmove(&d->sessions[i], &d->sessions[i + 1],
 			(--d->n_sessions - i) * sizeof(*d->sessions));
-		control_session_removed(d->control, session_name(s));
+		if (!config_find(d->config, session_name(s)))
+			control_session_removed(d->control, session_name(s));
 		session_free(s);
 	}
 }
@@ -299,7 +302,10 @@ static int set_up(struct daemon *d)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	if (faccessat(AT_FDCWD, "/proc/kallsyms", R_OK, AT_EACCESS) < 0)
+	r = privileges_drop(&d->options);
+	if (r < 0)
+		return r;
+	if (faccessat(AT_FDCWD, symbols_path(), R_OK, AT_EACCESS) < 0)
 		log_notice("cannot read /proc/kallsyms: traces will have no kernel symbols");
 	else if (kptr_restricted())
 		log_notice("kernel.kptr_restrict is 2: traces will have no kernel symbols");
@@ -315,7 +321,7 @@ static int set_up(struct daemon *d)
 	if (r < 0)
 		return r;
 	d->symbols = symbols_new();
-	if (!d->symbols || fdstore_new(&d->fdstore) < 0)
+	if (!d->symbols || fdstore_new(&d->fdstore) < 0 || guard_new(&d->guard) < 0)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
 	r = sd_event_default(&d->event);
 	if (r >= 0)
@@ -359,6 +365,7 @@ static void tear_down(struct daemon *d)
 	d->n_sessions = 0;
 	unit_watch_free(TAKE_PTR(d->units));
 	control_free(TAKE_PTR(d->control));
+	guard_free(TAKE_PTR(d->guard));
 	fdstore_free(d->fdstore);
 	symbols_free(d->symbols);
 	config_free(d->config);

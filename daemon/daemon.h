@@ -13,6 +13,7 @@
 #include "writer/metadata.h"
 
 struct control;
+struct guard;
 struct session;
 struct unit_watch;
 
@@ -62,7 +63,8 @@ struct daemon {
 	struct fdstore *fdstore;
 	struct session **sessions;
 	size_t n_sessions;
-	struct control *control;  /* NULL: nobody can ask anything */
+	struct control *control; /* NULL: nobody can ask anything */
+	struct guard *guard;
 	struct unit_watch *units; /* NULL: no session wants it */
 	uint64_t started_usec;	  /* monotonic */
 	bool cmdlines_raised;

@@ -11,8 +11,10 @@
 #include "recorder/instance.h"
 
 #define BUFFER_SIZE (32 * KIB) /* a CPU: what triggers is rare, or it is a storm */
-#define DEAF_USEC   100000     /* at least, after a wake-up, also for what is not ours */
-#define READS_MAX   64	       /* sub-buffers of a CPU at once: more than the buffer has */
+/* Of several events one may be a storm, which shall not overwrite the others between two looks */
+#define BUFFER_SIZE_SHARED (256 * KIB)
+#define DEAF_USEC	   100000 /* at least, after a wake-up, also for what is not ours */
+#define READS_MAX	   160	  /* sub-buffers of a CPU at once: more than the buffer has */
 
 /* An event that is watched, and what of it was found in one go */
 struct watched {
@@ -35,7 +37,7 @@ struct event_watch {
 	uint64_t *overrun;	   /* [n_cpus]: as last seen */
 	sd_event_source *pause_source;
 	struct event_watch_calls calls;
-	bool deaf, discard;
+	bool deaf, storm;
 };
 
 /* --- making and freeing */
@@ -46,7 +48,7 @@ static int take_config(struct event_watch *w, char *const *events, struct fault 
 
 	c->events = calloc(MAX(strv_length(events), 1U), sizeof(*c->events));
 	c->clock = strdup("mono");
-	c->buffer_size = BUFFER_SIZE;
+	c->buffer_size = strv_length(events) > 1 ? BUFFER_SIZE_SHARED : BUFFER_SIZE;
 	c->buffer_percent = 0; /* wake up for each event */
 	w->watched = calloc(MAX(strv_length(events), 1U), sizeof(*w->watched));
 	if (!c->events || !c->clock || !w->watched)
@@ -298,8 +300,8 @@ static size_t most_frequent(const struct event_watch *w)
 	return most;
 }
 
-/* @fire: tell of the first of each; else they are only counted */
-static bool collect(struct event_watch *w, bool fire)
+/* Tell of the first of each; returns whether there was any */
+static bool collect(struct event_watch *w)
 {
 	uint64_t lost = read_all(w);
 	size_t most = most_frequent(w);
@@ -310,7 +312,7 @@ static bool collect(struct event_watch *w, bool fire)
 		uint64_t more = e->count + (i == most ? lost : 0);
 		_cleanup_free_ char *lines = TAKE_PTR(e->lines);
 		struct event_hit hit = {.time_usec = realtime_usec(e->ts), .lines = lines};
-		bool tell = fire && e->count > 0;
+		bool tell = e->count > 0;
 
 		e->count = 0;
 		any |= more > 0;
@@ -329,10 +331,10 @@ static void listen_to(struct event_watch *w, bool on)
 		(void)sd_event_source_set_enabled(w->sources[cpu], on ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-static void go_deaf(struct event_watch *w, uint64_t usec, bool discard)
+static void go_deaf(struct event_watch *w, uint64_t usec, bool storm)
 {
 	w->deaf = usec > 0;
-	w->discard = w->deaf && discard;
+	w->storm = w->deaf && storm;
 	listen_to(w, !w->deaf);
 	if (!w->deaf)
 		return;
@@ -343,12 +345,10 @@ static void go_deaf(struct event_watch *w, uint64_t usec, bool discard)
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct event_watch *w = userdata;
-	struct event_pause pause;
+	bool over = w->storm && !collect(w);
+	struct event_pause pause = w->calls.pause(w->calls.userdata);
 
-	if (w->discard)
-		(void)collect(w, false);
-	pause = w->calls.pause(w->calls.userdata);
-	go_deaf(w, pause.usec, pause.discard);
+	go_deaf(w, over && pause.storm ? 0 : pause.usec, pause.storm);
 	return 0;
 }
 
@@ -359,9 +359,9 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
 
 	if (w->deaf) /* another CPU's turn has taken this one's events */
 		return 0;
-	if (collect(w, true))
+	if (collect(w))
 		pause = w->calls.pause(w->calls.userdata);
-	go_deaf(w, MAX(pause.usec, DEAF_USEC), pause.discard);
+	go_deaf(w, MAX(pause.usec, DEAF_USEC), pause.storm);
 	return 0;
 }
 
@@ -387,8 +387,8 @@ int event_watch_start(struct event_watch *w, sd_event *event, int64_t priority,
 
 void event_watch_count(struct event_watch *w)
 {
-	if (w->deaf && w->discard)
-		(void)collect(w, false);
+	if (w->storm)
+		(void)collect(w);
 }
 
 int event_watch_check(struct event_watch *w, struct fault *why)

@@ -20,14 +20,18 @@ struct event_hit {
 	const char *lines;  /* which, where, who: "KEY: VALUE" lines; may be NULL */
 };
 
-/* How to go on; microseconds to be deaf. @discard: what happens meanwhile is only counted. */
+/*
+ * How to go on; microseconds to be deaf. @storm: an event has no snapshot coming for a while: so it
+ * is looked at now and then, until nothing has come.
+ */
 struct event_pause {
 	uint64_t usec;
-	bool discard;
+	bool storm;
 };
 
 struct event_watch_calls {
-	/* @index: in the list of events; @first: NULL: @more events are only to be counted */
+	/* @index: in the list of events; @first: NULL: @more events were overwritten before they
+	 * were read */
 	void (*on_event)(void *userdata, size_t index, const struct event_hit *first,
 			 uint64_t more);
 	/* asked after events, and when the pause is over (0: listen again) */
@@ -67,7 +71,7 @@ int event_watch_start(struct event_watch *watch, sd_event *event, int64_t priori
 bool event_watch_has(const struct event_watch *watch, size_t index);
 
 /**
- * event_watch_count() - if it is deaf: have the events counted that have happened until now
+ * event_watch_count() - in a storm: have the events counted that have happened until now
  */
 void event_watch_count(struct event_watch *watch);
 

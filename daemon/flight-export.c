@@ -127,6 +127,14 @@ static int write_item(void *userdata, unsigned item)
 	return 0;
 }
 
+static void remove_unfinished(const struct segment_cut *request)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+
+	(void)snprintf(tmp, sizeof(tmp), ".%s.new", request->name);
+	(void)unlinkat(request->dir_fd, tmp, 0);
+}
+
 static char *stats_text(const struct flight *f, unsigned cpu)
 {
 	const struct flight_cpu *c = &f->cpus[cpu];
@@ -182,31 +190,36 @@ static int fill(struct export *e, const struct segment_cut *request)
 	return r >= 0 && !request->is_part ? trace_file_complete(e->file) : r;
 }
 
+/* Room for the header is only known when it is there */
 static int create(struct export *e, struct segment_cut *request, const char *note)
 {
 	struct flight *f = e->flight;
 	_cleanup_free_ uint64_t *rooms = calloc(f->n_cpus, sizeof(*rooms));
 	struct trace_file_params params = e->segment->params;
+	uint64_t bytes = 0;
+	int r;
 
 	if (!rooms)
 		return fault_errno(&e->segment->failure, -ENOMEM, "cannot take a snapshot");
-	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		rooms[cpu] = (f->cpus[cpu].n + flight_left(f, &f->cpus[cpu])) * f->subbuf_size;
+		bytes += rooms[cpu];
+	}
+	r = segment_make_way(request, bytes, &e->segment->failure);
+	if (r < 0)
+		return r;
 	params.rooms = rooms;
 	params.note = request->is_part ? NULL : note;
 	if (request->is_part) /* read again at once, then gone: it need never come to the disk */
 		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
-	return trace_file_create(request->dir_fd, request->name, &params, &e->file,
-				 &e->segment->failure);
-}
-
-static void remove_unfinished(const struct segment_cut *request)
-{
-	char tmp[STORE_NAME_SIZE + 8];
-
-	(void)snprintf(tmp, sizeof(tmp), ".%s.new", request->name);
-	(void)unlinkat(request->dir_fd, tmp, 0);
+	r = trace_file_create(request->dir_fd, request->name, &params, &e->file,
+			      &e->segment->failure);
+	if (r >= 0)
+		r = segment_make_way(request, bytes, &e->segment->failure);
+	if (r < 0 && e->file)
+		remove_unfinished(request);
+	return r;
 }
 
 /* A part has no name, and lives as long as it is open */
@@ -242,9 +255,11 @@ static void count(struct flight *f, struct segment_cut *request)
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		struct flight_cpu *c = &f->cpus[cpu];
 
-		c->counts.subbufs += c->written / f->subbuf_size;
-		c->counts.bytes += c->written;
-		c->counts.torn += c->copy.torn;
+		c->counts = (struct flight_counts){
+			.subbufs = c->written / f->subbuf_size,
+			.bytes = c->written,
+			.torn = c->copy.torn,
+		};
 		request->report.bytes += c->written;
 	}
 }
@@ -274,7 +289,5 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 	if (r < 0)
 		return r;
 	count(f, request);
-	if (!request->is_part)
-		segment_retain_snapshots(request);
-	return 0;
+	return request->is_part ? 0 : segment_retain_snapshots(request, &s->failure);
 }

@@ -11,7 +11,7 @@
 static const char *const names[] = {"mapped", "swap", "drain"};
 
 /* The first CPU that has a ring buffer tells */
-static int can_map(struct instance *instance, struct fault *why)
+static int can_map(const struct instance *instance, struct fault *why)
 {
 	int r = -EINVAL;
 
@@ -26,7 +26,7 @@ static int can_map(struct instance *instance, struct fault *why)
 	return r < 0 ? fault_errno(why, r, "cannot map trace_pipe_raw") : 0;
 }
 
-static int find_snapshot(struct instance *instance, struct fault *why)
+static int find_snapshot(const struct instance *instance, struct fault *why)
 {
 	int fd = instance_dir_fd(instance);
 
@@ -88,7 +88,8 @@ int flight_new(const struct flight_params *params, struct flight **ret, struct f
 	f->n_cpus = instance_n_cpus(params->instance);
 	f->subbuf_size = instance_subbuf_size(params->instance);
 	f->cpus = calloc(f->n_cpus, sizeof(*f->cpus));
-	if (!f->cpus)
+	f->counts = calloc(f->n_cpus, sizeof(*f->counts));
+	if (!f->cpus || !f->counts)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	r = choose(params, &method, why);
 	if (r < 0)
@@ -164,6 +165,7 @@ void flight_free(struct flight *f)
 	carry_free(f->carry);
 	(void)pthread_mutex_destroy(&f->lock);
 	free(f->cpus);
+	free(f->counts);
 	free(f);
 }
 
@@ -179,7 +181,20 @@ bool flight_has_taken(const struct flight *f)
 
 void flight_counts(const struct flight *f, unsigned cpu, struct flight_counts *ret)
 {
-	*ret = f->cpus[cpu].counts;
+	*ret = f->counts[cpu];
+}
+
+void flight_add_counts(struct flight *f)
+{
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
+		struct flight_counts *more = &f->cpus[cpu].counts;
+		struct flight_counts *c = &f->counts[cpu];
+
+		c->subbufs += more->subbufs;
+		c->bytes += more->bytes;
+		c->torn += more->torn;
+		*more = (struct flight_counts){0};
+	}
 }
 
 int flight_fault(struct flight *f, int error, const char *format, ...)

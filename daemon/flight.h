@@ -11,7 +11,8 @@
  * The last two leave the kernel without history: what they take goes into a carry (writer/carry.h),
  * out of which each snapshot has the whole window again.
  *
- * Owner: the session, on the main thread, which leaves it alone while a job is under way.
+ * Owner: the session, on the main thread, which leaves it alone while a job is under way; only
+ * flight_counts() and flight_method_name() read nothing that a job writes.
  */
 #pragma once
 
@@ -27,11 +28,11 @@ enum flight_method {
 struct flight;
 
 struct flight_params {
-	struct instance *instance; /* borrowed */
-	int dir_fd;		   /* STATE/NAME/snapshot; borrowed */
-	const char *method;	   /* Method= */
-	uint64_t memory;	   /* Memory=: bytes for all CPUs together */
-	uint64_t buffer_size;	   /* BufferSize=: bytes a CPU */
+	const struct instance *instance; /* borrowed; what any thread may ask it */
+	int dir_fd;			 /* STATE/NAME/snapshot; borrowed */
+	const char *method;		 /* Method= */
+	uint64_t memory;		 /* Memory=: bytes for all CPUs together */
+	uint64_t buffer_size;		 /* BufferSize=: bytes a CPU */
 	unsigned threads;
 	bool counts_time; /* the clock's timestamps are nanoseconds */
 };
@@ -72,6 +73,8 @@ void flight_free(struct flight *flight);
 
 const char *flight_method_name(const struct flight *flight);
 void flight_counts(const struct flight *flight, unsigned cpu, struct flight_counts *ret);
+/* After flight_export(), on the main thread: from now on flight_counts() has what that wrote */
+void flight_add_counts(struct flight *flight);
 
 /* For the calling thread, and those that it starts: to run soon after waking up, on a busy CPU too
  */
@@ -91,8 +94,9 @@ int flight_capture(struct flight *flight, uint64_t from_nsec, uint64_t to_nsec, 
 /**
  * flight_check_room() - job: does the disk have room for what flight_capture() would take out of
  * the kernel, and for the file that it becomes, too?
- * @head: bytes of that file before the data
- * For a flight whose carry nobody keeps until there is room for the file.
+ * @head: bytes of that file before the data, and what is to stay free
+ * For a flight whose carry nobody keeps until there is room for the file, and for somebody who may
+ * not have all the room there is.
  * Return: 0, also with a method that takes nothing; or -ENOSPC or another negative errno with @why.
  */
 int flight_check_room(struct flight *flight, uint64_t head, struct fault *why);

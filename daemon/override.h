@@ -13,7 +13,9 @@
 /**
  * override_events() - keep the list of events of @config
  * override_enabled() - keep Enabled=
- * What the file says about the other one stays. Return: 0 or negative errno with @why.
+ * What the file says about the other one stays. Nothing is written where the file as it is cannot
+ * be read, or as it would be could not be read as what is meant. Return: 0 or negative errno with
+ * @why.
  */
 int override_events(const char *config_dir, const struct session_config *config, struct fault *why);
 int override_enabled(const char *config_dir, const char *name, bool enabled, struct fault *why);

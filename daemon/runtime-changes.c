@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/ini.h"
 #include "basic/strv.h"
 #include "daemon/config-trace.h"
 #include "daemon/runtime-changes.h"
@@ -115,11 +116,36 @@ static void take_out(struct trace_config *trace, size_t i)
 		(--trace->n_events - i) * sizeof(*trace->events));
 }
 
+/*
+ * It may be written to a file, where it has to be one value: to the kernel a line's end is as good
+ * as a blank, to the reader of that file the next line is configuration. White space around it
+ * goes.
+ */
+static int check_text(const char *what, const char *text, struct fault *why)
+{
+	_cleanup_free_ char *inner = NULL;
+	const char *bad;
+	size_t n;
+
+	text += strspn(text, " ");
+	n = strlen(text);
+	while (n > 0 && text[n - 1] == ' ')
+		n--;
+	inner = strndup(text, n);
+	if (!inner)
+		return -ENOMEM;
+	bad = ini_bad_value(inner);
+	return bad ? fault_set(why, -EINVAL, "%s refused: %s", what, bad) : 0;
+}
+
 static int parse(const char *text, struct trace_event *ret, struct fault *why)
 {
 	struct fault inner = {};
-	int r = event_parse(text, ret, &inner);
+	int r = check_text("event", text, why);
 
+	if (r < 0)
+		return r;
+	r = event_parse(text, ret, &inner);
 	return r < 0 && r != -ENOMEM ? fault_set(why, r, "%s: %s", text, inner.text) : r;
 }
 
@@ -203,8 +229,10 @@ int runtime_filter_event(struct session_config *config, const char *text, const 
 	_cleanup_(event_done) struct trace_event event = {};
 	_cleanup_free_ char *line = NULL;
 	bool none = !*filter || strcmp(filter, "0") == 0;
-	int r = parse(text, &event, why);
+	int r = check_text("filter", filter, why);
 
+	if (r >= 0)
+		r = parse(text, &event, why);
 	if (r < 0)
 		return r;
 	if (event.filter || !event.name)

@@ -14,8 +14,20 @@ void segment_note(struct segment *segment, int level, int error, const char *for
  * trace-cmd report --stat; malloc'ed */
 int segment_name_snapshot(struct segment *segment, struct segment_cut *request, char **ret_text);
 
-/* The snapshots' own retention, after a new one: kept_bytes, complaint */
-void segment_retain_snapshots(struct segment_cut *request);
+/*
+ * Before a file of @bytes is written for a snapshot: may there be one? For a trigger's or an
+ * administrator's older snapshots make way for it, for a member's nothing does.
+ * Return: 0; -ENOSPC it would leave less than KeepFree=; -EDQUOT it cannot be pinned; or another
+ * negative errno with @why.
+ */
+int segment_make_way(struct segment_cut *request, uint64_t bytes, struct fault *why);
+
+/*
+ * After a new one: whose it is, pinned if it is to be, then the snapshots' own retention:
+ * kept_bytes, complaint, unpinned Return: 0, or negative errno with @why: it could not be marked as
+ * a member's and is gone again.
+ */
+int segment_retain_snapshots(struct segment_cut *request, struct fault *why);
 
 /* The task names that are known now into the file */
 int segment_write_names(struct segment *segment, struct trace_file *file);

@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 
+#include "daemon/snapshot-queue.h"
 #include "writer/cut.h"
 #include "writer/retention.h"
 #include "writer/task-names.h"
@@ -93,12 +94,16 @@ struct segment_cut {
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
 	const char *detail;    /* more lines for the text in the file, or NULL */
+	unsigned rank;	       /* see retention_rank(); of a trigger's */
 	const char *session;   /* for the text in the file; of several all names */
 	char boot_id[33];      /* of the boot that it is from; "": this one */
 	uint64_t trigger_usec; /* realtime */
-	bool coresight;	       /* a CoreSight snapshot too, whatever Coresight= says */
-	bool is_part;	       /* of a snapshot of several sessions: not NAME, but part_fd */
-	int part_fd;	       /* then: the file, once it is there */
+	struct snapshot_asker asker;
+	const void *call; /* see session_cancel_snapshots() */
+	bool coresight;	  /* a CoreSight snapshot too, whatever Coresight= says */
+	bool pin;
+	bool is_part; /* of a snapshot of several sessions: not NAME, but part_fd */
+	int part_fd;  /* then: the file, once it is there */
 	const struct together_part *parts; /* put these together instead; borrowed */
 	size_t n_parts;
 	struct retention_limits limits;
@@ -109,6 +114,7 @@ struct segment_cut {
 	unsigned evicted_files; /* that had to go for it */
 	uint64_t evicted_bytes;
 	struct fault complaint; /* of their retention */
+	struct fault unpinned;	/* it was to be pinned, and why it is not */
 
 	/* between segment_cut_begin() and segment_cut_copy(); freed by segment_cut_done() */
 	char *text;

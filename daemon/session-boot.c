@@ -156,8 +156,9 @@ void session_warn_of_clock(struct session *s)
 
 int session_write_notes(struct session *s)
 {
+	_cleanup_free_ char *text = TAKE_PTR(s->notes);
 	struct fault why;
-	int r = state_write(s->dir_fd, s->kernel, true);
+	int r = text ? state_write_text(s->dir_fd, text) : -ENOMEM;
 
 	if (r < 0)
 		return fault_errno(&s->segment.failure, r, "cannot write the state file");

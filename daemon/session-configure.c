@@ -83,7 +83,7 @@ void session_renew_triggers(struct session *s)
 	const struct session_config *config = config_find(s->daemon->config, s->name);
 	struct fault why;
 
-	s->triggers_wanted = false;
+	s->triggers_wanted = s->watch_wanted = false;
 	if (triggers_configure(s, &why) >= 0 || !config)
 		return;
 	(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 
 #include <tracefs/tracefs.h>
@@ -16,22 +17,24 @@
 #include "daemon/clock.h"
 #include "daemon/session-internal.h"
 #include "formats/trace-dat-read.h"
+#include "writer/file-age.h"
 
-/* @configured: of segments or of snapshots */
-static uint64_t use_or_default(const struct session *s, uint64_t configured)
+#define MEMBERS_SHARE 4U /* of MaxUse= and MaxFiles=: the part that members may have */
+
+uint64_t session_use_or_default(uint64_t configured, int dir_fd)
 {
 	struct statvfs vfs;
 
 	if (configured != STORAGE_DEFAULT)
 		return configured;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
+	if (fstatvfs(dir_fd, &vfs) < 0)
 		return GIB;
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 10, 4 * GIB);
 }
 
 static uint64_t max_use(const struct session *s)
 {
-	return use_or_default(s, s->config->storage.max_use);
+	return session_use_or_default(s->config->storage.max_use, s->segment.dir_fd);
 }
 
 uint64_t session_max_file_size(const struct session *s)
@@ -77,12 +80,33 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 	const struct snapshot_config *config = &s->config->snapshot;
 
 	*ret = (struct retention_limits){
-		.max_use = use_or_default(s, config->max_use),
+		.max_use = session_use_or_default(config->max_use, s->segment.dir_fd),
 		.keep_free = keep_free(s),
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
 		.keep_newest = true,
 	};
+	ret->member_use = ret->max_use / MEMBERS_SHARE;
+	if (config->max_files > 0)
+		ret->member_files = MAX(config->max_files / MEMBERS_SHARE, 1U);
+}
+
+/* The largest KeepFree= of the file system: beyond it that session's segments would make way */
+void session_member_limits(const struct session *s, struct retention_limits *ret)
+{
+	struct stat own, st;
+
+	session_snapshot_limits(s, ret);
+	ret->members_only = true;
+	if (fstat(s->segment.dir_fd, &own) < 0)
+		return;
+	for (size_t i = 0; i < s->daemon->n_sessions; i++) {
+		const struct session *other = s->daemon->sessions[i];
+
+		if (other->state == SESSION_RECORDING && other->config &&
+		    fstat(other->segment.dir_fd, &st) >= 0 && st.st_dev == own.st_dev)
+			ret->keep_free = MAX(ret->keep_free, keep_free(other));
+	}
 }
 
 bool session_make_room(struct session *s, int error)
@@ -172,4 +196,36 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	p->direct = s->config->storage.direct;
 	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
 	return 0;
+}
+
+int session_date_off(struct session *s, const struct trace_file *file, int64_t *ret)
+{
+	int64_t date, now;
+	int r;
+
+	if (s->salvage || !trace_file_date(file, &date))
+		return -EOPNOTSUPP;
+	r = clock_date_usec(s->instance, s->config->trace.clock, &now);
+	if (r < 0)
+		return r;
+	*ret = (int64_t)((uint64_t)now - (uint64_t)date);
+	return 0;
+}
+
+void session_check_date(struct session *s)
+{
+	struct segment *g = &s->segment;
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
+	int64_t off;
+
+	/* A clock that counts no time has no date; the file's age is noted by the wall clock still
+	 */
+	if (session_date_off(s, g->file, &off) < 0)
+		off = file_age_offset_usec() - g->clock_usec;
+	s->date_doubted = clock_date_is_off(0, off, UINT64_MAX);
+	if (!clock_date_is_off(0, off, s->dated_usec ? now - s->dated_usec : UINT64_MAX))
+		return;
+	s->date_doubted = false;
+	s->dated_usec = now;
+	s->rotate_wanted = true;
 }

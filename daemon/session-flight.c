@@ -46,12 +46,10 @@ static void tell_second_best(const struct session *s, int result, const struct f
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
-	struct fault why;
 
 	(void)sd_event_source_set_time_relative(source, s->config->storage.flush_usec);
 	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-	if (instance_refresh_pids(s->instance, &why) < 0)
-		(void)log_full(LOG_DEBUG, s->name, NULL, why.error, "%s", why.text);
+	session_refresh_units(s);
 	return 0;
 }
 
@@ -168,7 +166,11 @@ int session_run_capture(void *userdata)
 {
 	struct session *s = userdata;
 
-	return flight_capture(s->flight, s->from_nsec, s->to_nsec, &s->segment.failure);
+	int r = 0;
+
+	if (s->capture_keep_free > 0)
+		r = flight_check_room(s->flight, s->capture_keep_free, &s->segment.failure);
+	return r < 0 ? r : flight_capture(s->flight, s->from_nsec, s->to_nsec, &s->segment.failure);
 }
 
 void session_captured(struct session *s, int result)
@@ -200,7 +202,7 @@ void session_stop_flight(struct session *s)
 {
 	if (s->hand_over) {
 		s->kernel->handed_over = true;
-		if (state_write(s->dir_fd, s->kernel, false) < 0)
+		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 	}

@@ -233,10 +233,10 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 
 int session_write_state(struct session *s, struct fault *why)
 {
-	int r = state_write(s->dir_fd, s->kernel, false);
+	int r = state_write(s->dir_fd, s->kernel);
 
 	if (r < 0 && session_make_room(s, r))
-		r = state_write(s->dir_fd, s->kernel, false);
+		r = state_write(s->dir_fd, s->kernel);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
 				   s->name)
 		     : 0;

@@ -45,16 +45,19 @@ struct session {
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
+	bool watch_wanted;    /* the instance of OnEvent= is gone */
 	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
-	struct snapshot_request *requests; /* snapshots wanted; the first may be under way */
+	struct fault missing;		   /* of Unit=: what is not traced, and why */
+	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
 	int deferred;			   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
-	struct trigger_limit limit;	   /* Burst= and IntervalSec=, by the monotonic clock */
+	struct snapshot_join *join;	   /* what later triggers may still join; or NULL */
+	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
 
 	int dir_fd;	      /* STATE/NAME */
@@ -63,10 +66,12 @@ struct session {
 	struct boot_trace *boot_trace; /* being saved, or NULL */
 	bool kept;		       /* the instance is in memory that outlives the kernel */
 	bool notes_wanted;	       /* for the next boot, soon */
+	char *notes;		       /* the job's that writes them: the state file's text */
 	struct segment segment;
 	struct drain drain;
 	struct flight *flight;	     /* NULL unless it is a flight session */
 	uint64_t from_nsec, to_nsec; /* of its snapshot under way, in the instance's clock */
+	uint64_t capture_keep_free;  /* bytes; 0: it is worth all the room there is */
 	int notify_fd;		     /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
@@ -74,6 +79,8 @@ struct session {
 	uint64_t synced_usec;  /* monotonic: last sync */
 	uint64_t synced_bytes; /* drain_total_bytes() then */
 	uint64_t overshoot;    /* bytes beyond a segment's limit until the next was there, lately */
+	bool date_doubted;     /* the clock was set, or an earlier process made current.dat */
+	uint64_t dated_usec;   /* monotonic: when a segment was last begun because of that */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
 	uint64_t forks;	       /* of the machine, at the last sync because of them */
 	uint64_t fetched_forks; /* when task names were last fetched because of them */
@@ -82,6 +89,7 @@ struct session {
 	uint64_t lost_usec;	/* monotonic: when that was */
 	int trouble;		/* of the disk, as last reported */
 	unsigned told;		/* bits of the kinds of trouble in the log since all was well */
+	bool undrained;		/* the recording ends, and the disk has not taken all of it */
 	bool held;		/* nothing is drained until the next segment is there */
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
@@ -140,6 +148,9 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
 void session_snapshot_limits(const struct session *session, struct retention_limits *ret);
+/* the same where a member of group flyrec has asked for it: at the cost of no other snapshots, and
+ * of no session's segments */
+void session_member_limits(const struct session *session, struct retention_limits *ret);
 /* Before it has begun, when that failed with @error: if for lack of room retention may help.
  * Return: worth another try. */
 bool session_make_room(struct session *session, int error);
@@ -147,6 +158,11 @@ bool session_make_room(struct session *session, int error);
 uint64_t session_buffer_size(const struct session *session);
 /* what the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
+/* by how many microseconds the DATE of a file of the running session is behind what it is now;
+ * negative errno if that is not known */
+int session_date_off(struct session *session, const struct trace_file *file, int64_t *ret);
+/* between steps, while date_doubted: if it is too much, the next segment is wanted */
+void session_check_date(struct session *session);
 
 /* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
 void session_renew_triggers(struct session *session);
@@ -188,13 +204,18 @@ bool session_begin_boot_trace(struct session *session);
 int session_run_boot_trace(void *userdata);
 void session_boot_trace_done(struct session *session, int result);
 void session_warn_of_clock(struct session *session);
-/* part of a job: what the next boot must know, beside the state file */
+/* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
+ * must know beside it */
 int session_write_notes(struct session *session);
 
 /* session-snapshot.c */
-/* As session_snapshot(), of what @what says; its texts are copied, its parts are not */
+/* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
+ * parts have been admitted as parts. */
 int session_request_cut(struct session *session, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata);
+			session_snapshot_done_t done, void *userdata, struct fault *why);
+/* May there be one more, as of now? What session_snapshot() refuses for its number. */
+int session_admit_snapshot(struct session *session, const struct snapshot_asker *asker,
+			   struct fault *why);
 /* The file of a part, and its boot, "" for this one. Only within its done(), with result 0.
  * Return: the caller's fd. */
 int session_take_part(struct session *session, char ret_boot_id[static 33]);
@@ -205,10 +226,13 @@ int session_run_cut(void *userdata);
 void session_cut_done(struct session *session, int result);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
 void session_file_is_made(void);
-/* one is being made, or waits for nothing but its turn, or very many wait for PostSec= */
+/* one of a trigger is being made, or waits for nothing but its turn, or very many wait for PostSec=
+ */
 bool session_snapshots_busy(const struct session *session);
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
+/* When the session is freed */
+void session_forget_triggers(struct session *session);
 
 /* session.c: after segment_open, or at once where there are no segments */
 void session_opened(struct session *session, int result);
@@ -275,6 +299,8 @@ int session_check_place(struct session *session, struct fault *why);
 /* session-tick.c */
 /* Compare the instance with the configuration, and repair. False when the session ends over it. */
 bool session_check_instance(struct session *session);
+/* Unit=: trace the processes that are there now; say so when there are none, or some again */
+void session_refresh_units(struct session *session);
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
 void session_look(struct session *session);
 /* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in

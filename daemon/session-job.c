@@ -266,8 +266,12 @@ void session_start_job(struct session *s, enum session_step step)
 	int r;
 
 	s->step = step;
+	/* While it is being written the session may be paused */
+	if (step == STEP_FINISHING || step == STEP_NOTING)
+		(void)state_format(s->kernel, &s->notes);
 	r = job_start(s->daemon->event, work[step], on_job, s);
 	if (r < 0) {
+		free(TAKE_PTR(s->notes));
 		(void)fault_errno(&s->segment.failure, r, "cannot start a thread");
 		session_defer(s, step, r);
 	}

@@ -43,7 +43,7 @@ static void forget(const struct session *s, const char *kind)
 static void note(struct session *s, const char *kind, const struct state *state)
 {
 	_cleanup_close_ int dir = open_notes(s, kind, true);
-	int r = dir < 0 ? dir : state_write(dir, state, false);
+	int r = dir < 0 ? dir : state_write(dir, state);
 
 	if (r < 0 && !s->note_failed)
 		(void)log_full(LOG_WARNING, s->name, NULL, r, "cannot write %s/%s/%s: %m, ignoring",

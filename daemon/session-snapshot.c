@@ -5,7 +5,9 @@
  * sessions are two jobs: capture and export. Main thread, but for what runs as a job.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "basic/escape.h"
 #include "basic/log.h"
@@ -14,22 +16,49 @@
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-runtime.h"
+#include "writer/retention.h"
+#include "writer/snapshot-note.h"
 #include "writer/store.h"
 
 #define POSTS_MAX  16
 #define DETAIL_MAX 512
+#define JOIN_USEC  USEC_PER_SEC /* a trigger within this time of another joins its snapshot */
+#define JOIN_MAX   8		/* so many of them are named in the file and in the log */
 
 struct snapshot_request {
-	struct snapshot_request *next;
+	struct snapshot_turn turn; /* the first member */
 	struct segment_cut cut;
 	struct coresight_job coresight;
 	char *session, *reason;
 	char *detail;	       /* or NULL */
 	struct fault why;      /* of the copying that has failed */
-	sd_event_source *post; /* PostSec= runs: not yet */
+	char *what;	       /* of a trigger */
+	sd_event_source *post; /* while PostSec= runs */
 	session_snapshot_done_t done;
 	void *userdata;
 };
+
+/* The last snapshot of a trigger, and what of others is to be added to its file */
+struct snapshot_join {
+	char *what;			  /* whose it is, as the configuration says it */
+	uint64_t asked_usec;		  /* monotonic */
+	struct snapshot_request *request; /* NULL: it is finished */
+	char name[64];			  /* then: of the file; "": there is none */
+	char *lines;
+	unsigned rank;
+	unsigned n;
+};
+
+static struct snapshot_request *request_of(struct snapshot_turn *turn)
+{
+	return (void *)turn;
+}
+
+/* The one under way, or next */
+static struct snapshot_request *first(const struct session *s)
+{
+	return request_of(s->requests);
+}
 
 static void request_free(struct snapshot_request *request)
 {
@@ -41,14 +70,19 @@ static void request_free(struct snapshot_request *request)
 	free(request->session);
 	free(request->reason);
 	free(request->detail);
+	free(request->what);
 	free(request);
 }
 
-static void answer(struct session *s, int result, const char *path, const struct fault *why)
+static void answer(struct session *s, struct snapshot_request *request, int result,
+		   const char *path, const struct fault *why)
 {
-	struct snapshot_request *request = s->requests;
-
-	s->requests = request->next;
+	snapshot_queue_remove(&s->requests, &request->turn);
+	if (s->join && s->join->request == request) {
+		s->join->request = NULL;
+		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
+			       result >= 0 ? request->cut.name : "");
+	}
 	s->answered = request;
 	request->done(request->userdata, result, path, why);
 	s->answered = NULL;
@@ -61,7 +95,34 @@ void session_drop_snapshots(struct session *s)
 
 	while (s->requests) {
 		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
-		answer(s, why.error, NULL, &why);
+		answer(s, first(s), why.error, NULL, &why);
+	}
+}
+
+/* Nothing came of it: the next one shall not be refused over that */
+static void give_back(struct session *s, const struct segment_cut *cut)
+{
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER && !cut->parts)
+		trigger_limit_give_back(&s->member_limit);
+}
+
+static struct snapshot_request *find_call(const struct session *s, const void *call)
+{
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (!t->begun && request_of(t)->cut.call == call)
+			return request_of(t);
+	return NULL;
+}
+
+void session_cancel_snapshots(struct session *s, const void *call)
+{
+	struct snapshot_request *request;
+	struct fault why;
+
+	while ((request = find_call(s, call))) {
+		(void)fault_set(&why, -ECANCELED, "nobody waits for it any more");
+		give_back(s, &request->cut);
+		answer(s, request, why.error, NULL, &why);
 	}
 }
 
@@ -69,8 +130,9 @@ bool session_snapshots_busy(const struct session *s)
 {
 	unsigned waiting = 0;
 
-	for (const struct snapshot_request *r = s->requests; r; r = r->next)
-		if (!r->post || ++waiting >= POSTS_MAX)
+	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
+		    (!t->too_early || ++waiting >= POSTS_MAX))
 			return true;
 	return false;
 }
@@ -85,18 +147,183 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	for (struct snapshot_request *r = s->requests; r; r = r->next)
-		if (r->post == source)
-			r->post = sd_event_source_disable_unref(r->post);
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (request_of(t)->post == source) {
+			request_of(t)->post = sd_event_source_disable_unref(source);
+			t->too_early = false;
+		}
 	session_advance(s);
 	return 0;
 }
 
-/* @cut: its texts are copied */
-static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t post_usec,
+bool session_takes_triggers(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
+/* --- triggers that come together */
+
+struct addition {
+	int dir_fd; /* STATE/NAME */
+	char name[64];
+	char *lines;
+	unsigned rank;
+	struct fault why;
+};
+
+static void addition_free(struct addition *a)
+{
+	close_p(&a->dir_fd);
+	free(a->lines);
+	free(a);
+}
+
+/* Thread: job, beside all others: it has nothing of the session's */
+static int run_addition(void *userdata)
+{
+	struct addition *a = userdata;
+	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
+
+	dir_fd = openat(a->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(&a->why, -errno, "cannot open %s", a->name);
+	/* Two that come one soon after the other */
+	(void)flock(fd, LOCK_EX);
+	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
+		(void)store_set_rank(fd, a->rank);
+	return snapshot_note_add(fd, a->name, a->lines, &a->why);
+}
+
+static void on_addition_done(void *userdata, int result)
+{
+	struct addition *a = userdata;
+
+	/* The log has it in any case */
+	if (result < 0)
+		(void)log_full(LOG_NOTICE, NULL, MESSAGE_SNAPSHOT, result,
+			       "cannot add a trigger to a snapshot, ignoring: %s", a->why.text);
+	addition_free(a);
+}
+
+/* What has joined the last snapshot while it was made, or since */
+static void join_add_to_file(struct session *s)
+{
+	struct snapshot_join *join = s->join;
+	struct addition *a;
+
+	if (!join || !join->lines || join->request || !join->name[0])
+		return;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->dir_fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 3);
+	a->lines = TAKE_PTR(join->lines);
+	a->rank = join->rank;
+	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
+	if (a->dir_fd < 0 || job_start(s->daemon->event, run_addition, on_addition_done, a) < 0)
+		addition_free(a);
+}
+
+/* A new snapshot, which others may join */
+static int join_begin(struct session *s, struct snapshot_request *request,
+		      const struct snapshot_cause *cause)
+{
+	if (!s->join)
+		s->join = calloc(1, sizeof(*s->join));
+	if (!s->join)
+		return -ENOMEM;
+	free(s->join->what);
+	free(s->join->lines);
+	*s->join = (struct snapshot_join){
+		.what = strdup(cause->what),
+		.asked_usec = now_usec(CLOCK_MONOTONIC),
+		.request = request,
+		.rank = cause->rank,
+	};
+	return 0;
+}
+
+static int append(char **text, const char *more)
+{
+	char *both;
+
+	if (asprintf(&both, "%s%s", *text ? *text : "", more) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = both;
+	return 0;
+}
+
+/* One that has not begun is of both; the file is called after what is worth more */
+static int join_waiting(struct snapshot_request *request, const struct snapshot_cause *cause,
+			const char *lines)
+{
+	char *word;
+
+	if (append(&request->detail, lines) < 0)
+		return -ENOMEM;
+	request->cut.detail = request->detail;
+	if (cause->rank <= request->cut.rank)
+		return 0;
+	request->cut.rank = cause->rank;
+	word = strdup(cause->reason);
+	if (!word)
+		return 0;
+	free(request->reason);
+	request->cut.reason = request->reason = word;
+	return 0;
+}
+
+int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
+{
+	struct snapshot_join *join = s->join;
+	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
+	_cleanup_free_ char *lines = NULL;
+	int r;
+
+	if (!session_takes_triggers(s) || ago_usec >= JOIN_USEC ||
+	    (!join->request && !join->name[0]))
+		return 0;
+	/* The same once more has its own, as far as Burst= goes */
+	if (!join->what || strcmp(join->what, cause->what) == 0)
+		return 0;
+	if (join->n++ >= JOIN_MAX)
+		return 1;
+	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
+		lines = NULL;
+		return -ENOMEM;
+	}
+	if (join->request && !join->request->turn.begun)
+		r = join_waiting(join->request, cause, lines);
+	else
+		r = append(&join->lines, lines);
+	if (r < 0)
+		return r;
+	join->rank = MAX(join->rank, cause->rank);
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+		       "%s triggered%s, joining the snapshot of %llu ms ago", cause->what,
+		       cause->text, (unsigned long long)(ago_usec / 1000));
+	join_add_to_file(s);
+	return 1;
+}
+
+void session_forget_triggers(struct session *s)
+{
+	if (s->join) {
+		free(s->join->what);
+		free(s->join->lines);
+	}
+	free(TAKE_PTR(s->join));
+}
+
+/* @cut, @cause: their texts are copied; @cause: of a trigger, or NULL */
+static int enqueue(struct session *s, const struct segment_cut *cut,
+		   const struct snapshot_cause *cause, uint64_t post_usec,
 		   session_snapshot_done_t done, void *userdata)
 {
-	struct snapshot_request *request, **end = &s->requests;
+	struct snapshot_request *request;
 	int r = 0;
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
@@ -111,20 +338,24 @@ static int enqueue(struct session *s, const struct segment_cut *cut, uint64_t po
 	request->cut.session = request->session = strdup(cut->session ? cut->session : s->name);
 	request->cut.reason = request->reason = strdup(cut->reason);
 	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
-	if (!request->session || !request->reason || (cut->detail && !request->detail))
+	request->what = cause ? strdup(cause->what) : NULL;
+	if (!request->session || !request->reason || (cut->detail && !request->detail) ||
+	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
 		r = -ENOMEM;
 	else if (post_usec > 0)
 		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
+		if (s->join && s->join->request == request)
+			s->join->request = NULL;
 		request_free(request);
 		return r;
 	}
 	request->done = done;
 	request->userdata = userdata;
-	while (*end)
-		end = &(*end)->next;
-	*end = request;
+	request->turn.asker = cut->asker;
+	request->turn.too_early = request->post;
+	snapshot_queue_add(&s->requests, &request->turn);
 	session_advance(s);
 	return 0;
 }
@@ -148,44 +379,97 @@ static int detail_of(const char *reason, char **ret)
 	return -ENOMEM;
 }
 
+static int refuse(const struct session *s, int error, struct fault *why)
+{
+	switch (error) {
+	case -ENOTCONN:
+		return fault_set(why, error, "session %s does not record", s->name);
+	case -EINVAL:
+		return fault_set(why, error,
+				 "a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe "
+				 "a line of text; a range begins before it ends");
+	default:
+		return fault_errno(why, error, "session %s: cannot take a snapshot", s->name);
+	}
+}
+
+static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
+	*ret_interval_usec =
+		config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC;
+}
+
+static void count_member(struct session *s)
+{
+	uint64_t interval_usec;
+	unsigned burst;
+
+	member_burst(s, &burst, &interval_usec);
+	(void)trigger_limit_admit(&s->member_limit, burst, interval_usec,
+				  now_usec(CLOCK_MONOTONIC));
+}
+
 int session_request_cut(struct session *s, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata)
+			session_snapshot_done_t done, void *userdata, struct fault *why)
 {
 	_cleanup_free_ char *detail = NULL, *word = NULL;
 	struct segment_cut cut = *what;
 	int r = detail_of(reason, &detail);
 
 	if (r < 0)
-		return r;
+		return refuse(s, r, why);
 	word = strndup(reason, strcspn(reason, " "));
 	if (!word)
-		return -ENOMEM;
+		return refuse(s, -ENOMEM, why);
 	cut.reason = word;
 	cut.detail = detail;
-	return enqueue(s, &cut, 0, done, userdata);
+	/* One that is put together of its parts has been counted with those */
+	if (cut.asker.origin == SNAPSHOT_BY_MEMBER && !cut.parts)
+		count_member(s);
+	r = enqueue(s, &cut, NULL, 0, done, userdata);
+	return r < 0 ? refuse(s, r, why) : 0;
 }
 
-int session_snapshot(struct session *s, uint64_t from_usec, uint64_t to_usec, const char *reason,
-		     session_snapshot_done_t done, void *userdata)
+int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker, struct fault *why)
 {
-	const struct segment_cut what = {.from_usec = from_usec,
-					 .to_usec = to_usec,
-					 .trigger_usec = now_usec(CLOCK_REALTIME)};
+	uint64_t interval_usec, wait_usec;
+	unsigned burst;
 
-	return session_request_cut(s, &what, reason, done, userdata);
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return refuse(s, -ENOTCONN, why);
+	if (asker->origin == SNAPSHOT_BY_MEMBER) {
+		member_burst(s, &burst, &interval_usec);
+		wait_usec = trigger_limit_wait(&s->member_limit, burst, interval_usec,
+					       now_usec(CLOCK_MONOTONIC));
+		if (wait_usec > 0)
+			return fault_set(
+				why, -EUSERS,
+				"session %s: group flyrec has had the %u snapshots that it "
+				"may have in %.0f s; the next one in %.0f s",
+				s->name, burst, (double)interval_usec / USEC_PER_SEC,
+				(double)(wait_usec / USEC_PER_SEC + 1));
+	}
+	return snapshot_queue_admit(s->requests, asker, s->name, why);
 }
 
-int session_snapshot_coresight(struct session *s, uint64_t from_usec, uint64_t to_usec,
-			       const char *reason, session_snapshot_done_t done, void *userdata)
+int session_snapshot(struct session *s, const struct snapshot_wish *wish,
+		     session_snapshot_done_t done, void *userdata, struct fault *why)
 {
 	const struct segment_cut what = {
-		.from_usec = from_usec,
-		.to_usec = to_usec,
+		.from_usec = wish->from_usec,
+		.to_usec = wish->to_usec,
 		.trigger_usec = now_usec(CLOCK_REALTIME),
-		.coresight = true,
+		.asker = wish->asker,
+		.call = wish->call,
+		.coresight = wish->coresight,
+		.pin = wish->pin,
 	};
+	int r = session_admit_snapshot(s, &wish->asker, why);
 
-	return session_request_cut(s, &what, reason, done, userdata);
+	return r < 0 ? r : session_request_cut(s, &what, wish->reason, done, userdata, why);
 }
 
 int session_take_part(struct session *s, char ret_boot_id[static 33])
@@ -220,23 +504,12 @@ static void on_triggered(void *userdata, int result, const char *path, const str
 			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
 		/* Nothing had been traced yet: the next one shall not be refused over that */
 		if (result == -ENODATA)
-			trigger_limit_give_back(&s->limit);
+			triggers_give_back(s, s->answered->what);
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
 	daemon_snapshot_finished(s->daemon, s->name, path);
-}
-
-static bool too_many(struct session *s, const struct snapshot_config *config, const char *reason)
-{
-	if (trigger_limit_admit(&s->limit, config->burst, config->interval_usec,
-				now_usec(CLOCK_MONOTONIC)))
-		return false;
-	if (s->limit.refused == 1) /* said once an interval */
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "snapshot trigger %s suppressed: more than Burst=%u in IntervalSec=",
-			       reason, config->burst);
-	return true;
+	join_add_to_file(s);
 }
 
 int session_trigger(struct session *s, const struct snapshot_cause *cause)
@@ -246,56 +519,47 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 		.to_usec = UINT64_MAX,
 		.reason = cause->reason,
 		.detail = cause->detail,
+		.rank = cause->rank,
 		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
 	};
 	int r;
 
-	if (s->state != SESSION_RECORDING || s->stop_wanted)
+	if (!session_takes_triggers(s))
 		return -ENOTCONN;
 	config = &s->config->snapshot;
-	if (too_many(s, config, cause->reason))
-		return -EBUSY;
 	if (config->last_usec > 0)
 		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
-	r = enqueue(s, &cut, config->post_usec, on_triggered, s);
+	r = enqueue(s, &cut, cause, config->post_usec, on_triggered, s);
 	/* Under way by now: events are being overwritten */
-	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot trigger %s%s%.*s",
-		       cause->reason, cause->detail ? ", " : "",
-		       cause->detail ? (int)strcspn(cause->detail, "\n") : 0,
-		       cause->detail ? cause->detail : "");
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
+		       cause->what, cause->text);
 	return r;
 }
 
-/* The first that need not wait becomes the first of all; false: there is none */
-static bool find_ready(struct session *s)
-{
-	for (struct snapshot_request **at = &s->requests, *r; (r = *at); at = &r->next) {
-		if (r->post && !s->stop_wanted) /* a stop cuts PostSec= short */
-			continue;
-		*at = r->next;
-		r->next = s->requests;
-		s->requests = r;
-		return true;
-	}
-	return false;
-}
-
-/* Begin with the first that waits, if any */
+/* Begin with the one whose turn it is, if any */
 bool session_begin_snapshot(struct session *s)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
+	struct segment_cut *cut;
 
-	if (s->copying || !find_ready(s))
+	/* A stop cuts PostSec= short */
+	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
 		return false;
-	s->requests->coresight.wanted =
-		!s->requests->cut.is_part && (s->requests->cut.coresight || config->coresight);
-	session_snapshot_limits(s, &s->requests->cut.limits);
-	if (s->requests->cut.parts) {
+	s->requests->begun = true;
+	cut = &first(s)->cut;
+	first(s)->coresight.wanted =
+		!cut->is_part && (cut->coresight || s->config->snapshot.coresight);
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER)
+		session_member_limits(s, &cut->limits);
+	else
+		session_snapshot_limits(s, &cut->limits);
+	if (cut->parts) {
 		session_start_job(s, STEP_CUTTING);
 		return true;
 	}
 	if (s->flight) {
-		session_begin_capture(s, s->requests->cut.from_usec, s->requests->cut.to_usec);
+		s->capture_keep_free =
+			cut->asker.origin == SNAPSHOT_BY_MEMBER ? cut->limits.keep_free : 0;
+		session_begin_capture(s, cut->from_usec, cut->to_usec);
 		return true;
 	}
 	s->step = STEP_FLUSHING;
@@ -320,7 +584,7 @@ static void label_file(struct snapshot_request *request)
 int session_run_cut(void *userdata)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = s->requests;
+	struct snapshot_request *request = first(s);
 	int r;
 
 	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
@@ -340,7 +604,7 @@ int session_run_cut(void *userdata)
 /* What is there, or why not. That a machine has none is said once. */
 static void report_coresight(struct session *s)
 {
-	const struct coresight_job *job = &s->requests->coresight;
+	const struct coresight_job *job = &first(s)->coresight;
 
 	if (!job->wanted)
 		return;
@@ -356,7 +620,7 @@ static void report_coresight(struct session *s)
 
 static void finish(struct session *s, int result, struct fault *why)
 {
-	const struct segment_cut *cut = &s->requests->cut;
+	const struct segment_cut *cut = &first(s)->cut;
 	_cleanup_free_ char *path = NULL;
 
 	if (cut->complaint.error < 0)
@@ -379,7 +643,13 @@ static void finish(struct session *s, int result, struct fault *why)
 		result = fault_errno(why, -ENOMEM, "cannot name the snapshot");
 	if (result >= 0)
 		report_coresight(s);
-	answer(s, result, path, why);
+	if (result >= 0 && cut->unpinned.error < 0)
+		result =
+			fault_set(why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
+				  path, cut->unpinned.text);
+	if (result == -ENODATA)
+		give_back(s, cut);
+	answer(s, first(s), result, path, why);
 	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
@@ -390,7 +660,7 @@ static void finish(struct session *s, int result, struct fault *why)
 static int run_copy(void *userdata)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = s->requests;
+	struct snapshot_request *request = first(s);
 	int r = segment_cut_copy(&request->cut, &request->why);
 
 	if (r >= 0)
@@ -407,7 +677,7 @@ static void set_copying(struct session *s, bool copying)
 static void on_copied(void *userdata, int result)
 {
 	struct session *s = userdata;
-	struct fault why = s->requests->why;
+	struct fault why = first(s)->why;
 
 	set_copying(s, false);
 	finish(s, result, &why);
@@ -416,7 +686,9 @@ static void on_copied(void *userdata, int result)
 
 void session_cut_done(struct session *s, int result)
 {
-	if (result >= 0 && !is_whole(s, &s->requests->cut)) {
+	if (s->flight)
+		flight_add_counts(s->flight);
+	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
 		result = job_start(s->daemon->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
 		if (s->copying)

@@ -159,11 +159,12 @@ void session_start(struct session *s)
 	daemon_session_changed(s->daemon, s);
 	if (!s->away)
 		s->failure = (struct fault){};
+	s->missing = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
 	s->trouble_usec = now_usec(CLOCK_MONOTONIC);
 	s->hang_usec = 0;
-	s->mapped = s->held = s->kept = s->notes_wanted = false;
+	s->mapped = s->held = s->undrained = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && s->config)
 		daemon_raise_cmdlines(s->daemon);
@@ -182,9 +183,8 @@ void session_start(struct session *s)
 		}
 	} else if (r >= 0) {
 		session_release(s, true); /* nothing wanted, nothing left */
-		s->state = SESSION_STOPPED;
 		s->left_behind = false;
-		daemon_session_settled(s->daemon);
+		session_settle(s, SESSION_STOPPED);
 		return;
 	}
 	start_with(s, r, &why);
@@ -264,7 +264,7 @@ static void take_over(struct session *s)
 	for (unsigned cpu = 0; cpu < s->kernel->n_cpus; cpu++)
 		s->lost += s->kernel->base[cpu].overrun + s->kernel->base[cpu].commit_overrun +
 			   s->kernel->base[cpu].dropped_events;
-	(void)state_write(s->dir_fd, s->kernel, false);
+	(void)state_write(s->dir_fd, s->kernel);
 }
 
 static int note_first_base(struct session *s, struct fault *why)
@@ -315,6 +315,8 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
 	s->segment_usec = s->synced_usec = now_usec(CLOCK_MONOTONIC);
+	s->dated_usec = 0;
+	s->date_doubted = s->segment.adopt; /* current.dat has the date of when it was made */
 	if (r >= 0)
 		session_look(s);
 	return r;

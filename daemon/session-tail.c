@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "daemon/guard.h"
 #include "daemon/session-internal.h"
 #include "daemon/session-tail.h"
 #include "formats/tail-message.h"
@@ -25,6 +26,7 @@ struct session_tail {
 	struct session *session;
 	int fd;
 	uid_t uid;
+	bool refuses; /* guard_refuses() */
 	sd_event_source *source;
 	uint64_t segment; /* it was told of this one; 0: of none */
 	bool busy;	  /* and has not come to it */
@@ -40,7 +42,7 @@ static void tail_free(struct session_tail *t)
 			break;
 		}
 	sd_event_source_disable_unref(t->source);
-	close_p(&t->fd);
+	guard_close(t->session->daemon->guard, t->fd, t->refuses, t->uid);
 	free(t);
 }
 
@@ -106,9 +108,9 @@ static int on_tail(sd_event_source *source, int fd, uint32_t revents, void *user
 {
 	struct session_tail *t = userdata;
 	char drop[64];
-	ssize_t n = recv(fd, drop, sizeof(drop), MSG_DONTWAIT);
+	ssize_t n = guard_receive(fd, drop, sizeof(drop));
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	if (n == -EAGAIN || n == -EINTR)
 		return 0;
 	if (n <= 0) {
 		tail_free(t);
@@ -280,6 +282,7 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 				 session_state_name(s->state));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
 		return fault_errno(why, -errno, "cannot make a socket");
+	guard_refuse(pair[0]);
 	t = calloc(1, sizeof(*t));
 	if (!t) {
 		close(pair[0]);
@@ -287,7 +290,13 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 		return fault_errno(why, -ENOMEM, "cannot open a tail");
 	}
 	*t = (struct session_tail){
-		.next = s->tails, .session = s, .fd = pair[0], .uid = uid, .rounds = ROUNDS_TOLD};
+		.next = s->tails,
+		.session = s,
+		.fd = pair[0],
+		.uid = uid,
+		.refuses = guard_refuses(pair[0]),
+		.rounds = ROUNDS_TOLD,
+	};
 	s->tails = t;
 	r = sd_event_add_io(s->daemon->event, &t->source, t->fd, EPOLLIN, on_tail, t);
 	if (r >= 0)

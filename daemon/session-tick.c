@@ -40,7 +40,8 @@ static uint64_t count_forks(void)
 
 /* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own. What was not
  * written is said in one file only, though it may be found when the next has begun. */
-static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats *now, bool final)
+static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats *now, bool final,
+			const char *more)
 {
 	const struct state_base *base =
 		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
@@ -62,9 +63,9 @@ static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats 
 	    asprintf(&text,
 		     "%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
 		     "\nflyrec not written bytes: %" PRIu64
-		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s",
+		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s%s",
 		     counted, size / s->drain.subbuf_size, size, dropped - pump->dropped_said,
-		     base->in_flight, final ? "flyrec final: yes\n" : "") < 0)
+		     base->in_flight, more, final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	if (final)
 		pump->dropped_said = dropped;
@@ -79,13 +80,26 @@ int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cp
 
 void session_prepare_stats(struct session *s, bool final)
 {
+	const struct segment *g = &s->segment;
+	char date[64] = "", more[128];
+	int64_t off;
+
+	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
+	if (final && session_date_off(s, g->old ? g->old : g->file, &off) >= 0)
+		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
 		struct cpu_stats stats;
 
 		free(s->segment.cpustat[cpu]);
 		s->segment.cpustat[cpu] = NULL;
-		if (!s->salvage && session_read_stats(s, cpu, final, &stats) >= 0)
-			s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final);
+		if (s->salvage || session_read_stats(s, cpu, final, &stats) < 0)
+			continue;
+		(void)strcpy(more, date);
+		if (final && s->undrained)
+			(void)snprintf(more, sizeof(more),
+				       "%sflyrec left in the ring buffer events: %" PRIu64 "\n",
+				       date, stats.entries);
+		s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final, more);
 	}
 }
 
@@ -188,6 +202,22 @@ static bool sync_is_due(const struct session *s, uint64_t now)
 	return now - s->synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
 
+void session_refresh_units(struct session *s)
+{
+	struct fault missing = {};
+
+	if (s->salvage)
+		return;
+	(void)instance_refresh_pids(s->instance, &missing);
+	if (strcmp(missing.text, s->missing.text) == 0)
+		return;
+	(void)log_full(missing.text[0] ? LOG_WARNING : LOG_NOTICE, s->name, NULL, missing.error,
+		       "%s", missing.text[0] ? missing.text : "processes of each Unit= are traced");
+	s->missing = missing;
+	if (s->state == SESSION_RECORDING)
+		daemon_session_changed(s->daemon, s);
+}
+
 bool session_check_instance(struct session *s)
 {
 	struct session_config *again = NULL;
@@ -201,7 +231,7 @@ bool session_check_instance(struct session *s)
 	triggers_check(s);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
-		(void)instance_refresh_pids(s->instance, &why);
+		session_refresh_units(s);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);

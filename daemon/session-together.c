@@ -10,6 +10,7 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "daemon/config-trace.h"
 #include "daemon/session-internal.h"
 #include "writer/store.h"
 
@@ -27,6 +28,9 @@ struct together {
 	char *names; /* of all, for people */
 	char *reason;
 	uint64_t trigger_usec;
+	struct snapshot_asker asker;
+	const void *call; /* see session_cancel_snapshots() */
+	bool pin;
 	sd_event_source *complete;
 	struct fault failure; /* the first part's that could not be made */
 	session_snapshot_done_t done;
@@ -104,21 +108,24 @@ static void join(struct together *t)
 	struct segment_cut what = {
 		.to_usec = UINT64_MAX,
 		.trigger_usec = t->trigger_usec,
+		.asker = t->asker,
+		.call = t->call,
+		.pin = t->pin,
 		.session = t->names,
 		.parts = t->parts,
 		.n_parts = t->n,
 	};
 	int r = t->failure.error;
+	struct fault why;
 
 	(void)snprintf(what.boot_id, sizeof(what.boot_id), "%s", boot_id);
 	if (r == 0) {
 		leave_out_other_boots(t, boot_id);
-		r = first ? session_request_cut(first, &what, t->reason, on_joined, t) : -ENOTCONN;
+		r = first ? session_request_cut(first, &what, t->reason, on_joined, t, &why)
+			  : fault_set(&why, -ENOTCONN, "session %s has ended", t->members[0].name);
 		if (r >= 0)
 			return;
-		(void)fault_errno(&t->failure, r,
-				  "session %s, where the file would go, cannot take it",
-				  t->members[0].name);
+		(void)fault_set(&t->failure, r, "the file would go there, but %s", why.text);
 	}
 	answer(t, r, NULL, &t->failure);
 }
@@ -135,10 +142,14 @@ static int on_complete(sd_event_source *source, void *userdata)
  */
 static void part_ended(struct together *t, const char *name, int result, const struct fault *why)
 {
+	char own[SESSION_NAME_MAX + sizeof("session : ")]; /* not said twice */
 	int r;
 
+	(void)snprintf(own, sizeof(own), "session %s: ", name);
 	if (result < 0 && result != -ENODATA && t->failure.error == 0)
-		(void)fault_set(&t->failure, result, "session %s: %s", name, why->text);
+		(void)fault_set(&t->failure, result, "session %s: %s", name,
+				strncmp(why->text, own, strlen(own)) == 0 ? why->text + strlen(own)
+									  : why->text);
 	if (--t->waiting > 0)
 		return;
 	r = sd_event_add_defer(t->daemon->event, &t->complete, on_complete, t);
@@ -223,36 +234,40 @@ static struct together *together_new(struct session *const *sessions, size_t n, 
 }
 
 int session_snapshot_together(struct session *const *sessions, size_t n,
-			      const struct snapshot_range *range, session_snapshot_done_t done,
+			      const struct snapshot_wish *wish, session_snapshot_done_t done,
 			      void *userdata, struct fault *why)
 {
 	struct together *t;
 	int r = check_sessions(sessions, n, why);
 
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = session_admit_snapshot(sessions[i], &wish->asker, why);
 	if (r < 0)
 		return r;
-	t = together_new(sessions, n, range->reason);
+	t = together_new(sessions, n, wish->reason);
 	if (!t)
 		return fault_errno(why, -ENOMEM, "cannot take a snapshot");
+	t->asker = wish->asker;
+	t->call = wish->call;
+	t->pin = wish->pin;
 	t->done = done;
 	t->userdata = userdata;
 	t->waiting = n + 1; /* one is ours: nobody is answered before all are asked */
 	for (size_t i = 0; i < n; i++) {
 		const struct segment_cut what = {
-			.from_usec = range->from_usec,
-			.to_usec = range->to_usec,
+			.from_usec = wish->from_usec,
+			.to_usec = wish->to_usec,
 			.trigger_usec = t->trigger_usec,
+			.asker = t->asker,
+			.call = t->call,
 			.is_part = true,
 		};
+		struct fault refused;
 
-		r = session_request_cut(sessions[i], &what, range->reason, on_part, &t->members[i]);
-		if (r < 0) {
-			struct fault refused;
-
-			(void)fault_set(&refused, r, "%s",
-					r == -EINVAL ? SESSION_BAD_SNAPSHOT : strerror(-r));
+		r = session_request_cut(sessions[i], &what, wish->reason, on_part, &t->members[i],
+					&refused);
+		if (r < 0)
 			part_ended(t, t->members[i].name, r, &refused);
-		}
 	}
 	part_ended(t, "", 0, NULL);
 	return 0;

@@ -39,6 +39,7 @@ void session_free(struct session *s)
 	session_drop_snapshots(s);
 	session_release(s, true);
 	boot_trace_free(s->boot_trace);
+	session_forget_triggers(s);
 	triggers_free(s);
 	account_done(&s->account);
 	free(s->reach);
@@ -90,7 +91,8 @@ bool session_steady(const struct session *s)
 
 const char *session_failure(const struct session *s)
 {
-	return s->failure.text;
+	return s->failure.error == 0 && s->state == SESSION_RECORDING ? s->missing.text
+								      : s->failure.text;
 }
 
 uint64_t session_total_bytes(const struct session *s)
@@ -104,7 +106,7 @@ void session_settle(struct session *s, enum session_state state)
 	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
-	s->triggers_wanted = false;
+	s->triggers_wanted = s->watch_wanted = false;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
@@ -169,6 +171,7 @@ void session_opened(struct session *s, int result)
 	}
 	s->state = SESSION_RECORDING;
 	s->recording_usec = now_usec(CLOCK_MONOTONIC);
+	session_refresh_units(s);
 	s->notes_wanted = !s->salvage;
 	s->kept = s->notes_wanted && instance_is_kept(s->instance);
 	if (s->kept)
@@ -204,6 +207,7 @@ static void on_drained(struct session *s)
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
 			"Failed to write all events; data left in the ring buffer was discarded");
 		drain_drop_pending(&s->drain);
+		s->undrained = true;
 	}
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
@@ -247,7 +251,7 @@ static void on_workers_done(struct session *s)
 			break;
 		}
 		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
-		if (state_write(s->dir_fd, s->kernel, false) < 0)
+		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 		session_tail_end(s, TAIL_END_LEFT);
@@ -323,6 +327,8 @@ void session_advance(struct session *s)
 	s->flight_wanted = false;
 	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
 		session_renew_triggers(s);
+	if (s->watch_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
+		triggers_watch_again(s);
 	if (s->step != STEP_NONE)
 		return;
 	if (s->leave_wanted && !s->stop_wanted && !s->copying && s->state == SESSION_RECORDING) {
@@ -336,6 +342,8 @@ void session_advance(struct session *s)
 		session_start_job(s, STEP_NOTING);
 		return;
 	}
+	if (s->date_doubted && s->state == SESSION_RECORDING)
+		session_check_date(s);
 	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
 	if (may_rotate && (s->held || drain_full(&s->drain))) {
 		session_begin_next(s);
@@ -359,6 +367,12 @@ void session_rotate(struct session *s)
 	if (s->flight)
 		return;
 	s->rotate_wanted = true;
+	session_advance(s);
+}
+
+void session_clock_set(struct session *s)
+{
+	s->date_doubted = !s->flight;
 	session_advance(s);
 }
 

@@ -8,6 +8,7 @@
 
 #include "daemon/config.h"
 #include "daemon/daemon.h"
+#include "daemon/snapshot-queue.h"
 
 enum session_state {
 	SESSION_STOPPED,
@@ -40,6 +41,13 @@ bool session_disk_may_return(int error);
 /* Failed, and started again as soon as its disk is there */
 bool session_waits_for_disk(const struct session *session);
 
+/**
+ * session_use_or_default() - MaxUse= of [Storage] or [Snapshot], for the files in a directory
+ * @configured: may be STORAGE_DEFAULT
+ * Any thread.
+ */
+uint64_t session_use_or_default(uint64_t configured, int dir_fd);
+
 /* Recording, and not about to stop or restart */
 bool session_steady(const struct session *session);
 
@@ -64,31 +72,34 @@ int session_configure(struct session *session, const struct session_config *conf
  */
 void session_stop(struct session *session, bool hand_over);
 
-/* @result 0 and @path of the file, or negative errno and @why. Main thread. */
+/*
+ * @result 0 and @path of the file, or negative errno and @why; with @path all the same where there
+ * is a file, but it could not be pinned. Main thread.
+ */
 typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *path,
 					const struct fault *why);
 
+/* What somebody asks for */
+struct snapshot_wish {
+	uint64_t from_usec, to_usec; /* realtime; 0 and UINT64_MAX: from the first, to the last
+					there is */
+	const char *reason;	     /* a word of [a-z0-9-], part of the file's name; what follows
+					after a blank, one line, goes into the file's text */
+	struct snapshot_asker asker;
+	const void *call; /* for session_cancel_snapshots() */
+	bool coresight;	  /* a CoreSight snapshot too, whatever Coresight= says */
+	bool pin;
+};
+
 /**
  * session_snapshot() - a trace.dat of a time range into STATE/NAME/snapshot
- * @from_usec, @to_usec: realtime; 0 and UINT64_MAX: from the first, to the last there is
- * @reason: a word of [a-z0-9-], part of the file's name; what follows after a blank, one line,
- *          goes into the file's text
  * @done: called once, maybe before this returns
- * Return: 0, or negative errno (-ENOTCONN: not recording) and @done is not called.
+ * Return: 0, or negative errno with @why and @done is not called: -ENOTCONN not recording; -EINVAL
+ * no such reason or range; -EUSERS too many of this user, or of members of group flyrec within
+ * IntervalSec=.
  */
-int session_snapshot(struct session *session, uint64_t from_usec, uint64_t to_usec,
-		     const char *reason, session_snapshot_done_t done, void *userdata);
-
-/* What -EINVAL of it means */
-#define SESSION_BAD_SNAPSHOT                                                                \
-	"a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe a line of text; " \
-	"a range begins before it ends"
-
-/* As for session_snapshot() */
-struct snapshot_range {
-	uint64_t from_usec, to_usec;
-	const char *reason;
-};
+int session_snapshot(struct session *session, const struct snapshot_wish *wish,
+		     session_snapshot_done_t done, void *userdata, struct fault *why);
 
 /**
  * session_snapshot_together() - one trace.dat of several sessions into the first one's snapshots
@@ -97,24 +108,27 @@ struct snapshot_range {
  * @done: called once, later
  * Return: 0, or negative errno with @why set and @done is not called: -EINVAL fewer than two, or
  * one twice; -ENOTCONN one does not record; -EOPNOTSUPP their clocks, sub-buffer sizes or numbers
- * of CPUs differ.
+ * of CPUs differ; -EUSERS as of session_snapshot(), for one of them.
  */
 int session_snapshot_together(struct session *const *sessions, size_t n,
-			      const struct snapshot_range *range, session_snapshot_done_t done,
+			      const struct snapshot_wish *wish, session_snapshot_done_t done,
 			      void *userdata, struct fault *why);
+
+/**
+ * session_cancel_snapshots() - nobody waits any more for what was asked for by @call
+ * What has not begun is answered with -ECANCELED.
+ */
+void session_cancel_snapshots(struct session *session, const void *call);
 
 /* Why a snapshot is taken without anyone asking for it */
 struct snapshot_cause {
-	const char *reason; /* as for session_snapshot() */
+	const char *reason; /* as of a struct snapshot_wish */
+	const char *what;   /* the trigger, as the configuration says it */
+	const char *text;   /* what is to be said of it, with a comma before it, or "" */
 	const char *detail; /* lines "KEY: VALUE" for the text in the file, or NULL */
 	uint64_t time_usec; /* realtime, when it happened; 0: now */
+	unsigned rank;	    /* see retention_rank() */
 };
-
-/**
- * session_snapshot_coresight() - the same, with a CoreSight snapshot whatever Coresight= says
- */
-int session_snapshot_coresight(struct session *session, uint64_t from_usec, uint64_t to_usec,
-			       const char *reason, session_snapshot_done_t done, void *userdata);
 
 /**
  * session_coresight_name() - of the directory that was made with a snapshot; "": none
@@ -125,10 +139,19 @@ const char *session_coresight_name(const struct session *session, const struct f
 /**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
  * What becomes of it is logged, and clients are told when the file is there.
- * Return: as session_snapshot(); -EBUSY: suppressed by Burst= and IntervalSec=, which has been
- * logged.
+ * Return: as session_snapshot().
  */
 int session_trigger(struct session *session, const struct snapshot_cause *cause);
+
+/**
+ * session_join_snapshot() - what triggers within a second of a trigger's snapshot joins that: the
+ * file's text has both, and none is taken for it Return: 1 it has, 0: there is none that it could
+ * join, or negative errno.
+ */
+int session_join_snapshot(struct session *session, const struct snapshot_cause *cause);
+
+/* Does it record, and will it go on? */
+bool session_takes_triggers(const struct session *session);
 
 /* It has a file open all the time, or waits for its disk */
 bool session_minds_mounts(const struct session *session);
@@ -138,6 +161,9 @@ void session_mounts_changed(struct session *session);
 
 /* Go on in a new segment soon */
 void session_rotate(struct session *session);
+
+/* The wall clock may have been set: the same, if the file's date is wrong by now */
+void session_clock_set(struct session *session);
 
 /* The machine was suspended: the same, where the clock of the events stood still */
 void session_slept(struct session *session);

@@ -7,22 +7,18 @@
 
 #include "daemon/ship.h"
 
-#define SUFFIX "-ship.socket"
+#define NAME "/ship"
 
 int ship(const char *runtime_dir, const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct iovec line[] = {{(char *)path, strlen(path)}, {(char *)"\n", 1}};
 	_cleanup_close_ int fd = -EBADF;
-	size_t n = strlen(runtime_dir);
 	ssize_t sent;
 
-	while (n > 1 && runtime_dir[n - 1] == '/')
-		n--;
-	if (n + sizeof(SUFFIX) > sizeof(address.sun_path))
+	if (strlen(runtime_dir) + sizeof(NAME) > sizeof(address.sun_path))
 		return -ENOENT; /* nobody can listen there */
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%.*s" SUFFIX, (int)n,
-		       runtime_dir);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s" NAME, runtime_dir);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;

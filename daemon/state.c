@@ -128,9 +128,9 @@ int state_read(int dir_fd, struct state **ret)
 	return 0;
 }
 
-int state_write(int dir_fd, const struct state *state, bool sync)
+int state_format(const struct state *state, char **ret)
 {
-	_cleanup_free_ char *text = NULL;
+	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
@@ -164,10 +164,25 @@ int state_write(int dir_fd, const struct state *state, bool sync)
 	for (unsigned cpu = 0; cpu < state->n_published; cpu++)
 		(void)fprintf(out, "published %" PRIu64 "\n", state->published[cpu]);
 	(void)fprintf(out, TRACE_LINE "%s", state->trace_text);
-	if (fclose(out) != 0)
+	if (fclose(out) != 0) {
+		free(text);
 		return -ENOMEM;
-	return sync ? io_write_file_at(dir_fd, STATE_FILE, text, size, 0640)
-		    : io_replace_file_at(dir_fd, STATE_FILE, text, size, 0640);
+	}
+	*ret = text;
+	return 0;
+}
+
+int state_write(int dir_fd, const struct state *state)
+{
+	_cleanup_free_ char *text = NULL;
+	int r = state_format(state, &text);
+
+	return r < 0 ? r : io_replace_file_at(dir_fd, STATE_FILE, text, strlen(text), 0640);
+}
+
+int state_write_text(int dir_fd, const char *text)
+{
+	return io_write_file_at(dir_fd, STATE_FILE, text, strlen(text), 0640);
 }
 
 int state_remove(int dir_fd)

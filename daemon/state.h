@@ -2,7 +2,8 @@
 /*
  * STATE/NAME/state: what the next daemon must know of this one's kernel objects. Written before an
  * instance is made, so that one can never be left behind unknown; removed when all is undone. The
- * main loop does not wait until the disk has it, a job does soon after. Any thread, one at a time.
+ * main loop does not wait until the disk has it, a job does soon after. Never two threads at a time
+ * for one directory.
  *
  *   KEY VALUE lines; the last one is "trace" and the canonical text of [Trace] follows it
  */
@@ -47,10 +48,16 @@ struct state {
  */
 int state_read(int dir_fd, struct state **ret);
 /**
- * state_write() - whole for every process at once
- * @sync: and wait until the disk has it; in a job
+ * state_write() - whole for every process at once; the disk may not have it yet
  */
-int state_write(int dir_fd, const struct state *state, bool sync);
+int state_write(int dir_fd, const struct state *state);
+/**
+ * state_format() - the file's text; malloc'ed
+ * state_write_text() - write that, and wait until the disk has it; for a job, which must not read a
+ * state that the main loop may change
+ */
+int state_format(const struct state *state, char **ret);
+int state_write_text(int dir_fd, const char *text);
 int state_remove(int dir_fd);
 void state_free(struct state *state);
 

@@ -14,6 +14,9 @@
 
 #define SUFFIX	  ".trigger"   /* of the instance: no session's name has a dot in it */
 #define WAIT_USEC (100 * 1000) /* between looks whether the snapshot before is finished */
+/* Between looks at a storm that has had its snapshots; where other events share the ring buffer: */
+#define STORM_USEC	  USEC_PER_SEC
+#define STORM_SHARED_USEC (100 * 1000)
 
 static void on_event(void *userdata, size_t index, const struct event_hit *first, uint64_t more)
 {
@@ -25,19 +28,33 @@ static void on_event(void *userdata, size_t index, const struct event_hit *first
 	t->suppressed += more;
 }
 
+/* One that goes on beyond its limit */
+static bool has_storm(const struct session *s)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+	const struct triggers *all = s->triggers;
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < strv_length(all->events); i++)
+		if (trigger_limit_wait(&all->items[all->first_event + i].limit, config->burst,
+				       config->interval_usec, now) > 0)
+			return true;
+	return false;
+}
+
 /*
- * Beyond the limit events are only counted until it lets another one through. Otherwise one
- * snapshot at a time: what happens meanwhile asks for the next.
+ * A storm is looked at now and then, so that the others are heard and each has its line in the log.
+ * Otherwise one snapshot at a time: what happens meanwhile asks for the next.
  */
 static struct event_pause pause_events(void *userdata)
 {
 	struct session *s = userdata;
-	const struct snapshot_config *config = &s->config->snapshot;
-	uint64_t usec = trigger_limit_wait(&s->limit, config->burst, config->interval_usec,
-					   now_usec(CLOCK_MONOTONIC));
 
-	if (usec > 0)
-		return (struct event_pause){.usec = usec, .discard = true};
+	if (has_storm(s))
+		return (struct event_pause){.usec = strv_length(s->triggers->events) > 1
+							    ? STORM_SHARED_USEC
+							    : STORM_USEC,
+					    .storm = true};
 	return (struct event_pause){.usec = session_snapshots_busy(s) ? WAIT_USEC : 0};
 }
 
@@ -58,7 +75,8 @@ void triggers_remove_stray(const struct session *s, const char *instance)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 }
 
-/* Between steps only: jobs write the state file, too */
+/* Between steps only: jobs write the state file, too, and use the segment, which is short of room
+ * maybe */
 static int note_watched(struct session *s, char *const *events, struct fault *why)
 {
 	char **copy = NULL;
@@ -125,12 +143,15 @@ void trigger_close_events(struct session *s, bool keep)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s", why.text);
 }
 
-static void watch_again(struct session *s)
+void triggers_watch_again(struct session *s)
 {
 	struct triggers *all = s->triggers;
 	struct fault why;
 	int r;
 
+	s->watch_wanted = false;
+	if (!all || !all->armed)
+		return;
 	trigger_close_events(s, true);
 	r = trigger_open_events(s, &why);
 	if (r >= 0)
@@ -147,12 +168,11 @@ void triggers_check(struct session *s)
 	struct fault why;
 	int r;
 
-	if (!all || !all->armed || !all->events)
+	if (!all || !all->armed || !all->events || s->watch_wanted)
 		return;
 	r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
 	if (all->watch && r != INSTANCE_OK)
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s",
 			       why.text);
-	if (r == INSTANCE_GONE)
-		watch_again(s);
+	s->watch_wanted = r == INSTANCE_GONE;
 }

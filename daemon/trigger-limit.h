@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Burst= and IntervalSec=: how many triggers of a session get a snapshot. An interval begins with
- * the first trigger after the one before has ended. Pure functions over a plain value.
+ * Burst= and IntervalSec=: how many snapshots a trigger gets. An interval begins with the first
+ * trigger after the one before has ended. A trigger that goes on after its burst is a storm: it
+ * gets one more when the interval is over, and then one each time after twice the time, up to an
+ * hour. The storm has ended when nothing has come for an interval. Pure functions over a plain
+ * value.
  */
 #pragma once
 
@@ -9,10 +12,15 @@
 
 #include "basic/macro.h"
 
+#define TRIGGER_BACKOFF_MAX (60 * 60 * USEC_PER_SEC)
+
 struct trigger_limit {
-	uint64_t begun_usec; /* when the interval began, any clock that does not go back */
-	unsigned admitted;   /* in it */
-	unsigned refused;
+	uint64_t begun_usec;  /* when the interval began, any clock that does not go back */
+	uint64_t period_usec; /* of a storm: how long until the next one; 0: it is none */
+	uint64_t seen_usec;   /* the last one, let through or not */
+	unsigned admitted;    /* in the interval */
+	unsigned refused;     /* likewise */
+	unsigned taken; /* since nothing had come for an interval: 1 is the first of a storm */
 };
 
 /**

@@ -13,8 +13,10 @@
 #include "daemon/session-internal.h"
 #include "daemon/trigger-internal.h"
 #include "daemon/unit-watch.h"
+#include "writer/retention.h"
 
 #define COUNT_USEC (20 * 1000) /* many clients may ask: not each counts anew */
+#define SAID_MAX   5	       /* refused triggers in the log, in an interval */
 
 const char *trigger_kind_name(enum trigger_kind kind)
 {
@@ -25,18 +27,109 @@ const char *trigger_kind_name(enum trigger_kind kind)
 
 /* --- firing */
 
+/* As the configuration says it, for the log */
+static void describe(const struct trigger *t, char *ret, size_t size)
+{
+	static const char *const keys[] = {"SIGUSR1", "OnEvent=", "OnPressure=", "OnUnitFailed="};
+
+	(void)snprintf(ret, size, "%s%s", keys[t->kind], t->text);
+}
+
+/* Of the lines for the file what is new to who knows the trigger: whose event, which unit, how much
+ * pressure */
+static void detail_of(const struct trigger *t, const char *lines, char *ret, size_t size)
+{
+	const char *line = lines;
+
+	if (line && t->kind == TRIGGER_PRESSURE)
+		line = strstr(line, "\nnow: ");
+	if (line)
+		line = strstr(line, ": ");
+	(void)snprintf(ret, size, "%s%.*s", line ? ", " : "",
+		       line ? (int)strcspn(line + 2, "\n") : 0, line ? line + 2 : "");
+}
+
+/*
+ * Once an interval, or as often as it may be about somebody else: who was killed, which unit. That
+ * snapshots become rarer is said when a storm begins.
+ */
+static void log_refused(const struct session *s, struct trigger *t, const char *lines)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+	bool tells = t->kind == TRIGGER_EVENT || t->kind == TRIGGER_UNIT;
+	uint64_t wait_usec = trigger_limit_wait(&t->limit, config->burst, config->interval_usec,
+						now_usec(CLOCK_MONOTONIC));
+	char what[256], detail[512];
+
+	if (t->limit.refused > (tells ? SAID_MAX : 1))
+		return;
+	describe(t, what, sizeof(what));
+	detail_of(t, lines, detail, sizeof(detail));
+	if (t->limit.refused > 1 && t->refused && strcmp(t->refused, detail) == 0)
+		return;
+	free(t->refused);
+	t->refused = strdup(detail);
+	if (t->limit.period_usec > 0)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_SNAPSHOT, 0,
+			       "%s goes on%s, no snapshot of it for %llu s", what, detail,
+			       (unsigned long long)(wait_usec / USEC_PER_SEC + 1));
+	else
+		(void)log_full(
+			LOG_WARNING, s->name, MESSAGE_SNAPSHOT, 0,
+			"%s triggered%s, no snapshot of it for %llu s: Burst=%u is used up; "
+			"while it goes on the next ones are each twice as far apart, up to an hour",
+			what, detail, (unsigned long long)(wait_usec / USEC_PER_SEC + 1),
+			config->burst);
+}
+
 void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint64_t usec)
 {
-	const struct snapshot_cause cause = {
+	const struct snapshot_config *config = &s->config->snapshot;
+	char what[256], text[512];
+	struct snapshot_cause cause = {
 		.reason = trigger_kind_name(t->kind),
+		.what = what,
+		.text = text,
 		.detail = detail,
 		.time_usec = usec,
 	};
 
-	if (session_trigger(s, &cause) >= 0)
-		t->fired++;
-	else
+	if (!session_takes_triggers(s)) {
 		t->suppressed++;
+		return;
+	}
+	describe(t, what, sizeof(what));
+	detail_of(t, detail, text, sizeof(text));
+	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, false);
+	if (session_join_snapshot(s, &cause) > 0) {
+		t->fired++;
+		return;
+	}
+	if (!trigger_limit_admit(&t->limit, config->burst, config->interval_usec,
+				 now_usec(CLOCK_MONOTONIC))) {
+		t->suppressed++;
+		log_refused(s, t, detail);
+		return;
+	}
+	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, t->limit.taken > 1);
+	if (session_trigger(s, &cause) >= 0) {
+		t->fired++;
+	} else {
+		t->suppressed++;
+		trigger_limit_give_back(&t->limit);
+	}
+}
+
+void triggers_give_back(struct session *s, const char *what)
+{
+	struct triggers *all = s->triggers;
+	char text[256];
+
+	for (size_t i = 0; all && i < all->n; i++) {
+		describe(&all->items[i], text, sizeof(text));
+		if (strcmp(text, what) == 0)
+			trigger_limit_give_back(&all->items[i].limit);
+	}
 }
 
 int trigger_set_unavailable(struct session *s, struct trigger *t, const char *why)
@@ -175,6 +268,7 @@ static void free_items(struct trigger *items, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		free(items[i].text);
 		free(items[i].unavailable);
+		free(items[i].refused);
 	}
 	free(items);
 }
@@ -188,6 +282,7 @@ static void carry_over(struct triggers *all, const struct trigger *old, size_t n
 			    strcmp(all->items[i].text, old[j].text) == 0) {
 				all->items[i].fired = old[j].fired;
 				all->items[i].suppressed = old[j].suppressed;
+				all->items[i].limit = old[j].limit;
 			}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What causes snapshots of a session by itself: OnSignal=, OnEvent=, OnPressure=, OnUnitFailed=.
- * All of them obey Burst= and IntervalSec=. Modes do not matter here: each trigger ends in
- * session_trigger(). Owner: the session. Main thread.
+ * Burst= and IntervalSec= count for each of them by itself, so that one that goes on and on takes
+ * nothing from the others. Modes do not matter here: each trigger ends in session_trigger(). Owner:
+ * the session. Main thread.
  *
  *   trigger.c         the list: made, counted, fired
  *   trigger-limit.c   how often
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 
 #include "basic/fault.h"
+#include "daemon/trigger-limit.h"
 
 struct session;
 struct triggers;
@@ -28,10 +30,12 @@ enum trigger_kind {
 
 struct trigger {
 	enum trigger_kind kind;
-	char *text;	     /* as configured, "" for the signal */
-	uint64_t fired;	     /* snapshots it asked for */
-	uint64_t suppressed; /* it happened, and got no snapshot of its own */
-	char *unavailable;   /* why it cannot happen; NULL: it is armed */
+	char *text;		    /* as configured, "" for the signal */
+	uint64_t fired;		    /* snapshots it asked for */
+	uint64_t suppressed;	    /* it happened, and got no snapshot of its own */
+	char *unavailable;	    /* why it cannot happen; NULL: it is armed */
+	struct trigger_limit limit; /* Burst= and IntervalSec=, by the monotonic clock */
+	char *refused;		    /* what was said of the last one without a snapshot; or NULL */
 };
 
 /* The word in file names, for people and for metrics */
@@ -74,12 +78,21 @@ void triggers_free(struct session *session);
 
 /**
  * triggers_check() - has somebody meddled with the instance of OnEvent=? Repairs it, and logs that
+ * One that is gone is made again by session_advance(), between steps: jobs write the state file,
+ * too.
  */
 void triggers_check(struct session *session);
+void triggers_watch_again(struct session *session);
 
 /* SIGUSR1; a unit has failed, @usec: realtime */
 void triggers_on_signal(struct session *session);
 void triggers_on_unit(struct session *session, const char *unit, uint64_t usec);
+
+/**
+ * triggers_give_back() - the snapshot of the trigger that says @what of itself has come to nothing:
+ * it does not count
+ */
+void triggers_give_back(struct session *session, const char *what);
 
 /* Will they cause snapshots, as far as they are available? */
 bool triggers_armed(const struct session *session);

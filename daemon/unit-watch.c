@@ -12,12 +12,11 @@
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
 #define UNIT_PATH    SYSTEMD_PATH "/unit"
 #define UNIT	     SYSTEMD ".Unit"
-/* What systemctl uses as root: there from early boot on, and without a bus */
-#define PRIVATE_SOCKET "unix:path=/run/systemd/private"
 /* All changes of units, among them the ones to "failed", also of services that die by themselves */
-#define MATCH                                                        \
-	"type='signal',interface='org.freedesktop.DBus.Properties'," \
-	"member='PropertiesChanged',path_namespace='" UNIT_PATH "',arg0='" UNIT "'"
+#define MATCH                                                                   \
+	"type='signal',interface='org.freedesktop.DBus.Properties',"            \
+	"member='PropertiesChanged',path_namespace='" UNIT_PATH "',arg0='" UNIT \
+	"',sender='" SYSTEMD "'" /* anybody may send signals */
 #define RETRY_USEC (10 * USEC_PER_SEC)
 #define SEEN_MAX   64 /* units that have failed lately */
 
@@ -94,18 +93,77 @@ static int read_change(sd_bus_message *m, struct change *ret)
 	return r;
 }
 
-static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+/* @m: at the properties of the unit called @unit */
+static void tell(struct unit_watch *w, sd_bus_message *m, const char *unit)
 {
-	struct unit_watch *w = userdata;
-	_cleanup_free_ char *unit = NULL;
 	struct change change = {};
 
-	if (sd_bus_message_skip(m, "s") < 0 || read_change(m, &change) < 0 || !change.state ||
-	    strcmp(change.state, "failed") != 0 ||
-	    sd_bus_path_decode(sd_bus_message_get_path(m), UNIT_PATH, &unit) <= 0)
-		return 0;
-	if (is_news(w, unit, change.monotonic_usec))
+	if (read_change(m, &change) >= 0 && change.state && strcmp(change.state, "failed") == 0 &&
+	    is_news(w, unit, change.monotonic_usec))
 		w->on_failed(w->userdata, unit, change.usec);
+}
+
+static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_free_ char *unit = NULL;
+
+	if (sd_bus_message_skip(m, "s") >= 0 &&
+	    sd_bus_path_decode(sd_bus_message_get_path(m), UNIT_PATH, &unit) > 0)
+		tell(userdata, m, unit);
+	return 0;
+}
+
+/* --- those that failed while there was no connection */
+
+struct question {
+	struct unit_watch *watch;
+	char unit[];
+};
+
+static int on_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct question *q = userdata;
+
+	if (!sd_bus_message_is_method_error(m, NULL))
+		tell(q->watch, m, q->unit);
+	return 0;
+}
+
+static int ask(struct unit_watch *w, const char *unit, const char *path)
+{
+	size_t size = strlen(unit) + 1;
+	struct question *q = malloc(sizeof(*q) + size);
+	sd_bus_slot *slot = NULL;
+	int r;
+
+	if (!q)
+		return -ENOMEM;
+	q->watch = w;
+	memcpy(q->unit, unit, size);
+	r = sd_bus_call_method_async(w->bus, &slot, SYSTEMD, path,
+				     "org.freedesktop.DBus.Properties", "GetAll", on_properties, q,
+				     "s", UNIT);
+	if (r >= 0)
+		r = sd_bus_slot_set_destroy_callback(slot, free);
+	if (r < 0)
+		free(q);
+	else
+		r = sd_bus_slot_set_floating(slot, 1);
+	sd_bus_slot_unref(slot);
+	return r;
+}
+
+static int on_failed_units(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const char *unit, *path;
+	int r;
+
+	if (sd_bus_message_is_method_error(m, NULL))
+		return 0;
+	r = sd_bus_message_enter_container(m, 'a', "(ssssssouso)");
+	while (r >= 0 && (r = sd_bus_message_read(m, "(ssssssouso)", &unit, NULL, NULL, NULL, NULL,
+						  NULL, &path, NULL, NULL, NULL)) > 0)
+		r = ask(userdata, unit, path);
 	return 0;
 }
 
@@ -154,49 +212,28 @@ static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
+	struct unit_watch *w = userdata;
 	char text[200];
 
 	if (!e)
-		return 0;
+		return sd_bus_call_method_async(w->bus, NULL, SYSTEMD, SYSTEMD_PATH,
+						SYSTEMD ".Manager", "ListUnitsFiltered",
+						on_failed_units, w, "as", 1, "failed");
 	(void)snprintf(text, sizeof(text), "systemd refuses: %s", e->message ? e->message : "?");
-	leave(userdata, text, true);
+	leave(w, text, true);
 	return 0;
-}
-
-static int open_private(sd_bus **ret)
-{
-	sd_bus *bus = NULL;
-	int r = sd_bus_new(&bus);
-
-	if (r >= 0)
-		r = sd_bus_set_address(bus, PRIVATE_SOCKET);
-	if (r >= 0)
-		r = sd_bus_start(bus);
-	if (r >= 0)
-		*ret = bus;
-	else
-		sd_bus_unref(bus);
-	return r;
 }
 
 static int connect_bus(struct unit_watch *w)
 {
-	bool system = true;
 	int r = sd_bus_open_system(&w->bus);
 
-	if (r < 0) {
-		system = false;
-		r = open_private(&w->bus);
-	}
 	if (r >= 0)
 		r = sd_bus_add_filter(w->bus, NULL, filter, w);
-	/* On the bus anybody may send signals */
 	if (r >= 0)
-		r = sd_bus_add_match_async(w->bus, NULL,
-					   system ? MATCH ",sender='" SYSTEMD "'" : MATCH,
-					   on_changed, NULL, w);
-	/* On its own socket systemd tells everything, on the bus to those who ask */
-	if (r >= 0 && system)
+		r = sd_bus_add_match_async(w->bus, NULL, MATCH, on_changed, NULL, w);
+	/* systemd tells those who ask, whoever they are */
+	if (r >= 0)
 		r = sd_bus_call_method_async(w->bus, NULL, SYSTEMD, SYSTEMD_PATH,
 					     SYSTEMD ".Manager", "Subscribe", on_subscribed, w,
 					     NULL);
@@ -215,13 +252,13 @@ static void join(struct unit_watch *w)
 		set_trouble(w, "systemd does not run on this machine", true);
 		return;
 	}
-	w->since_usec = now_usec(CLOCK_MONOTONIC);
 	r = connect_bus(w);
 	if (r >= 0) {
 		set_trouble(w, "", true);
 		return;
 	}
-	(void)snprintf(text, sizeof(text), "cannot talk to systemd: %s", strerror(-r));
+	(void)snprintf(text, sizeof(text), "cannot talk to systemd over the system bus: %s",
+		       strerror(-r));
 	leave(w, text, true);
 }
 
@@ -236,6 +273,7 @@ int unit_watch_new(sd_event *event, int64_t priority, unit_failed_t on_failed, v
 	w->priority = priority;
 	w->on_failed = on_failed;
 	w->userdata = userdata;
+	w->since_usec = now_usec(CLOCK_MONOTONIC);
 	join(w);
 	*ret = w;
 	return 0;

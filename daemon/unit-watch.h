@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * OnUnitFailed=: told by systemd when a unit has come to the state "failed", over the system bus,
- * or, early in the boot and where there is no bus, over systemd's own socket. One for all sessions.
- * Connects again when the connection ends (systemctl daemon-reexec, restart of the bus). Owner: the
- * daemon. Main thread.
+ * as that takes no rights; systemd's own socket is for root. One for all sessions. Connects again
+ * when the connection ends (restart of the bus) or when there is a bus; what failed meanwhile is
+ * asked for. Owner: the daemon. Main thread.
  */
 #pragma once
 

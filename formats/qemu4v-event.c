@@ -59,7 +59,7 @@ _Static_assert(sizeof(struct start) == 32 && sizeof(struct insn) == 88 &&
 
 static const char insn_format[] = HEAD(
 	"insn",
-	"60001") "\tfield:u64 id;\toffset:32;\tsize:8;\tsigned:0;\n"
+	"32001") "\tfield:u64 id;\toffset:32;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 addr;\toffset:40;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 opcode;\toffset:48;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 phys;\toffset:56;\tsize:8;\tsigned:0;\n"
@@ -77,7 +77,7 @@ static const char insn_format[] = HEAD(
 
 static const char mem_format[] = HEAD(
 	"mem",
-	"60002") "\tfield:u64 addr;\toffset:32;\tsize:8;\tsigned:0;\n"
+	"32002") "\tfield:u64 addr;\toffset:32;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 phys;\toffset:40;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 data;\toffset:48;\tsize:8;\tsigned:0;\n"
 		 "\tfield:u64 data_hi;\toffset:56;\tsize:8;\tsigned:0;\n"
@@ -90,14 +90,14 @@ static const char mem_format[] = HEAD(
 				  "__print_symbolic(REC->aborted, { 0, \"\" }, { 1, \" (ABORTED)\" })\n";
 
 static const char reg_format[] =
-	HEAD("reg", "60003") "\tfield:u64 value;\toffset:32;\tsize:8;\tsigned:0;\n"
+	HEAD("reg", "32003") "\tfield:u64 value;\toffset:32;\tsize:8;\tsigned:0;\n"
 			     "\tfield:u32 bits;\toffset:40;\tsize:4;\tsigned:0;\n"
 			     "\tfield:__data_loc char[] name;\toffset:44;\tsize:4;\tsigned:0;\n"
 			     "\tfield:__data_loc char[] hex;\toffset:48;\tsize:4;\tsigned:0;\n"
 			     "\nprint fmt: \"R %s %s\", __get_str(name), __get_str(hex)\n";
 
 static const char text_format[] =
-	HEAD("text", "60004") "\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n"
+	HEAD("text", "32004") "\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n"
 			      "\nprint fmt: \"%s\", __get_str(text)\n";
 
 const char *const qemu4v_event_names[_QEMU4V_KIND_MAX] = {

@@ -10,9 +10,13 @@
 #include "formats/event-head.h"
 #include "formats/qemu4v.h"
 
-#define QEMU4V_SYSTEM	"qemu4v"
-#define QEMU4V_ID_FIRST 60001U /* of insn; mem, reg and text follow. The kernel's are below. */
-#define QEMU4V_TEXT_MAX 3900U  /* bytes of text in an event: more goes into further ones */
+#define QEMU4V_SYSTEM "qemu4v"
+/*
+ * Of insn; mem, reg and text follow. libkshark (KernelShark) keeps ids in 16 bits with a sign.
+ * Earlier files have 60001 and so on: readers go by the formats in the file.
+ */
+#define QEMU4V_ID_FIRST 32001U
+#define QEMU4V_TEXT_MAX 3900U /* bytes of text in an event: more goes into further ones */
 
 /* By enum qemu4v_kind: text, insn, mem, reg */
 extern const char *const qemu4v_event_names[_QEMU4V_KIND_MAX];

@@ -112,14 +112,15 @@ static int read_cpu_count(struct cursor *c)
 			continue;
 		if (o->data.size < 4)
 			return cursor_broken(c, -EBADMSG, o->data.offset,
-					     "the CPUCOUNT option is too short");
+					     "option CPUCOUNT: it is too short");
 		c->pos = o->data.offset;
-		r = cursor_number(c, 4, "the CPUCOUNT option", &n);
+		r = cursor_number(c, 4, "option CPUCOUNT", &n);
 		if (r < 0)
 			return r;
 		if (n > MAX_CPUS)
 			return cursor_broken(c, -EBADMSG, o->data.offset,
-					     "CPUCOUNT is %" PRIu64 ", which cannot be", n);
+					     "option CPUCOUNT: %" PRIu64 " CPUs, which cannot be",
+					     n);
 		dat->n_cpus = (uint32_t)n;
 	}
 	return 0;
@@ -146,6 +147,52 @@ static void read_clock(struct cursor *c)
 	c->why = why;
 }
 
+/* Where its part is, and its name, malloc'ed */
+static int read_buffer_place(struct cursor *c, const struct trace_dat_option_place *option,
+			     uint64_t *ret_place, char **ret_name)
+{
+	uint64_t end = option->data.offset + option->data.size;
+	int r;
+
+	if (option->data.size < 9)
+		return cursor_broken(c, -EBADMSG, option->data.offset,
+				     "option BUFFER: it is too short");
+	c->pos = option->data.offset;
+	r = cursor_number(c, 8, "option BUFFER", ret_place);
+	if (r >= 0)
+		r = cursor_string(c, "the name of a buffer", ret_name);
+	if (r < 0 || c->pos <= end)
+		return r;
+	free(*ret_name);
+	return cursor_broken(c, -EBADMSG, option->data.offset,
+			     "option BUFFER: the name of the buffer does not end in it");
+}
+
+static int read_buffer_part(struct cursor *c, const struct trace_dat_option_place *option,
+			    uint64_t place, const char *name)
+{
+	const uint8_t *word;
+	int r;
+
+	if (place > c->dat->file_size)
+		return cursor_broken(c, -EBADMSG, option->data.offset,
+				     "option BUFFER of \"%.64s\": it points to 0x%" PRIx64
+				     ", behind the end of the file",
+				     name, place);
+	c->pos = place;
+	r = cursor_get(c, TRACE_DAT_WORD_SIZE, "the kind of data", &word);
+	if (r >= 0 && memcmp(word, TRACE_DAT_FLYRECORD, TRACE_DAT_WORD_SIZE) != 0)
+		return cursor_broken(c, -EBADMSG, option->data.offset,
+				     "option BUFFER of \"%.64s\": at 0x%" PRIx64
+				     ", where it points, is no \"flyrecord\"",
+				     name, place);
+	return r;
+}
+
+/*
+ * trace-cmd split, 3.3 for one, writes each of these options twice and leaves the offset of the
+ * first zero: who reads such a file finds the buffer by the second.
+ */
 static int read_buffer_option(struct cursor *c, const struct trace_dat_option_place *option)
 {
 	uint64_t place;
@@ -156,29 +203,11 @@ static int read_buffer_option(struct cursor *c, const struct trace_dat_option_pl
 		return cursor_broken(c, -EBADMSG, option->data.offset,
 				     "more buffers than make sense: %zu of %u CPUs",
 				     c->dat->n_buffers, c->dat->n_cpus);
-	if (option->data.size < 9)
-		return cursor_broken(c, -EBADMSG, option->data.offset,
-				     "the BUFFER option is too short");
-	c->pos = option->data.offset;
-	r = cursor_number(c, 8, "the BUFFER option", &place);
+	r = read_buffer_place(c, option, &place, &name);
 	if (r < 0)
 		return r;
-	if (place > c->dat->file_size)
-		return cursor_broken(c, -EBADMSG, option->data.offset,
-				     "the BUFFER option points to 0x%" PRIx64
-				     ", behind the end of the file",
-				     place);
-	r = cursor_string(c, "the name of a buffer", &name);
-	if (r < 0)
-		return r;
-	if (c->pos > option->data.offset + option->data.size) {
-		free(name);
-		return cursor_broken(c, -EBADMSG, option->data.offset,
-				     "the name of a buffer does not end in its option");
-	}
-	c->pos = place;
-	r = read_kind(c, false);
-	if (r < 0) {
+	r = place > 0 ? read_buffer_part(c, option, place, name) : 0;
+	if (r < 0 || place == 0) {
 		free(name);
 		return r;
 	}

@@ -13,7 +13,7 @@
 #include "recorder/last-boot.h"
 #include "recorder/ring-memory.h"
 
-int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, struct fault *why)
+int instance_open_cpu(const struct instance *instance, unsigned cpu, int *ret_fd, struct fault *why)
 {
 	char file[64];
 	int fd;
@@ -26,7 +26,7 @@ int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, stru
 	return 0;
 }
 
-int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stats *ret)
+int instance_read_stats(const struct instance *instance, unsigned cpu, struct cpu_stats *ret)
 {
 	_cleanup_free_ char *text = NULL;
 	char file[64];
@@ -53,7 +53,7 @@ int instance_buffer_size(const struct instance *instance, uint64_t *ret)
 	return 0;
 }
 
-int instance_make_spare(struct instance *instance, struct fault *why)
+int instance_make_spare(const struct instance *instance, struct fault *why)
 {
 	uint64_t size;
 	int r = instance_buffer_size(instance, &size);
@@ -64,12 +64,12 @@ int instance_make_spare(struct instance *instance, struct fault *why)
 	return ring_memory_make_spare(&instance->dir, size, instance->n_cpus, why);
 }
 
-int instance_drop_spare(struct instance *instance, struct fault *why)
+int instance_drop_spare(const struct instance *instance, struct fault *why)
 {
 	return ring_memory_drop_spare(&instance->dir, why);
 }
 
-int instance_open_stats(struct instance *instance, unsigned cpu)
+int instance_open_stats(const struct instance *instance, unsigned cpu)
 {
 	char file[64];
 	int fd;

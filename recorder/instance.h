@@ -3,8 +3,10 @@
  * One tracefs instance: made, set up as the configuration says, watched, repaired, removed.
  * libtracefs finds, makes and removes the directory; its files are opened below a directory fd, so
  * that nothing is ever written to an instance that somebody made anew under our name. The top-level
- * buffer is never touched. Owner: the session. Main thread. What the kernel refuses comes back as a
- * fault that names the file and quotes the kernel's error_log.
+ * buffer is never touched. Owner: the session. Main thread, but for what takes a const instance:
+ * that reads only what stays as it is from instance_create() or instance_attach() on, so that any
+ * thread may call it until the instance is freed. What the kernel refuses comes back as a fault
+ * that names the file and quotes the kernel's error_log.
  */
 #pragma once
 
@@ -116,7 +118,8 @@ int instance_update_events(struct instance *instance, struct fault *why);
  * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to
  * set_event_pid, beside Pid=; children follow through the event-fork option
  * A unit that does not run is no error: it traces nothing yet (see recorder/pids.h).
- * Return: 0 (also when no units are configured), or negative errno.
+ * Return: 0 (also when no units are configured), 1 with @why set: of units nothing is traced now;
+ * or negative errno with @why.
  */
 int instance_refresh_pids(struct instance *instance, struct fault *why);
 
@@ -130,12 +133,13 @@ int instance_count_tasks(const struct instance *instance, uint64_t *ret_tasks,
 /**
  * instance_open_cpu() - per_cpu/cpuN/trace_pipe_raw, non-blocking, close-on-exec
  */
-int instance_open_cpu(struct instance *instance, unsigned cpu, int *ret_fd, struct fault *why);
+int instance_open_cpu(const struct instance *instance, unsigned cpu, int *ret_fd,
+		      struct fault *why);
 
 /**
  * instance_read_stats() - per_cpu/cpuN/stats
  */
-int instance_read_stats(struct instance *instance, unsigned cpu, struct cpu_stats *ret);
+int instance_read_stats(const struct instance *instance, unsigned cpu, struct cpu_stats *ret);
 
 /**
  * instance_buffer_size() - of each CPU, bytes; what the kernel made at boot has its own
@@ -147,8 +151,8 @@ int instance_buffer_size(const struct instance *instance, uint64_t *ret);
  * What was in the ring buffer may be in the second one afterwards.
  * Return: 0; -ENOMEM or another negative errno with @why.
  */
-int instance_make_spare(struct instance *instance, struct fault *why);
-int instance_drop_spare(struct instance *instance, struct fault *why);
+int instance_make_spare(const struct instance *instance, struct fault *why);
+int instance_drop_spare(const struct instance *instance, struct fault *why);
 
 /* Made by the kernel at boot, in memory that outlives it (recorder/last-boot.h) */
 bool instance_is_kept(const struct instance *instance);
@@ -164,7 +168,7 @@ int instance_read_last_boot(const struct instance *instance, struct last_boot *r
  * instance_open_stats() - the same file, for a worker to read again and again
  * Return: an fd, or negative errno.
  */
-int instance_open_stats(struct instance *instance, unsigned cpu);
+int instance_open_stats(const struct instance *instance, unsigned cpu);
 
 /**
  * instance_systems() - systems whose formats a file of this instance needs

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <tracefs.h>
 
@@ -11,10 +12,11 @@
 #include "recorder/kernel-text.h"
 #include "recorder/pids.h"
 
-#define FILE_NAME "set_event_pid"
-#define MOUNTINFO "/proc/self/mountinfo"
-#define PID_MAX	  "/proc/sys/kernel/pid_max"
-#define DEPTH_MAX 64U /* of control groups; systemd's are less than ten deep */
+#define FILE_NAME	    "set_event_pid"
+#define MOUNTINFO	    "/proc/self/mountinfo"
+#define PID_MAX		    "/proc/sys/kernel/pid_max"
+#define DEPTH_MAX	    64U		/* of control groups; systemd's are less than ten deep */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCU /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
 /* --- control groups */
 
@@ -74,17 +76,29 @@ int pids_parse_mountinfo(const char *text, char ***ret_dirs)
 	return 0;
 }
 
+/* Unit=, and what is found of it */
+struct search {
+	char **units;
+	bool *seen; /* [of units]: it has threads */
+	FILE *out;  /* all their numbers */
+};
+
 /* systemd puts "_" before a unit name that could be a file of the control group */
-static bool is_unit(const char *name, char **units)
+static bool is_unit(const char *name, const char *unit)
 {
-	for (; *units; units++)
-		if (strcmp(name, *units) == 0 || (*name == '_' && strcmp(name + 1, *units) == 0))
+	return strcmp(name, unit) == 0 || (*name == '_' && strcmp(name + 1, unit) == 0);
+}
+
+static bool is_any_unit(const char *name, const struct search *s)
+{
+	for (char **unit = s->units; *unit; unit++)
+		if (is_unit(name, *unit))
 			return true;
 	return false;
 }
 
 /* cgroup.threads is version 2's list of threads, tasks version 1's. */
-static int add_threads(int dir_fd, FILE *out)
+static int add_threads(int dir_fd, struct search *s)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
@@ -96,14 +110,14 @@ static int add_threads(int dir_fd, FILE *out)
 	if (r == -ENODEV || r == -ENOENT)
 		return 0;
 	if (r >= 0)
-		(void)fputs(text, out);
+		(void)fputs(text, s->out);
 	return r;
 }
 
 /*
  * Everything below @dir_fd, which it takes. @inside: below a unit's own directory
  */
-static int walk(int dir_fd, char **units, bool inside, unsigned depth, FILE *out)
+static int walk(int dir_fd, bool inside, unsigned depth, struct search *s)
 {
 	_cleanup_closedir_ DIR *dir = fdopendir(dir_fd);
 	struct dirent *entry;
@@ -115,28 +129,70 @@ static int walk(int dir_fd, char **units, bool inside, unsigned depth, FILE *out
 		return r;
 	}
 	if (inside)
-		r = add_threads(dir_fd, out);
+		r = add_threads(dir_fd, s);
 	while (r >= 0 && depth < DEPTH_MAX && (entry = readdir(dir))) {
+		long before = ftell(s->out);
 		int fd;
 
 		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
 			continue;
 		fd = openat(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (fd >= 0)
-			r = walk(fd, units, inside || is_unit(entry->d_name, units), depth + 1,
-				 out);
-		else if (errno != ENOENT && errno != ENODEV)
-			r = -errno;
+		if (fd < 0) {
+			r = errno == ENOENT || errno == ENODEV ? 0 : -errno;
+			continue;
+		}
+		r = walk(fd, inside || is_any_unit(entry->d_name, s), depth + 1, s);
+		for (size_t i = 0; s->units[i]; i++)
+			s->seen[i] |= is_unit(entry->d_name, s->units[i]) && ftell(s->out) > before;
 	}
 	return r;
 }
 
-static int add_units(char **units, FILE *out, struct fault *why)
+/*
+ * set_event_pid takes the numbers of the first PID namespace, whoever writes it; in another one we
+ * know none but our own, which are other tasks' there
+ */
+static bool in_first_namespace(void)
 {
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) < 0 || st.st_ino == FIRST_PID_NAMESPACE;
+}
+
+/* Of which units is nothing traced? Return: 0, or PIDS_MISSING with @why */
+static int find_missing(const struct search *s, const char *reason, struct fault *why)
+{
+	_cleanup_free_ char *names = NULL;
+	size_t size;
+	FILE *out = open_memstream(&names, &size);
+	unsigned n = 0;
+
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; s->units[i]; i++)
+		if (!s->seen[i])
+			(void)fprintf(out, "%s%s", n++ ? " " : "", s->units[i]);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	if (n == 0)
+		return 0;
+	(void)fault_set(why, 0, "Unit=%s: %s, nothing of it is traced", names, reason);
+	return PIDS_MISSING;
+}
+
+static int add_units(struct search *s, struct fault *why)
+{
+	char **units = s->units;
 	_cleanup_free_ char *text = NULL;
 	char **dirs = NULL;
 	int r;
 
+	if (!in_first_namespace())
+		return find_missing(
+			s,
+			"flyrecd runs in a PID namespace and cannot tell the kernel which "
+			"processes these are",
+			why);
 	r = io_read_file_at(AT_FDCWD, MOUNTINFO, &text, NULL);
 	if (r >= 0)
 		r = pids_parse_mountinfo(text, &dirs);
@@ -148,12 +204,12 @@ static int add_units(char **units, FILE *out, struct fault *why)
 	for (char **d = dirs; r >= 0 && *d; d++) {
 		int fd = open(*d, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		r = fd < 0 ? -errno : walk(fd, units, false, 0, out);
+		r = fd < 0 ? -errno : walk(fd, false, 0, s);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot look for units in %s", *d);
 	}
 	tracefs_list_free(dirs);
-	return r;
+	return r < 0 ? r : find_missing(s, "no process is there", why);
 }
 
 /* --- the list */
@@ -188,15 +244,23 @@ static int collect(const struct trace_config *config, bool units_only, char **re
 {
 	char *text = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	_cleanup_free_ bool *seen = NULL;
+	struct search search = {.units = config->units, .out = open_memstream(&text, &size)};
+	FILE *out = search.out;
+	size_t n_units = 0;
 	int r = 0;
 
 	if (!out)
 		return -ENOMEM;
 	for (size_t i = 0; !units_only && i < config->n_pids; i++)
 		add_process(config->pids[i], out);
-	if (config->units && config->units[0])
-		r = add_units(config->units, out, why);
+	while (config->units && config->units[n_units])
+		n_units++;
+	search.seen = seen = calloc(n_units + 1, sizeof(*seen));
+	if (!seen)
+		r = -ENOMEM;
+	else if (n_units > 0)
+		r = add_units(&search, why);
 	if (fclose(out) != 0 && r >= 0)
 		r = -ENOMEM;
 	if (r < 0)
@@ -234,18 +298,21 @@ int pids_apply(const struct tracedir *dir, const struct trace_config *config, st
 	if (!pids_configured(config))
 		return 0;
 	r = collect(config, false, &text, why);
-	return r < 0 ? r : write_list(dir, text, O_TRUNC, why);
+	if (r >= 0)
+		r = write_list(dir, text, O_TRUNC, why);
+	return r;
 }
 
 int pids_refresh(const struct tracedir *dir, const struct trace_config *config, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL;
-	int r;
+	int missing, r;
 
 	if (!config->units || !config->units[0])
 		return 0;
-	r = collect(config, true, &text, why);
-	return r < 0 ? r : write_list(dir, text, O_APPEND, why);
+	missing = collect(config, true, &text, why);
+	r = missing < 0 ? missing : write_list(dir, text, O_APPEND, why);
+	return r < 0 ? r : missing;
 }
 
 static bool has_nobody(const char *text)

@@ -30,10 +30,14 @@ static inline bool pids_configured(const struct trace_config *config)
  */
 int pids_apply(const struct tracedir *dir, const struct trace_config *config, struct fault *why);
 
+/* Of a unit no thread is in the list: it does not run, or this process cannot see it */
+#define PIDS_MISSING 1
+
 /**
  * pids_refresh() - add the threads that are in the units' control groups now
  * Adds only: no moment without a list, and who exits leaves it anyway. A task that was moved to
  * another control group stays in.
+ * Return: 0, PIDS_MISSING with the names and the reason in @why, or negative errno with @why.
  */
 int pids_refresh(const struct tracedir *dir, const struct trace_config *config, struct fault *why);
 

@@ -8,6 +8,7 @@
 #include <tracefs.h>
 
 #include "basic/io.h"
+#include "basic/owner.h"
 #include "recorder/instance.h"
 #include "recorder/kernel-text.h"
 #include "recorder/tracedir.h"
@@ -58,7 +59,7 @@ static int refused(const char *dir, const char *file, int error, struct fault *w
 		why, error,
 		"cannot trace: no permission for %s as user %u (it takes root, or the group that "
 		"tracefs is mounted with)",
-		path, (unsigned)geteuid());
+		path, (unsigned)owner_uid());
 }
 
 /* libtracefs remembers where tracefs was, even if it has been unmounted since. */

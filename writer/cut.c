@@ -339,6 +339,17 @@ static void leave_out(struct cut *cut)
 	cut->n_cpus = cut_newest(cut)->dat->n_cpus;
 }
 
+uint64_t cut_size(const struct cut *cut)
+{
+	const struct trace_dat_buffer *newest = &cut_newest(cut)->dat->buffers[0];
+	uint64_t size = cut->n_cpus > 0 ? newest->regions[0].offset : 0;
+
+	for (size_t i = 0; i < cut->n; i++)
+		for (unsigned cpu = 0; cpu < cut->sources[i].dat->n_cpus; cpu++)
+			size += cut->sources[i].slices[cpu].size;
+	return size;
+}
+
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why)
 {
 	_cleanup_(cut_freep) struct cut *cut = calloc(1, sizeof(*cut));

@@ -33,6 +33,10 @@ struct cut_report {
  */
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why);
 
+/* Bytes of the file that cut_write() makes, about: its data, and what its newest source begins with
+ */
+uint64_t cut_size(const struct cut *cut);
+
 /* The boot that it is from, 16 bytes; all 0: its files do not tell */
 const uint8_t *cut_boot_id(const struct cut *cut);
 

@@ -21,6 +21,13 @@ struct symbols {
 	bool fixed; /* of another boot */
 };
 
+const char *symbols_path(void)
+{
+	const char *path = secure_getenv("FLYREC_KALLSYMS");
+
+	return path && *path ? path : "/proc/kallsyms";
+}
+
 struct symbols *symbols_new(void)
 {
 	struct symbols *s = calloc(1, sizeof(*s));
@@ -84,7 +91,7 @@ static int symbols_refresh(struct symbols *s)
 		return r;
 	if (s->text && strcmp(modules, s->modules) == 0)
 		return 0;
-	r = io_read_file_at(AT_FDCWD, "/proc/kallsyms", &text, &size);
+	r = io_read_file_at(AT_FDCWD, symbols_path(), &text, &size);
 	if (r == -ENOENT || r == -EACCES ||
 	    r == -EPERM) { /* a trace without symbols is still one */
 		text = strdup("");

@@ -27,6 +27,11 @@ struct metadata_kept {
 
 struct symbols; /* /proc/kallsyms, read once */
 
+/**
+ * symbols_path() - /proc/kallsyms, or $FLYREC_KALLSYMS, where a unit that hides it has bound it to
+ */
+const char *symbols_path(void);
+
 struct symbols *symbols_new(void);
 void symbols_free(struct symbols *symbols);
 

@@ -42,40 +42,93 @@ static void cap_damaged(struct retention_item *items, size_t n, uint64_t cap)
 	}
 }
 
+/* What is left so far */
+struct tally {
+	uint64_t used, files, free_bytes;
+	uint64_t member_used, member_files; /* of members' that are not pinned */
+	size_t newest;			    /* not to be taken away for room */
+};
+
+static void tally_drop(struct tally *t, struct retention_item *item)
+{
+	item->evict = true;
+	t->used -= item->bytes;
+	t->files--;
+	t->free_bytes += item->bytes;
+	if (item->by_member) {
+		t->member_used -= item->bytes;
+		t->member_files--;
+	}
+}
+
+static bool fits(const struct tally *t, const struct retention_limits *limits)
+{
+	return t->used <= limits->max_use && t->free_bytes >= limits->keep_free &&
+	       (limits->max_files == 0 || t->files <= limits->max_files);
+}
+
+static bool members_fit(const struct tally *t, const struct retention_limits *limits)
+{
+	return (limits->member_use == 0 || t->member_used <= limits->member_use) &&
+	       (limits->member_files == 0 || t->member_files <= limits->member_files);
+}
+
+static bool may_go(const struct retention_item *item, const struct retention_limits *limits)
+{
+	return !item->evict && !item->pinned && (item->by_member || !limits->members_only);
+}
+
+static void count_left(struct tally *t, const struct retention_item *items, size_t n,
+		       const struct retention_limits *limits)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (items[i].evict) {
+			t->free_bytes += items[i].bytes;
+			continue;
+		}
+		t->used += items[i].bytes;
+		t->files++;
+		if (items[i].by_member && !items[i].pinned) {
+			t->member_used += items[i].bytes;
+			t->member_files++;
+		}
+		if (limits->keep_newest && !items[i].damaged)
+			t->newest = i;
+	}
+}
+
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec)
 {
-	uint64_t used = limits->live_reserve, files = limits->keep_newest ? 0 : 1;
-	size_t newest = n;
+	struct tally t = {.used = limits->live_reserve,
+			  .files = limits->keep_newest ? 0 : 1,
+			  .free_bytes = free_bytes,
+			  .newest = n};
 
 	if (n > 0) /* items may be NULL then */
 		qsort(items, n, sizeof(*items), older_first);
-	cap_damaged(items, n, limits->max_use / 4);
-	for (size_t i = 0; i < n; i++) {
-		if (items[i].evict) {
-			free_bytes += items[i].bytes;
-			continue;
-		}
-		used += items[i].bytes;
-		files++;
-		if (limits->keep_newest && !items[i].damaged)
-			newest = i;
-	}
-	for (size_t i = 0; i < n; i++) {
-		struct retention_item *item = &items[i];
-		bool too_old = limits->max_age_usec > 0 && now_usec > limits->max_age_usec &&
-			       item->end_usec < now_usec - limits->max_age_usec;
+	if (!limits->members_only)
+		cap_damaged(items, n, limits->max_use / 4);
+	count_left(&t, items, n, limits);
+	for (size_t i = 0; i < n; i++)
+		if (may_go(&items[i], limits) && limits->max_age_usec > 0 &&
+		    now_usec > limits->max_age_usec &&
+		    items[i].end_usec < now_usec - limits->max_age_usec)
+			tally_drop(&t, &items[i]);
+	for (size_t i = 0; i < n; i++)
+		if (may_go(&items[i], limits) && items[i].by_member && i != t.newest &&
+		    !(fits(&t, limits) && members_fit(&t, limits)))
+			tally_drop(&t, &items[i]);
+	for (unsigned rank = 0; rank <= RETENTION_RANK_LAST; rank++)
+		for (size_t i = 0; i < n; i++)
+			if (items[i].rank == rank && may_go(&items[i], limits) && i != t.newest &&
+			    !fits(&t, limits))
+				tally_drop(&t, &items[i]);
+}
 
-		if (item->evict || item->pinned || (i == newest && !too_old))
-			continue;
-		if (!too_old && used <= limits->max_use && free_bytes >= limits->keep_free &&
-		    (limits->max_files == 0 || files <= limits->max_files))
-			continue;
-		item->evict = true;
-		used -= item->bytes;
-		free_bytes += item->bytes;
-		files--;
-	}
+unsigned retention_rank(bool is_pressure, bool repeated)
+{
+	return (is_pressure ? 0 : 2) + (repeated ? 0 : 1);
 }
 
 struct list {
@@ -143,13 +196,17 @@ static void look_into(struct retention_item *item, int dir_fd, const char *name,
 	if (fd < 0)
 		return;
 	item->pinned = store_is_pinned(fd);
+	item->by_member = store_is_members(fd);
+	item->rank = store_rank(fd, RETENTION_RANK_LAST);
 	if (!item->damaged)
 		(void)file_age_read(fd, offset_usec, &item->begin_usec, &item->end_usec);
 }
 
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
-	struct retention_item item = {.damaged = store_is_damaged(name)}, *more;
+	struct retention_item item = {.damaged = store_is_damaged(name),
+				      .rank = RETENTION_RANK_LAST},
+			      *more;
 	char snapshot[STORE_NAME_SIZE];
 	bool alone = is_left_alone(dir_fd, name, snapshot);
 	struct stat st;
@@ -309,4 +366,61 @@ int retention_count(int dir_fd, struct retention_report *ret)
 	for (size_t i = 0; i < list.n; i++)
 		keep(&list.items[i], ret);
 	return 0;
+}
+
+int retention_pinned(int dir_fd, uint64_t *ret_bytes)
+{
+	_cleanup_(list_done) struct list list = {};
+	uint64_t bytes = 0;
+	int r = list_read(&list, dir_fd);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < list.n; i++)
+		bytes += list.items[i].pinned ? list.items[i].bytes : 0;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+static int refuse_pin(const char *session, uint64_t pinned, uint64_t max, const char *what,
+		      struct fault *why)
+{
+	return fault_set(why, -EDQUOT,
+			 "session %.64s: %.1fM of snapshots are pinned, %s half of [Snapshot] "
+			 "MaxUse=, %.1fM: unpin some first",
+			 session, (double)pinned / MIB, what, (double)max / MIB);
+}
+
+int retention_pins_left(int dir_fd, const char *session, uint64_t max_use, struct fault *why)
+{
+	uint64_t pinned, max = max_use / 2;
+	int r = retention_pinned(dir_fd, &pinned);
+
+	if (r < 0)
+		return fault_errno(why, r, "session %.64s: cannot look for pinned snapshots",
+				   session);
+	return pinned >= max ? refuse_pin(session, pinned, max, "which is", why) : 0;
+}
+
+/* Pinned first, then counted: of two at the same time at most one too many is refused */
+int retention_pin(int dir_fd, int fd, const char *session, uint64_t max_use, struct fault *why)
+{
+	uint64_t pinned, max = max_use / 2;
+	struct stat st;
+	int r;
+
+	if (store_is_pinned(fd))
+		return 0;
+	r = store_pin(fd, true);
+	if (r < 0)
+		return fault_errno(why, r, "cannot set the attribute user.flyrec.pinned");
+	r = retention_pinned(dir_fd, &pinned);
+	if (r >= 0 && pinned <= max)
+		return 0;
+	(void)store_pin(fd, false);
+	if (r < 0 || fstat(fd, &st) < 0)
+		return fault_errno(why, r < 0 ? r : -errno,
+				   "session %.64s: cannot look for pinned snapshots", session);
+	return refuse_pin(session, pinned - MIN(pinned, (uint64_t)st.st_blocks * 512), max,
+			  "and with this one it would be more than", why);
 }

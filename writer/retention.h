@@ -16,9 +16,22 @@ struct retention_item {
 	uint64_t end_usec;   /* realtime of the last data */
 	uint64_t bytes;	     /* on the disk */
 	bool pinned;	     /* never chosen, but counted */
+	bool by_member;	     /* store_is_members() */
+	unsigned rank;	     /* of a snapshot; lower ones go first */
 	bool damaged;
 	bool evict; /* the choice */
 };
+
+/* What is not a snapshot of a trigger's, and those that are worth most */
+#define RETENTION_RANK_LAST 3
+
+/**
+ * retention_rank() - which snapshots of triggers go first, when some must
+ * Pressure before what is about somebody: an event, a unit, a signal. Of each kind the first one of
+ * a storm goes last: it has what led to it.
+ * @repeated: not the first of its trigger for a while
+ */
+unsigned retention_rank(bool is_pressure, bool repeated);
 
 struct retention_limits {
 	uint64_t max_use;      /* bytes, live file and damaged ones included */
@@ -26,8 +39,12 @@ struct retention_limits {
 	uint64_t max_files;    /* the live one included; 0: no limit */
 	uint64_t max_age_usec; /* since the last data; 0: no limit */
 	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
-	bool keep_newest; /* of snapshots: none is live, and the newest was just asked for; only
-			     age takes it away */
+	bool keep_newest;    /* of snapshots: none is live, and the newest was just asked for; only
+				age takes it away */
+	uint64_t member_use; /* bytes of all that members asked for, pinned ones aside; 0: no
+				limit of their own */
+	uint64_t member_files; /* likewise */
+	bool members_only;     /* nothing else may go: it is for a snapshot of a member's */
 };
 
 /**
@@ -35,7 +52,8 @@ struct retention_limits {
  * @items: reordered: oldest first
  * @free_bytes: of the file system now
  * @now_usec: realtime
- * Damaged files together may have a quarter of max_use: the oldest of them go beyond that.
+ * What is too old goes first, then what members asked for, then the rest by rank. Damaged files
+ * together may have a quarter of max_use: the oldest of them go beyond that.
  */
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec);
@@ -79,3 +97,21 @@ int retention_count(int dir_fd, struct retention_report *ret);
  */
 uint64_t retention_lasts(const struct retention_past *past, uint64_t live_bytes, uint64_t live_usec,
 			 uint64_t max_use, uint64_t now_usec);
+
+/**
+ * retention_pinned() - bytes on the disk of all pinned files of a directory
+ */
+int retention_pinned(int dir_fd, uint64_t *ret_bytes);
+
+/**
+ * retention_pin() - pin a snapshot, if all that are pinned have at most half of @max_use together
+ * @dir_fd: its directory
+ * @session: for @why
+ * Return: 0, also if it was pinned before; -EDQUOT beyond the limit, or another negative errno.
+ */
+int retention_pin(int dir_fd, int fd, const char *session, uint64_t max_use, struct fault *why);
+
+/**
+ * retention_pins_left() - may anything more be pinned? Return: 0, or as retention_pin().
+ */
+int retention_pins_left(int dir_fd, const char *session, uint64_t max_use, struct fault *why);

@@ -11,11 +11,14 @@
 #include "basic/io.h"
 #include "basic/new-dir.h"
 #include "basic/now.h"
+#include "basic/owner.h"
 #include "writer/store.h"
 
-#define FINISHING ".finishing"
-#define CORESIGHT ".coresight"
-#define PINNED	  "user.flyrec.pinned"
+#define FINISHING  ".finishing"
+#define CORESIGHT  ".coresight"
+#define PINNED	   "user.flyrec.pinned"
+#define MEMBER_UID "user.flyrec.member_uid"
+#define RANK	   "user.flyrec.rank"
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -40,7 +43,7 @@ int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 		return fault_errno(why, -errno, "cannot open directory %s", name);
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "cannot stat directory %s", name);
-	if (st.st_uid != geteuid())
+	if (st.st_uid != owner_uid())
 		return fault_set(why, -EPERM, "directory %s belongs to user %u, not to us", name,
 				 st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
@@ -294,4 +297,38 @@ int store_pin(int fd, bool pin)
 bool store_is_pinned(int fd)
 {
 	return fgetxattr(fd, PINNED, NULL, 0) >= 0;
+}
+
+int store_set_member(int fd, uid_t uid)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", uid);
+
+	return fsetxattr(fd, MEMBER_UID, text, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+bool store_is_members(int fd)
+{
+	return fgetxattr(fd, MEMBER_UID, NULL, 0) >= 0;
+}
+
+int store_set_rank(int fd, unsigned rank)
+{
+	char digit = (char)('0' + MIN(rank, 9U));
+
+	return fsetxattr(fd, RANK, &digit, 1, 0) < 0 ? -errno : 0;
+}
+
+unsigned store_rank(int fd, unsigned highest)
+{
+	char digit;
+
+	if (fgetxattr(fd, RANK, &digit, 1) != 1 || digit < '0' || digit > '9')
+		return highest;
+	return MIN((unsigned)(digit - '0'), highest);
+}
+
+bool store_takes_attributes(int fd)
+{
+	return fgetxattr(fd, MEMBER_UID, NULL, 0) >= 0 || errno == ENODATA;
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "basic/fault.h"
 
@@ -99,3 +100,24 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 int store_pin(int fd, bool pin);
 
 bool store_is_pinned(int fd);
+
+/**
+ * store_set_member() - a snapshot that a member of group flyrec has asked for, neither root nor one
+ * of AdminGroup=: extended attribute user.flyrec.member_uid, which is that user's number
+ * Retention lets such snapshots have a part of the room only. @fd and return as store_pin().
+ */
+int store_set_member(int fd, uid_t uid);
+
+bool store_is_members(int fd);
+
+/**
+ * store_set_rank() - of a snapshot, how much it is worth: retention_rank(), extended attribute
+ * user.flyrec.rank. @fd and return as store_pin().
+ */
+int store_set_rank(int fd, unsigned rank);
+
+/* Without the attribute the highest */
+unsigned store_rank(int fd, unsigned highest);
+
+/* Does the file system of this file or directory have extended attributes? */
+bool store_takes_attributes(int fd);

@@ -385,6 +385,13 @@ bool trace_file_take_unsure(struct trace_file *file)
 	return r;
 }
 
+bool trace_file_date(const struct trace_file *file, int64_t *ret)
+{
+	if (file->has_date)
+		*ret = file->date_usec;
+	return file->has_date;
+}
+
 uint64_t trace_file_first_time(const struct trace_file *file)
 {
 	uint64_t first = 0;

@@ -128,6 +128,12 @@ bool trace_file_is_unsure(const struct trace_file *file);
 bool trace_file_take_unsure(struct trace_file *file);
 
 /**
+ * trace_file_date() - its DATE option: realtime minus the clock, microseconds
+ * Return: false if it has none, as its clock counts no time.
+ */
+bool trace_file_date(const struct trace_file *file, int64_t *ret);
+
+/**
  * trace_file_first_time() - realtime of the first data, microseconds; 0 when there is none or the
  * clock counts no time
  */

@@ -11,6 +11,7 @@
 #include "daemon/config-session.h"
 #include "daemon/control-internal.h"
 #include "daemon/fdstore.h"
+#include "daemon/guard.h"
 #include "tests/fuzz/control-target.h"
 
 #define ROUNDS_MAX 4096
@@ -59,7 +60,7 @@ static void set_up(void)
 	d->phase = DAEMON_STARTING; /* starts and reloads are refused: nothing is traced */
 	d->state_fd = open(target.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	d->sessions = calloc(1, sizeof(struct session *));
-	require(fdstore_new(&d->fdstore) >= 0, "there is a store");
+	require(fdstore_new(&d->fdstore) >= 0 && guard_new(&d->guard) >= 0, "there is a store");
 	require(sd_event_new(&d->event) >= 0 && session_new(d, "a", &d->sessions[0]) >= 0,
 		"there is a session");
 	d->n_sessions = 1;
@@ -144,6 +145,7 @@ void control_target_done(void)
 	d->n_sessions = 0;
 	fdstore_free(d->fdstore);
 	control_free(TAKE_PTR(d->control));
+	guard_free(TAKE_PTR(d->guard));
 	config_free(d->config);
 	sd_event_unref(d->event);
 	close_p(&d->state_fd);

@@ -22,8 +22,8 @@
 GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()
 NSPAWN_BINDS=("--bind=$CONFIG:/etc/flyrec" "--bind=$STATE:/var/lib/flyrec")
 
-# what flyrecd and flyrecctl are linked with, beside systemd itself
-CONTAINER_PACKAGES=systemd,systemd-sysv,libtracefs1,libtraceevent1,libjson-c5
+# what flyrecd and flyrecctl are linked with, beside systemd and the bus itself
+CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libtracefs1,libtraceevent1,libtraceevent1-plugin,libjson-c5
 
 # Would change the machine, or waits for what a container does not have
 CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-binfmt.service
@@ -76,6 +76,7 @@ nspawn() {
 		fi
 		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$T/root" --register=no --keep-unit \
 		--console=pipe --private-network --capability=all \
+		--system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
 		"${NSPAWN_BINDS[@]}" "${NSPAWN_OPTIONS[@]}"
 }
 
@@ -107,6 +108,9 @@ container_start() {
 	container_make
 	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
 		fail "make install: $(tail -n 5 "$T/install.log")"
+	# Debian's bus does not look below /usr/local
+	mkdir -p "$T/root/etc/dbus-1/system.d"
+	cp "$SRC/systemd/org.flyrec.Recorder1.conf" "$T/root/etc/dbus-1/system.d/"
 	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
 	container_boot
 }

@@ -126,10 +126,12 @@ prints() {
 }
 
 # As of trace-cmd 3.1: later ones print flags, "d..1." and the like, between CPU and time
+without_flags() {
+	sed -E 's/^(.*-[0-9]+ +\[[0-9]+\]) [^ ]{5,8}( +[0-9]+\.?[0-9]*:)/\1\2/'
+}
 trace-cmd() {
 	if [ "$1" = report ]; then
-		(set -o pipefail && command trace-cmd "$@" |
-			sed -E 's/^(.*-[0-9]+ +\[[0-9]+\]) [^ ]{5} +([0-9]+\.?[0-9]*:)/\1 \2/')
+		(set -o pipefail && command trace-cmd "$@" | without_flags)
 	else
 		command trace-cmd "$@"
 	fi

@@ -6,12 +6,12 @@
 # Who may do what: a stranger, a member of group flyrec, one of AdminGroup= and root, as real users;
 # over the control socket, and over a system bus with the policy file that is shipped.
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/control-lib.sh"
 need_tracefs
 need_command setpriv unshare busctl dbus-daemon
 need_event sched:sched_switch
 
-# no user or group of the machine: a private /etc/group names them for flyrecd alone
-STRANGER=65534 FLYREC_GID=54321 ADMIN_GID=54322
+STRANGER=65534
 chmod 755 "$T"
 cp "$FLYRECCTL" "$T/flyrecctl" # where other users can reach it
 
@@ -40,19 +40,7 @@ state() {
 		sed 's/.*"state":"\([a-z]*\)","instance".*/\1/'
 }
 
-cat >"$T/flyrecd-here" <<-EOF
-	#!/bin/sh
-	mount --bind "$T/group" /etc/group && exec "$FLYRECD" "\$@"
-EOF
-cat >"$T/flyrecd-private" <<-EOF
-	#!/bin/sh
-	exec unshare --mount --propagation=slave "$T/flyrecd-here" "\$@"
-EOF
-chmod +x "$T/flyrecd-here" "$T/flyrecd-private"
-grep -v '^flyrec' /etc/group >"$T/group"
-printf 'flyrec:x:%s:\nflyrecadm:x:%s:\n' $FLYREC_GID $ADMIN_GID >>"$T/group"
-FLYRECD=$T/flyrecd-private
-
+private_groups
 session sched <<-EOF
 	[Trace]
 	Event=sched:sched_switch
@@ -65,7 +53,6 @@ session off <<-EOF
 	[Trace]
 	Event=irq
 EOF
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
 flyrecd_start
 SOCKET=$RUNTIME/control
 chmod 755 "$RUNTIME"
@@ -119,25 +106,7 @@ admin --json status >/dev/null || fail "AdminGroup= may not look"
 flyrecd_stop
 
 # --- with a system bus: the policy file, and rights by what the bus says
-cat >"$T/bus.conf" <<-EOF
-	<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-	 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-	<busconfig>
-	<type>system</type><listen>unix:path=$T/bus</listen><auth>EXTERNAL</auth>
-	<policy context="default">
-	<allow user="*"/><deny own="*"/><deny send_type="method_call"/><allow send_type="signal"/>
-	<allow send_requested_reply="true" send_type="method_return"/>
-	<allow send_requested_reply="true" send_type="error"/>
-	<allow receive_type="method_call"/><allow receive_type="method_return"/>
-	<allow receive_type="error"/><allow receive_type="signal"/>
-	<allow send_destination="org.freedesktop.DBus"/>
-	</policy>
-	<include>$SRC/systemd/org.flyrec.Recorder1.conf</include>
-	</busconfig>
-EOF
-background dbus-daemon --nofork "--config-file=$T/bus.conf"
-wait_for 10 test -S "$T/bus" || fail "dbus-daemon does not start"
-export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/bus
+private_system_bus
 flyrecd_start
 
 # over_bus GROUP OBJECT INTERFACE METHOD [ARGUMENT...]
@@ -148,11 +117,7 @@ over_bus() {
 		"org.flyrec.Recorder1.$interface" "$@"
 }
 
-has_name() {
-	busctl --system status org.flyrec.Recorder1 >/dev/null 2>&1
-}
-
-wait_for 10 has_name || fail "flyrecd has not taken its name: $(tail -n 3 "$FLYRECD_LOG")"
+bus_has_name
 sched=/org/flyrec/Recorder1/session/sched
 prints sched over_bus $FLYREC_GID /org/flyrec/Recorder1 Manager ListSessions ||
 	fail "a member over the system bus"

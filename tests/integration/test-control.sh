@@ -169,8 +169,12 @@ ctl event-disable sched irq
 ! grep -q ^irq: "$(instance sched)/set_event" || fail "event-disable of a system"
 
 # --- kept or not
-ctl reload
+# A session that fails is named, and the others are as configured all the same
+refused 1 'reload: session broken has failed: .*no_such_event' ctl reload
+refused 1 'session broken has failed' ctl --json reload
 ! traces sched sched:sched_wakeup || fail "--runtime outlived a reload"
+sed -i '1i [Session]\nEnabled=no' "$CONFIG/sessions.d/broken.conf"
+ctl reload
 ctl event-enable --persist sched sched:sched_wakeup
 grep -qx Event=sched:sched_wakeup "$CONFIG/sessions.d/sched.conf.d/50-flyrecctl.conf" || fail "--persist"
 changes_are sched "[]"

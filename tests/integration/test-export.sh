@@ -100,8 +100,35 @@ for seed in 1 2 3; do
 	"$TOOLS/graph-dat" --seed=$seed graph.dat
 	same graph.dat
 done
+# after a message of trace_printk() that does not parse no other one is printed: whatever thread does it
+"$TOOLS/graph-dat" --odd --events=60000 odd.dat
+for _ in {1..6}; do
+	same odd.dat >/dev/null
+done
+grep -q 'bprint: .*FAILED TO PARSE' ours.txt || fail "odd.dat: all parses"
+grep -q 'bprint: .*number [0-9]* string' ours.txt || fail "odd.dat: nothing parses"
 # each of this kernel's formats, with random numbers
 "$TOOLS/decode-compare" --rounds=20 || fail "compiled formats print other things than libtraceevent"
+
+echo "== without the plugins of libtraceevent the same"
+# no_plugins OUT FORMAT FILE
+no_plugins() {
+	# shellcheck disable=SC2016 # for the inner shell
+	unshare --mount --propagation private sh -eu -c '
+		find /usr/lib* -path "*/traceevent/plugins" -type d | while read -r dir; do
+			mount -t tmpfs tmpfs "$dir"
+		done
+		"$0" export --format="$2" -o "$1" "$3"' "$FLYRECCTL" "$@" 2>err || fail "without plugins: $(cat err)"
+}
+for file in sched.dat stack.dat; do
+	for format in text json; do
+		"$FLYRECCTL" export --format=$format -o with "$file"
+		no_plugins without $format "$file"
+		cmp with without || fail "$file: $format depends on the plugins"
+	done
+done
+no_plugins without text sched.dat
+grep -q "libtraceevent's plugins .* are not installed" err || fail "no word of plugins: $(cat err)"
 
 echo "== flyrecd's files: live, finished, with sub-buffers of 16 KiB"
 # only what this script does: others may storm

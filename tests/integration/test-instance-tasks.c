@@ -217,6 +217,8 @@ static void test_unit(void **state)
 	config.units = units;
 	instance = lib_create(&config);
 	assert_quiet(instance);
+	assert_int_equal(instance_refresh_pids(instance, &why), 1);
+	assert_non_null(strstr(why.text, name));
 
 	child = start_child();
 	slice = make_cgroup(root, lib_name(), ".slice");
@@ -232,7 +234,7 @@ static void test_unit(void **state)
 	free(slice);
 	lib_trace(&trace);
 	assert_int_equal(count_lines(trace, "sys_openat("), 2);
-	assert_int_equal(instance_refresh_pids(instance, &why), 0);
+	assert_int_equal(instance_refresh_pids(instance, &why), 1);
 	lib_destroy(instance);
 }
 

@@ -50,6 +50,14 @@ no_leftovers() { # WHAT: no file under a temporary name
 	[ ${#hidden[@]} = 0 ] || fail "$1: left ${hidden[*]}"
 }
 
+echo "== ids: those of the first version are read, and KernelShark can show those of now"
+gzip -dc "$fixtures/ids-60001.dat.gz" >old.dat
+"$FLYRECCTL" verify old.dat >/dev/null || fail "old.dat: verify"
+export_ old.dat | cmp - "$fixtures/dialects.txt" || fail "old.dat: export"
+import -o ids.dat "$fixtures/dialects.txt" 2>/dev/null
+for id in $(strings ids.dat | sed -n 's/^ID: //p'); do
+	[ "$id" -le 32767 ] || fail "event id $id is too large for KernelShark"
+done
 echo "== own corpus"
 for file in "$fixtures"/*.txt; do
 	same "$file"

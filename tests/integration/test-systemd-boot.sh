@@ -85,7 +85,7 @@ stopped() {
 container_make
 make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
 	fail "make install: $(tail -n 5 "$T/install.log")"
-echo 'g flyrec -' | systemd-sysusers --root="$T/root" - >"$T/sysusers" 2>&1 ||
+systemd-sysusers --root="$T/root" "$SRC/systemd/flyrec.sysusers" >"$T/sysusers" 2>&1 ||
 	fail "systemd-sysusers: $(cat "$T/sysusers")"
 mkdir -p "$T"/root/{etc,var/lib}/flyrec
 unit var-lib-flyrec.mount <<-EOF

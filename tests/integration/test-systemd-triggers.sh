@@ -97,6 +97,9 @@ guest systemctl start asks.service
 must_have 4 "flyrec-snapshot@.service"
 prints -x 'for: asks.service' trace-cmd report --stat "${SNAPSHOTS[3]}" ||
 	fail "the file does not say for which unit"
+attributes=$(python3 -c 'import os, sys; print(os.listxattr(sys.argv[1]))' "${SNAPSHOTS[3]}")
+[[ $attributes = *user.flyrec.reason* && $attributes != *member_uid* ]] ||
+	fail "a unit's snapshot counts as a member's: $attributes"
 gone() { ! guest systemctl is-active --quiet flyrec-snapshot@asks.service.service; }
 wait_for 10 gone || fail "flyrec-snapshot@ does not end"
 result=$(guest systemctl show --property=Result --value flyrec-snapshot@asks.service.service)
@@ -135,7 +138,7 @@ guest journalctl --sync
 # --- the journal can be asked for snapshots of a session
 id=$(sed -nE 's/^#define MESSAGE_SNAPSHOT[[:space:]]+"(.*)"/\1/p' "$SRC/basic/log.h")
 guest journalctl --quiet --output=cat "MESSAGE_ID=${id:?}" FLYREC_SESSION=ev >"$T/journal"
-for line in "ev: snapshot trigger unit, unit: fails.service" "ev: snapshot /.*-unit.dat"; do
+for line in "ev: OnUnitFailed=.* triggered, fails.service, taking snapshot" "ev: snapshot /.*-unit.dat"; do
 	grep -qx "$line" "$T/journal" || fail "the journal lacks '$line': $(cat "$T/journal")"
 done
 

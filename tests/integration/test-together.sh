@@ -241,18 +241,21 @@ if [ -e "$(instance quiet)/buffer_subbuf_size_kb" ]; then
 	ctl stop large
 fi
 
-# --- no room: said, and nothing is left
+# --- no room, and nothing older that could make way: said, and nothing is left
 filler() {
 	fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
 	dd if=/dev/zero of="$T/ext4/filler2" bs=4k 2>/dev/null || true
 }
 ctl stop rec
+rm -f "$STATE"/*/snapshot/2*.dat
 filler
 refused "No space left" --together quiet stormy
 nothing_half
 # more and more room, until there is enough for the parts, but not for the file
 rm -f "$T"/ext4/filler*
-size=$(stat -c %s "$(ctl snapshot --together quiet stormy)")
+path=$(ctl snapshot --together quiet stormy)
+size=$(stat -c %s "$path")
+rm "$path"
 : >"$T/err"
 for ((left = size; left < 8 * size; left += size / 4)); do
 	rm -f "$T/ext4/filler"

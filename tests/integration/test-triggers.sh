@@ -182,6 +182,63 @@ grep -q "} $suppressed\$" "$T/metrics" || fail "metrics: $(cat "$T/metrics")"
 ctl snapshot ev >/dev/null || fail "control call after a storm"
 flyrecd_stop
 
+# --- a storm of one trigger takes nothing from the others, which each have their line in the log
+rm -rf "$STATE/ev"
+session ev <<-EOF
+	[Trace]
+	Event=sched:sched_process_fork
+	[Storage]
+	FlushSec=500ms
+	[Snapshot]
+	OnEvent=syscalls:sys_enter_getppid if $LOAD_FILTER
+	OnEvent=sched:sched_process_exec if filename == "$HIT"
+	Burst=1
+	IntervalSec=1h
+EOF
+log_mark
+flyrecd_start
+load_start --rate=20000
+wait_for 20 has_snapshots event 1 || fail "no snapshot in a storm: $(tail -n 3 "$FLYRECD_LOG")"
+must_log "OnEvent=syscalls:sys_enter_getppid .* triggered, syscalls:sys_enter_getppid.*, no snapshot of it for [0-9]* s: Burst=1"
+sleep 1.1 # else it joins that one
+hit
+wait_for 10 has_snapshots event 2 || fail "a storm of another event has hidden this one: $(tail -n 3 "$FLYRECD_LOG")"
+must_log "OnEvent=sched:sched_process_exec .* triggered, sched:sched_process_exec filename=$HIT .*, taking snapshot"
+sleep 1.1
+hit
+must_log "OnEvent=sched:sched_process_exec .* triggered, sched:sched_process_exec filename=$HIT .*, no snapshot of it for"
+load_stop
+flyrecd_stop
+
+# --- two within a second are one snapshot, whose text has both: while it waits, and when it is there
+for post in '' PostSec=2s; do
+	rm -rf "$STATE/ev"
+	printf 'Burst=10\n%s\n' "$post" | configure
+	sed -i /OnSignal/d "$CONFIG/sessions.d/ev.conf"
+	log_mark
+	flyrecd_start
+	kill -USR1 "$FLYRECD_PID"
+	must_log 'ev: SIGUSR1 triggered, taking snapshot'
+	[ -n "$post" ] || wait_for 10 has_snapshots signal 1 || fail "no snapshot on a signal"
+	hit
+	must_log "ev: OnEvent=.* triggered, .*, joining the snapshot of [0-9]* ms ago"
+	wait_for 10 has_snapshots '*' 1 || fail "no snapshot, $post"
+	both() {
+		trace-cmd report --stat "${SNAPSHOTS[0]}" >"$T/stat" 2>/dev/null &&
+			grep -q '^reason: signal' "$T/stat" && grep -q '^also: OnEvent=sched:sched_process_exec' "$T/stat" &&
+			grep -q "^event: sched:sched_process_exec filename=$HIT" "$T/stat"
+	}
+	wait_for 10 both || fail "the file does not tell both causes: $(tail -n 12 "$T/stat")"
+	verify "${SNAPSHOTS[0]}"
+	trigger_is event fired 1 || fail "the one that joined does not count"
+	sleep 1.2
+	hit
+	wait_for 10 has_snapshots '*' 2 || fail "more than a second later it still joins"
+	flyrecd_stop
+	has_snapshots '*' 1
+	[ ${#SNAPSHOTS[@]} = 2 ] || fail "${#SNAPSHOTS[@]} snapshots, not 2"
+done
+
 # --- the next interval lets another one through; PostSec= is cut short by a stop
 rm -rf "$STATE/ev"
 printf 'Burst=1\nIntervalSec=3s\nPostSec=1h\n' | configure

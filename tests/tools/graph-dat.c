@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * graph-dat [--events=N] [--seed=N] OUT - make a trace.dat of what the tracers of functions write,
- * for kernels that lack them: functions, functions entered and left (nested, and ending at once),
- * repeats, trace_printk's binary messages, raw data. Formats and symbols are this kernel's.
+ * graph-dat [--events=N] [--seed=N] [--odd] OUT - make a trace.dat of what the tracers of functions
+ * write, for kernels that lack them: functions, functions entered and left (nested, and ending at
+ * once), repeats, trace_printk's binary messages, raw data. Formats and symbols are this kernel's.
+ * --odd: in the middle there is a message that does not parse.
  */
 #include <err.h>
 #include <fcntl.h>
@@ -19,7 +20,8 @@ static const char *const names[] = {"function",	    "funcgraph_entry", "funcgrap
 
 static const char printk[] = "0xffffffff82000100 : \"number %d string %s pointer %p\\n\"\n"
 			     "0xffffffff82000200 : \"long %lx in %ps, %llu%%\"\n"
-			     "0xffffffff82000300 : \"put this\\n\"\n";
+			     "0xffffffff82000300 : \"put this\\n\"\n"
+			     "0xffffffff82000400 : \"odd %d %d %d %d %d %d %d %d %d %d\\n\"\n";
 
 struct maker {
 	struct craft page;
@@ -31,6 +33,7 @@ struct maker {
 	uint64_t stack[MAX_DEPTH];
 	unsigned depth;
 	unsigned ids[ARRAY_SIZE(names)];
+	bool odd; /* in the middle a message that libtraceevent cannot parse */
 };
 
 static unsigned any(struct maker *m, unsigned n)
@@ -102,14 +105,18 @@ static void put_exit(struct maker *m)
 	craft_number(&m->page, 8, start + durations[any(m, ARRAY_SIZE(durations))] + any(m, 100));
 }
 
-static void put_bprint(struct maker *m)
+/* @odd: its arguments are fewer than the format wants */
+static void put_bprint(struct maker *m, bool odd)
 {
 	bool first = any(m, 2);
 
 	/* common, ip, fmt, then the arguments as vbin_printf() packs them */
 	(void)head(m, 3, 24 + 24);
 	craft_number(&m->page, 8, function(m));
-	craft_number(&m->page, 8, first ? 0xffffffff82000100 : 0xffffffff82000200);
+	craft_number(&m->page, 8,
+		     odd     ? 0xffffffff82000400
+		     : first ? 0xffffffff82000100
+			     : 0xffffffff82000200);
 	if (first) {
 		craft_number(&m->page, 4, any(m, 1000));
 		craft_bytes(&m->page, "hi yo\0\0", 8);
@@ -152,6 +159,8 @@ static void make(struct maker *m, uint64_t n)
 	for (uint64_t i = 0; i < n; i++) {
 		unsigned what = any(m, 100);
 
+		if (m->odd && i == n / 2)
+			put_bprint(m, true);
 		if (what < 40 && m->depth < MAX_DEPTH)
 			put_entry(m);
 		else if (what < 80 && m->depth > 0)
@@ -159,7 +168,7 @@ static void make(struct maker *m, uint64_t n)
 		else if (what < 90)
 			put_function(m);
 		else if (what < 94)
-			put_bprint(m);
+			put_bprint(m, false);
 		else if (what < 97)
 			put_repeats(m);
 		else
@@ -217,11 +226,13 @@ int main(int argc, char **argv)
 			n = strtoull(argv[i] + 9, NULL, 10);
 		else if (strncmp(argv[i], "--seed=", 7) == 0)
 			m.seed = (unsigned)atoi(argv[i] + 7);
+		else if (strcmp(argv[i], "--odd") == 0)
+			m.odd = true;
 		else
 			path = argv[i];
 	}
 	if (!path)
-		errx(2, "usage: graph-dat [--events=N] [--seed=N] OUT");
+		errx(2, "usage: graph-dat [--events=N] [--seed=N] [--odd] OUT");
 	for (unsigned i = 0; i < ARRAY_SIZE(names); i++)
 		formats[i] = (struct craft_format){"ftrace", load_format(&m, i)};
 	file.kallsyms = load_symbols(&m);

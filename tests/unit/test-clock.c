@@ -85,13 +85,30 @@ static void test_none(void **state)
 	assert_int_equal(clock_date_usec(NULL, "counter", &ret), -EOPNOTSUPP);
 }
 
+/* Of a leap second the kernel makes a step of 999,999,872 ns */
+static void test_off(void **state)
+{
+	const uint64_t long_ago = UINT64_MAX;
+
+	for (int sign = -1; sign <= 1; sign += 2) {
+		assert_false(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 999, long_ago));
+		assert_true(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 1000, long_ago));
+		assert_true(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 999999, long_ago));
+		/* one after the other: those of a second and more at once, the others wait */
+		assert_false(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 999999, 9999999));
+		assert_true(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 999999, 10000000));
+		assert_true(clock_date_is_off(OFFSET_USEC, OFFSET_USEC + sign * 1000000, 0));
+	}
+	assert_true(clock_date_is_off(INT64_MIN, INT64_MAX, long_ago));
+	assert_false(clock_date_is_off(-5, -5, long_ago));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quick),
-		cmocka_unit_test(test_slow),
-		cmocka_unit_test(test_set),
-		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_quick), cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_set),   cmocka_unit_test(test_none),
+		cmocka_unit_test(test_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

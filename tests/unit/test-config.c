@@ -47,8 +47,8 @@ static void test_defaults(void **state)
 	assert_int_equal(s->storage.flush_usec, 5 * USEC_PER_SEC);
 	assert_int_equal(s->storage.direct, STORAGE_DIRECT_AUTO);
 	assert_true(s->snapshot.on_signal);
-	assert_int_equal(s->snapshot.burst, 5);
-	assert_int_equal(s->snapshot.interval_usec, 60 * USEC_PER_SEC);
+	assert_int_equal(s->snapshot.burst, SNAPSHOT_BURST);
+	assert_int_equal(s->snapshot.interval_usec, SNAPSHOT_INTERVAL_USEC);
 	assert_string_equal(s->snapshot.method, "auto");
 	assert_int_equal(s->snapshot.memory, 64 * MIB);
 	assert_true(s->snapshot.max_use == STORAGE_DEFAULT);

@@ -16,6 +16,7 @@
 #include "daemon/account.h"
 #include "daemon/config-session.h"
 #include "daemon/control-access.h"
+#include "daemon/control-internal.h"
 #include "daemon/control-relay.h"
 #include "daemon/runtime-changes.h"
 
@@ -81,8 +82,8 @@ static int feed(struct relay_frame *frame, const void *bytes, size_t size, size_
 {
 	int r = 0;
 
-	for (size_t at = 0; at < size && r >= 0; at += step)
-		r = relay_frame_check(frame, (const uint8_t *)bytes + at, MIN(step, size - at));
+	for (size_t at = 0, n; at < size && r >= 0; at += n)
+		r = relay_frame_check(frame, (const uint8_t *)bytes + at, MIN(step, size - at), &n);
 	return r;
 }
 
@@ -128,6 +129,44 @@ static void test_relay_frame(void **state)
 		put_header(bytes + n + 61, 'q', 0, 0);
 		assert_int_equal(feed(&frame, bytes, n + 77, step), -EBADMSG);
 	}
+}
+
+/* A message at a time: whoever hands them on waits between them */
+static void test_relay_boundaries(void **state)
+{
+	static const char hello[] = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+	const size_t greeting = sizeof(hello) - 1, sizes[] = {greeting, 16 + 8 + 5, 16, 7};
+	struct relay_frame frame = {};
+	uint8_t bytes[512] = {};
+	size_t at = 0, n;
+
+	memcpy(bytes, hello, greeting);
+	put_header(bytes + greeting, 'l', 5, 3);
+	put_header(bytes + greeting + 29, 'B', 0, 0);
+	put_header(bytes + greeting + 45, 'l', 0, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++, at += n) {
+		assert_int_equal(relay_frame_check(&frame, bytes + at, greeting + 52 - at, &n), 0);
+		assert_int_equal(n, sizes[i]);
+	}
+	assert_int_equal(relay_frame_check(&frame, bytes, 0, &n), 0);
+	assert_int_equal(n, 0);
+}
+
+/* What a caller names is not to make an answer long, nor one that libraries refuse */
+static void test_shown(void **state)
+{
+	char name[300];
+
+	assert_string_equal(control_shown("sched").text, "sched");
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(strlen(control_shown(name).text), 71);
+	assert_string_equal(control_shown(name).text + 67, "a...");
+	for (size_t i = 1; i + 1 < sizeof(name); i += 2)
+		memcpy(name + i, "\xc3\xa4", 2);
+	assert_string_equal(control_shown(name).text + 65, "\xc3\xa4...");
+	memmove(name, name + 1, sizeof(name) - 1);
+	assert_string_equal(control_shown(name).text + 66, "\xc3\xa4...");
 }
 
 static void test_relay_greeting(void **state)
@@ -221,6 +260,35 @@ static void test_runtime_refused(void **state)
 	assert_int_equal(c->trace.n_events, 1);
 }
 
+/* They may be written to a file later: nothing that would be a line of its own there */
+static void test_runtime_texts(void **state)
+{
+	static const char *const texts[] = {"a == \"x\ny\"", "a == 1\n", "\na == 1",
+					    "a\rb",	     "a\tb",	 "a\x01",
+					    "a == \"\x7f\"", "a \\",	 "a == \"\xe9\""};
+	_cleanup_(session_config_freep) struct session_config *c =
+		make_config("[Trace]\nEvent=irq\n");
+	struct fault why = {};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		_cleanup_free_ char *event = NULL, *other = NULL;
+
+		assert_true(asprintf(&event, "irq:one if %s", texts[i]) > 0);
+		assert_true(asprintf(&other, "irq:one%s", texts[i]) > 0);
+		assert_int_equal(runtime_filter_event(c, "irq:one", texts[i], &why), -EINVAL);
+		assert_true(strncmp(why.text, "filter refused: ", 16) == 0);
+		assert_int_equal(runtime_enable_event(c, event, &why), -EINVAL);
+		assert_true(strncmp(why.text, "event refused: ", 15) == 0);
+		assert_int_equal(runtime_enable_event(c, other, &why), -EINVAL);
+		assert_int_equal(runtime_filter_event(c, other, "a == 1", &why), -EINVAL);
+		assert_int_equal(runtime_disable_event(c, other, expand_irq, NULL, &why), -EINVAL);
+	}
+	assert_int_equal(c->trace.n_events, 1);
+	/* blanks around are no harm: they go */
+	assert_int_equal(runtime_filter_event(c, "irq:one", " a == 1 ", &why), 0);
+	assert_string_equal(c->trace.events[1].filter, "a == 1");
+}
+
 static void test_runtime_states(void **state)
 {
 	_cleanup_(session_config_freep) struct session_config *on =
@@ -299,11 +367,13 @@ static void test_ssh_address(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_access_needed),  cmocka_unit_test(test_access_allowed),
-		cmocka_unit_test(test_relay_frame),    cmocka_unit_test(test_relay_greeting),
-		cmocka_unit_test(test_runtime_events), cmocka_unit_test(test_runtime_refused),
-		cmocka_unit_test(test_runtime_states), cmocka_unit_test(test_account),
-		cmocka_unit_test(test_near),	       cmocka_unit_test(test_ssh_address),
+		cmocka_unit_test(test_access_needed),	 cmocka_unit_test(test_access_allowed),
+		cmocka_unit_test(test_relay_frame),	 cmocka_unit_test(test_relay_greeting),
+		cmocka_unit_test(test_relay_boundaries), cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_runtime_events),	 cmocka_unit_test(test_runtime_refused),
+		cmocka_unit_test(test_runtime_texts),	 cmocka_unit_test(test_runtime_states),
+		cmocka_unit_test(test_account),		 cmocka_unit_test(test_near),
+		cmocka_unit_test(test_ssh_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

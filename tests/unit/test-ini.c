@@ -159,6 +159,47 @@ static void test_stops(void **state)
 	check(text, strlen(text), 1, -ECANCELED, "1 [A]\n");
 }
 
+/* Nobody to report to: an error, and no call of what is not there */
+static void test_no_on_fault(void **state)
+{
+	static const struct ini_handler quiet = {.on_entry = on_entry};
+	static const char good[] = "[A]\na=1\n", bad[] = "[A]\nhello\na=1\n", last[] = "[A]\nb\\";
+	struct report report = {};
+	char *got = NULL;
+	size_t n = 0;
+
+	report.f = open_memstream(&got, &n);
+	assert_int_equal(ini_parse("x.conf", good, strlen(good), &quiet, &report), 0);
+	assert_int_equal(ini_parse("x.conf", bad, strlen(bad), &quiet, &report), -EBADMSG);
+	assert_int_equal(ini_parse("x.conf", last, strlen(last), &quiet, &report), -EBADMSG);
+	assert_int_equal(fclose(report.f), 0);
+	assert_string_equal(got, "1 [A]\n2 A.a=<1>\n1 [A]\n1 [A]\n");
+	free(got);
+}
+
+/* What is good comes back as it is, alone on its line; what is bad would not, or is no text */
+static void test_bad_value(void **state)
+{
+	static const char *const good[] = {"",	  "a",	   "a  b",  "#a",	";a", "[a]",
+					   "a=b", "\"a\"", "a\\\\", "\xc3\xbc", "\\a"};
+	static const char *const bad[] = {"a\nb", "\n",	   "a\n", "a\r", "a\tb",
+					  "\x1b", "a\x7f", "a\\", "\\",	 "a\\\\\\",
+					  " a",	  "a ",	   " ",	  "\t",	 "\xe9"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		char text[64], expected[64];
+
+		(void)snprintf(text, sizeof(text), "[A]\nk=%s\n", good[i]);
+		(void)snprintf(expected, sizeof(expected), "1 [A]\n2 A.k=<%s>\n", good[i]);
+		check(text, strlen(text), 0, 0, expected);
+		if (ini_bad_value(good[i]))
+			fail_msg("\"%s\": %s", good[i], ini_bad_value(good[i]));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (!ini_bad_value(bad[i]))
+			fail_msg("\"%s\" is taken for a value", bad[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_continuation), cmocka_unit_test(test_line_ends),
 		cmocka_unit_test(test_faults),	     cmocka_unit_test(test_not_text),
 		cmocka_unit_test(test_long_line),    cmocka_unit_test(test_stops),
+		cmocka_unit_test(test_no_on_fault),  cmocka_unit_test(test_bad_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

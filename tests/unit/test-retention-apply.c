@@ -315,6 +315,81 @@ static void test_apply_clock_set(void **state)
 	ahead_sec = 0;
 }
 
+static int open_file(const struct dir *dir, const char *name)
+{
+	int fd = io_open_at(dir->fd, name, O_NOFOLLOW);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* Half of MaxUse= may be pinned, whoever does it; what is pinned already may be so once more */
+static void test_pins(void **state)
+{
+	_cleanup_close_ int first = -EBADF, second = -EBADF;
+	struct dir *dir = *state;
+	struct fault why = {};
+	uint64_t bytes, max;
+
+	make_files(dir);
+	if (!store_takes_attributes(dir->fd))
+		skip();
+	first = open_file(dir, files[0]);
+	second = open_file(dir, files[1]);
+	assert_int_equal(retention_pinned(dir->fd, &bytes), 0);
+	assert_int_equal(bytes, 0);
+	assert_int_equal(store_pin(first, true), 0);
+	assert_int_equal(retention_pinned(dir->fd, &bytes), 0);
+	assert_true(bytes >= 64 * KIB);
+	assert_int_equal(store_pin(first, false), 0);
+
+	max = 2 * bytes;
+	assert_int_equal(retention_pin(dir->fd, first, "demo", max - 1, &why), -EDQUOT);
+	assert_false(store_is_pinned(first));
+	assert_int_equal(retention_pins_left(dir->fd, "demo", max, &why), 0);
+	assert_int_equal(retention_pin(dir->fd, first, "demo", max, &why), 0);
+	assert_true(store_is_pinned(first));
+	assert_int_equal(retention_pin(dir->fd, first, "demo", 0, &why), 0);
+	assert_int_equal(retention_pin(dir->fd, second, "demo", max, &why), -EDQUOT);
+	assert_non_null(strstr(why.text, "session demo: 0.1M of snapshots are pinned"));
+	assert_non_null(strstr(why.text, "half of [Snapshot] MaxUse=, 0.1M: unpin some first"));
+	assert_false(store_is_pinned(second));
+	assert_true(store_is_pinned(first));
+	assert_int_equal(retention_pins_left(dir->fd, "demo", max, &why), -EDQUOT);
+	assert_int_equal(retention_pins_left(dir->fd, "demo", max + 2, &why), 0);
+	assert_int_equal(store_pin(first, false), 0);
+	assert_int_equal(retention_pin(dir->fd, second, "demo", max, &why), 0);
+}
+
+/* Whose a file is it says itself */
+static void test_apply_members(void **state)
+{
+	struct retention_limits limits = {.max_use = GIB, .keep_newest = true, .member_files = 1};
+	struct retention_report report = {0};
+	struct dir *dir = *state;
+	struct fault why;
+
+	make_files(dir);
+	if (!store_takes_attributes(dir->fd))
+		skip();
+	for (size_t i = 1; i < 4; i++) {
+		_cleanup_close_ int fd = open_file(dir, files[i]);
+		char uid[8] = "";
+
+		assert_false(store_is_members(fd));
+		assert_int_equal(store_set_member(fd, 1000), 0);
+		assert_true(store_is_members(fd));
+		assert_int_equal(fgetxattr(fd, "user.flyrec.member_uid", uid, sizeof(uid)), 4);
+		assert_string_equal(uid, "1000");
+	}
+	assert_int_equal(retention_apply(dir->fd, &limits, &report, &why), 0);
+	assert_int_equal(report.files, 2);
+	assert_true(is_there(dir, files[0]));
+	assert_false(is_there(dir, files[1]));
+	assert_false(is_there(dir, files[2]));
+	assert_true(is_there(dir, files[3]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -324,6 +399,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_apply_coresight, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_age, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(test_apply_clock_set, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_pins, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(test_apply_members, make_dir, remove_dir),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

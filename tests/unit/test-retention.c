@@ -35,6 +35,7 @@ static struct retention_item *add(struct choice *c, uint64_t begin_sec, uint64_t
 		.begin_usec = begin_sec * USEC_PER_SEC,
 		.end_usec = (begin_sec + 5) * USEC_PER_SEC,
 		.bytes = bytes,
+		.rank = RETENTION_RANK_LAST,
 	};
 	c->n++;
 	return item;
@@ -316,6 +317,133 @@ static void test_lasts(void **state)
 	assert_int_equal(retention_lasts(&none, 1, now - day, UINT64_MAX, now), 3650 * day);
 }
 
+static struct retention_item *add_members(struct choice *c, uint64_t begin_sec, uint64_t bytes)
+{
+	struct retention_item *item = add(c, begin_sec, bytes);
+
+	item->by_member = true;
+	return item;
+}
+
+/* Others' snapshots: what members asked for goes before what is older */
+static void test_members_first(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 100);
+	add_members(&c, 2, 100);
+	add(&c, 3, 100);
+	add_members(&c, 4, 100);
+	add(&c, 5, 100);
+	c.limits.max_use = 400;
+	assert_left(&c, "acde");
+	c.limits.max_use = 300;
+	assert_left(&c, "ace");
+	c.limits.max_use = 200;
+	assert_left(&c, "ce");
+	take_back(&c);
+	c.limits.max_use = UINT64_MAX;
+	c.limits.max_files = 4;
+	assert_left(&c, "acde");
+	take_back(&c);
+	c.limits.max_files = 0;
+	c.limits.keep_free = c.free_bytes + 250;
+	assert_left(&c, "ce");
+}
+
+/* Age asks nobody */
+static void test_members_age(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, NOW / USEC_PER_SEC - 100, 100);
+	add_members(&c, NOW / USEC_PER_SEC - 50, 100);
+	c.limits.max_age_usec = 60 * USEC_PER_SEC;
+	c.limits.max_use = 100;
+	assert_left(&c, "b");
+}
+
+/* A part of the room, and of the files, whoever the retention is for */
+static void test_members_budget(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 1000);
+	add_members(&c, 2, 100);
+	add_members(&c, 3, 100)->pinned = true; /* somebody else's by now */
+	add_members(&c, 4, 100);
+	add_members(&c, 5, 100);
+	add(&c, 6, 1000);
+	c.limits.member_use = 300;
+	assert_left(&c, "abcdef");
+	c.limits.member_use = 299;
+	assert_left(&c, "acdef");
+	take_back(&c);
+	c.limits.member_use = 0;
+	c.limits.member_files = 1;
+	assert_left(&c, "acef");
+}
+
+/* For a member's nothing else goes, for whatever limit, and itself it stays */
+static void test_members_only(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100)->damaged = true;
+	add(&c, 2, 100)->damaged = true;
+	add(&c, 3, 100);
+	add_members(&c, 4, 100);
+	add_members(&c, 5, 100)->pinned = true;
+	add(&c, 6, 100);
+	add_members(&c, 7, 100);
+	c.limits = (struct retention_limits){
+		.max_use = 1,
+		.keep_free = UINT64_MAX,
+		.max_files = 1,
+		.keep_newest = true,
+		.member_use = 1,
+		.member_files = 1,
+		.members_only = true,
+	};
+	assert_left(&c, "abcefg");
+	take_back(&c);
+	c.limits.max_age_usec = 1;
+	assert_left(&c, "abcef");
+}
+
+/* Pressure first, the first one of its storm behind the others; then what is about somebody,
+ * likewise */
+static void test_rank(void **state)
+{
+	struct choice c = plain;
+
+	c.limits.keep_newest = true;
+	add(&c, 1, 100)->rank = retention_rank(false, false); /* a kill, long ago */
+	add(&c, 2, 100)->rank = retention_rank(true, false);
+	add(&c, 3, 100)->rank = retention_rank(true, true);
+	add(&c, 4, 100)->rank = retention_rank(false, true);
+	add(&c, 5, 100); /* asked for */
+	add(&c, 6, 100)->rank = retention_rank(true, true);
+	add(&c, 7, 100)->rank = retention_rank(true, true);
+	c.limits.max_use = 600;
+	assert_left(&c, "abdefg");
+	c.limits.max_use = 500;
+	assert_left(&c, "abdeg");
+	c.limits.max_use = 400;
+	assert_left(&c, "adeg");
+	c.limits.max_use = 300;
+	assert_left(&c, "aeg");
+	c.limits.max_use = 200;
+	assert_left(&c, "eg");
+	take_back(&c);
+	/* age is above all that */
+	c.limits.max_use = UINT64_MAX;
+	c.limits.max_age_usec = NOW - 10 * USEC_PER_SEC;
+	assert_left(&c, "efg");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -334,6 +462,11 @@ int main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_damaged_frees),
 		cmocka_unit_test(test_lasts),
+		cmocka_unit_test(test_members_first),
+		cmocka_unit_test(test_members_age),
+		cmocka_unit_test(test_members_budget),
+		cmocka_unit_test(test_members_only),
+		cmocka_unit_test(test_rank),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

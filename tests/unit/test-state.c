@@ -82,11 +82,11 @@ static void test_round_trip(void **state)
 	tmp_init(&tmp);
 	assert_int_equal(state_read(tmp.fd, &read), -ENOENT);
 	assert_int_equal(state_remove(tmp.fd), 0);
-	assert_int_equal(state_write(tmp.fd, &written, false), 0);
+	assert_int_equal(state_write(tmp.fd, &written), 0);
 	assert_int_equal(state_read(tmp.fd, &read), 0);
 	assert_same(&written, read);
 	/* What was read can be written again, over what is there; nothing else is left behind */
-	assert_int_equal(state_write(tmp.fd, read, false), 0);
+	assert_int_equal(state_write(tmp.fd, read), 0);
 	state_free(read);
 	assert_int_equal(state_read(tmp.fd, &read), 0);
 	assert_same(&written, read);
@@ -112,7 +112,7 @@ static void test_least(void **state)
 	written.inode = 0;
 	written.trace_text = (char *)"";
 	tmp_init(&tmp);
-	assert_int_equal(state_write(tmp.fd, &written, false), 0);
+	assert_int_equal(state_write(tmp.fd, &written), 0);
 	assert_int_equal(state_read(tmp.fd, &read), 0);
 	assert_same(&written, read);
 	state_free(read);
@@ -204,7 +204,7 @@ static void test_cut(void **state)
 	size_t size, head;
 
 	tmp_init(&tmp);
-	assert_int_equal(state_write(tmp.fd, &written, false), 0);
+	assert_int_equal(state_write(tmp.fd, &written), 0);
 	assert_int_equal(io_read_file_at(tmp.fd, "state", &text, &size), 0);
 	head = size - strlen(written.trace_text);
 	for (size_t n = 0; n < size; n++) {
@@ -228,7 +228,7 @@ static void test_garbage(void **state)
 	size_t size;
 
 	tmp_init(&tmp);
-	assert_int_equal(state_write(tmp.fd, &written, false), 0);
+	assert_int_equal(state_write(tmp.fd, &written), 0);
 	assert_int_equal(io_read_file_at(tmp.fd, "state", &text, &size), 0);
 	for (size_t i = 0; i < size; i++) {
 		const char bytes[] = {0, '\n', ' ', -1};

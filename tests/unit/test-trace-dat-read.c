@@ -106,6 +106,30 @@ static void test_buffers(void **state)
 	}
 }
 
+/* As trace-cmd split 3.3.1 leaves it: the first of two options of a buffer says nowhere */
+static void test_buffer_nowhere(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+		_cleanup_close_ int fd = -EBADF;
+		struct fault why = {};
+		struct craft_dat at;
+		size_t first;
+
+		/* the CPUSTAT becomes a BUFFER: offset and "two" */
+		craft_dat(&c, "12345678two", "two", &at);
+		first = at.option_cpustat;
+		craft_set(&c, first - 6, 2, TRACE_DAT_OPTION_BUFFER);
+		craft_set(&c, first, 8, 0);
+		fd = file_of(&c, c.size);
+		assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &why), 0);
+		assert_int_equal(dat->n_buffers, 2);
+		assert_string_equal(dat->buffers[1].name, "two");
+		assert_int_equal(dat->buffers[1].regions[1].size, 4096);
+	}
+}
+
 /* Cut anywhere inside the frame: an error that names file and offset; behind it: verify says which
  * CPU */
 static void test_cut_at_every_byte(void **state)
@@ -213,10 +237,11 @@ static void test_refusals(void **state)
 			{at.n_cpus, 4, 60000, -ENODATA, "ends inside the CPU table"},
 			{cpustat - 4, 4, UINT32_MAX, -ENODATA, "an option has 4294967295 bytes"},
 			{cpustat + 8 + 6, 8, 1ULL << 50, -EBADMSG,
-			 "BUFFER option points to 0x4000000000000"},
-			{cpustat + 8 + 6, 8, 0, -EBADMSG, "offset 0x0: "},
+			 "option BUFFER of \"second\": it points to 0x4000000000000"},
+			{cpustat + 8 + 6, 8, 10, -EBADMSG,
+			 "option BUFFER of \"second\": at 0xa, where it points, is no "},
 			{cpustat + 8 + 6 + 8 + 6, 1, 'x', -EBADMSG,
-			 "name of a buffer does not end"},
+			 "option BUFFER: the name of the buffer does not end"},
 			{word, 1, 'F', -EBADMSG, "\"flyrecord\" is expected"},
 		};
 
@@ -304,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_frame),
 		cmocka_unit_test(test_buffers),
+		cmocka_unit_test(test_buffer_nowhere),
 		cmocka_unit_test(test_cut_at_every_byte),
 		cmocka_unit_test(test_cut_data),
 		cmocka_unit_test(test_refusals),

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <cmocka.h>
@@ -27,9 +28,9 @@ static void test_burst(void **state)
 	assert_int_equal(limit.refused, 0);
 	/* The interval counts from the first of them */
 	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 101 * S));
+	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 101 * S), 59 * S);
 	assert_false(trigger_limit_admit(&limit, 3, 60 * S, 160 * S - 1));
 	assert_int_equal(limit.refused, 2);
-	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 101 * S), 59 * S);
 	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S - 1), 1);
 	assert_int_equal(trigger_limit_wait(&limit, 3, 60 * S, 160 * S), 0);
 	assert_true(trigger_limit_admit(&limit, 3, 60 * S, 160 * S));
@@ -55,15 +56,52 @@ static void test_storm(void **state)
 	struct trigger_limit limit = {};
 	unsigned admitted = 0;
 
-	/* 1000 a second for ten minutes */
+	/* 1000 a second for ten minutes: five at once, then after 1, 3 and 7 minutes */
 	for (uint64_t now = 1; now < 600 * S; now += 1000) {
 		uint64_t wait = trigger_limit_wait(&limit, 5, 60 * S, now);
 		bool yes = trigger_limit_admit(&limit, 5, 60 * S, now);
 
-		assert_true(yes == (wait == 0));
+		assert_true(!yes || wait == 0);
+		assert_true(yes || wait > 0);
 		admitted += yes;
+		assert_int_equal(limit.taken, admitted);
 	}
-	assert_int_equal(admitted, 50);
+	assert_int_equal(admitted, 8);
+	/* as soon as nothing has come for a minute, it is another storm */
+	assert_int_equal(trigger_limit_wait(&limit, 5, 60 * S, 660 * S), 0);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(trigger_limit_admit(&limit, 5, 60 * S, 660 * S + i));
+	assert_int_equal(limit.taken, 5);
+	assert_false(trigger_limit_admit(&limit, 5, 60 * S, 661 * S));
+}
+
+/* A day of it: at last one an hour; IntervalSec= above that stays as it is */
+static void test_back_off(void **state)
+{
+	struct trigger_limit limit = {}, slow = {};
+	unsigned admitted = 0, slowly = 0;
+	uint64_t last = 0, gap = 0;
+
+	for (uint64_t now = 1; now < 24 * 3600 * S; now += S) {
+		if (trigger_limit_admit(&limit, 5, 60 * S, now)) {
+			admitted++;
+			gap = now - last;
+			last = now;
+		}
+		slowly += trigger_limit_admit(&slow, 1, 7200 * S, now);
+	}
+	assert_int_equal(gap, 3600 * S);
+	assert_int_equal(admitted, 5 + 6 + 22);
+	assert_int_equal(slowly, 12);
+}
+
+/* Now and then, each time within the interval, but never beyond the burst: no storm */
+static void test_now_and_then(void **state)
+{
+	struct trigger_limit limit = {};
+
+	for (unsigned i = 1; i < 200; i++)
+		assert_true(trigger_limit_admit(&limit, 5, 60 * S, i * 15 * S));
 }
 
 static void test_no_limit(void **state)
@@ -128,7 +166,7 @@ static void test_pressure(void **state)
 	assert_int_equal(pressure_parse("cpu some 10ms 500ms", &p, &why), 0);
 }
 
-/* Somebody listens beside the runtime directory, or not */
+/* Somebody listens in the runtime directory, or not */
 static void test_ship(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -139,8 +177,9 @@ static void test_ship(void **state)
 
 	tmp_init(&tmp);
 	assert_true(asprintf(&run, "%s/run", tmp.path) > 0);
+	assert_int_equal(mkdir(run, 0755), 0);
 	assert_true(asprintf(&slashes, "%s//", run) > 0);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s-ship.socket", run);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/ship", run);
 	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
@@ -183,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
 		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_back_off),    cmocka_unit_test(test_now_and_then),
 		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
 		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_ship),
 		cmocka_unit_test(test_strv_equal),

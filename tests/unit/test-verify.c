@@ -95,6 +95,37 @@ static void test_json(void **state)
 	craft_done(&c);
 }
 
+/* What follows the data and was not written: said by the statistics of a file that ends so */
+static void test_lost_at_end(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t lost;
+	} cases[] = {
+		{"CPU: 1\nentries: 3\noverrun: 12\nread events: 2\n"
+		 "flyrec left in the ring buffer events: 3\nflyrec final: yes\n",
+		 3 + 12 - 5},
+		{"CPU: 1\noverrun: 5\nread events: 9\n"
+		 "flyrec left in the ring buffer events: 0\nflyrec final: yes\n",
+		 9 - 2},
+		{"CPU: 1\nentries: 3\noverrun: 12\nread events: 9\nflyrec final: yes\n", 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct craft c = craft_kinds[0];
+		struct verify_report report;
+		struct craft_dat at;
+
+		craft_dat(&c, cases[i].text, NULL, &at);
+		report = verify(&c);
+		assert_true(verify_report_ok(&report));
+		assert_int_equal(report.cpus[1].lost_events, 5);
+		assert_int_equal(report.cpus[1].lost_at_end, cases[i].lost);
+		verify_report_done(&report);
+		craft_done(&c);
+	}
+}
+
 static void test_faults(void **state)
 {
 	FOR_EACH_CRAFT(c)
@@ -328,6 +359,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sound),
 		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_lost_at_end),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_bad_format),
 		cmocka_unit_test(test_unwritten),

@@ -20,7 +20,7 @@
 . "$SRC/tests/tools/package.sh"
 
 VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
-VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtracecmd1,libjson-c5,jq,strace,attr
+VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtraceevent1-plugin,libtracecmd1,libjson-c5,jq,strace,attr
 # Units that take time, of no use in a machine that lives for minutes
 VM_MASKED='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 	e2scrub_reap.service getty@tty1.service serial-getty@ttyS0.service systemd-timesyncd.service
@@ -211,7 +211,7 @@ vm_start() {
 	rm -rf "$dir/out"
 	mkdir -p "$dir"/job/{tests/vm,tests/integration,build/tests/tools,basic}
 	cp "$SRC/basic/log.h" "$dir/job/basic/"
-	cp -a "$SRC/tests/integration/"{lib.sh,flight-lib.sh,leftovers} "$dir/job/tests/integration/"
+	cp -a "$SRC/tests/integration/"{lib.sh,flight-lib.sh,confined-lib.sh,leftovers} "$dir/job/tests/integration/"
 	cp -a "$SRC/tests/vm/"{guest.sh,scenarios,outside} "$dir/job/tests/vm/"
 	find "$BUILD/tests/tools" -maxdepth 1 -type f -executable \
 		-exec cp -t "$dir/job/build/tests/tools" {} +

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * libtraceevent's plugins. They are found and opened once, before flyrecctl gives up the right to
+ * open files; each handle then gets them without a file. What is loaded is the process's, as shared
+ * objects are. Main thread.
+ */
+#pragma once
+
+struct tep_handle;
+
+/**
+ * plugins_open() - find them and keep them loaded; later calls do nothing
+ */
+void plugins_open(void);
+
+/**
+ * plugins_add() - register what they print in a handle; plugins_remove(): before it is freed
+ */
+void plugins_add(struct tep_handle *tep);
+void plugins_remove(struct tep_handle *tep);
