@@ -172,7 +172,7 @@ log_mark
 flyrecd_start
 good_runs
 for name in text symlink dangling fifo directory socket device zero; do
-	one_line $name 'record/current.dat .*(.*): renamed to .*damaged'
+	one_line $name 'record/current.dat is damaged (.*), renamed to .*damaged'
 	[ "$(stat -c %F "$STATE/$name/record/current.dat")" = "regular file" ] ||
 		fail "$name: no current.dat of our own"
 done

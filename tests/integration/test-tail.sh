@@ -308,7 +308,7 @@ cat >"$T/far/ssh" <<-'EOF'
 EOF
 ln -s "$FLYRECCTL" "$T/far/flyrecctl"
 chmod +x "$T/far/ssh"
-PATH=$T/far:$PATH ctl -H far tail -n 2 --event=print --cpu 0-1 m | cmp - "$T/two" || fail "-H"
+PATH=$T/far:$PATH ctl -H far tail --time=epoch -n 2 --event=print --cpu 0-1 m | cmp - "$T/two" || fail "-H"
 status 1 env "PATH=$T/far:$PATH" "$FLYRECCTL" "--runtime-dir=$RUNTIME" -H far tail nobody
 says nobody
 
