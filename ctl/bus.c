@@ -9,8 +9,10 @@
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
 #define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
-#define RECONNECTS	    5  /* when flyrecd hangs up */
-#define CONNECTS_BUSY	    20 /* when its queue of connections is full */
+#define RECONNECTS	    5	    /* when flyrecd hangs up */
+#define CONNECTS_BUSY	    20	    /* when its queue of connections is full */
+#define HOST_PREFIX	    "host " /* description of a connection through ssh */
+#define ERROR_NO_DATA	    "org.flyrec.Recorder1.Error.NothingRecorded"
 
 /* Values in addresses: everything but these as %XX */
 static void append_escaped(FILE *f, const char *text)
@@ -99,6 +101,18 @@ static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 			      ctl->runtime_dir, strerror(-error));
 }
 
+/* For messages, much later */
+static int describe(sd_bus *bus, const char *host)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, HOST_PREFIX "%s", host) < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	return sd_bus_set_description(bus, text);
+}
+
 int bus_open(const struct ctl *ctl, sd_bus **ret)
 {
 	_cleanup_bus_ sd_bus *bus = NULL;
@@ -110,6 +124,8 @@ int bus_open(const struct ctl *ctl, sd_bus **ret)
 		r = sd_bus_set_address(bus, address);
 	if (r >= 0)
 		r = sd_bus_negotiate_fds(bus, !ctl->host); /* none go through ssh */
+	if (r >= 0 && ctl->host)
+		r = describe(bus, ctl->host);
 	if (r >= 0)
 		r = sd_bus_start(bus);
 	if (r < 0)
@@ -153,23 +169,56 @@ int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 	return r;
 }
 
-int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
+/* One that was cut off while connecting says so only now */
+static char *why_it_failed(sd_bus *bus, const sd_bus_error *error, int r)
 {
-	sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_free_ char *shown = NULL;
+	const char *host = NULL;
+	char *text;
+
+	if (is_cut_off(r) && sd_bus_get_description(bus, &host) >= 0 && host &&
+	    strncmp(host, HOST_PREFIX, strlen(HOST_PREFIX)) == 0) {
+		if (asprintf(&text, "no connection to %s: ssh, or flyrecctl there, has ended",
+			     host + strlen(HOST_PREFIX)) < 0)
+			return NULL;
+		return text;
+	}
+	/* reload tells all faults, a line each */
+	return escape_text(is_cut_off(r)    ? HUNG_UP
+			   : error->message ? error->message
+					    : strerror(-r),
+			   true);
+}
+
+/* @quiet: ERROR_NO_DATA is the caller's */
+static int call_message(sd_bus *bus, const char *verb, sd_bus_message *call, bool quiet,
+			sd_bus_message **ret)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	_cleanup_free_ char *why = NULL, *session = NULL;
 	int r = sd_bus_call(bus, call, UINT64_MAX, &error, ret);
 
-	if (r < 0) {
-		/* One that was cut off while connecting says so only now */
-		const char *text = error.message ? error.message : strerror(-r);
+	if (r >= 0)
+		return 0;
+	if (quiet && sd_bus_error_has_name(&error, ERROR_NO_DATA))
+		return -ENODATA;
+	why = why_it_failed(bus, &error, r);
+	if (sd_bus_path_decode(sd_bus_message_get_path(call), BUS_SESSION_PATH, &session) < 0)
+		session = NULL;
+	if (session && why && !strstr(why, session))
+		(void)fprintf(stderr, "flyrecctl: %s: %s: %s\n", verb, session, why);
+	else
+		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, why ? why : "?");
+	return r;
+}
 
-		if (is_cut_off(r))
-			text = HUNG_UP;
-		shown = escape_text(text, true); /* reload tells all faults, a line each */
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, shown ? shown : "?");
-	}
-	sd_bus_error_free(&error);
-	return r < 0 ? r : 0;
+int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
+{
+	return call_message(bus, verb, call, false, ret);
+}
+
+int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
+{
+	return call_message(bus, verb, call, true, ret);
 }
 
 int bus_bad_answer(const char *verb, int error)

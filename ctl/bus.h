@@ -38,8 +38,15 @@ int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interf
 
 /**
  * bus_call_message() - the same with a call made by sd_bus_message_new_method_call()
+ * The line names the session whose object is called.
  */
 int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret);
+
+/**
+ * bus_call_snapshot() - likewise, for a call that makes one
+ * Return: also -ENODATA, without a line: nothing was recorded in that time.
+ */
+int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret);
 
 /**
  * bus_bad_answer() - the line for an answer that cannot be read: daemon and client differ

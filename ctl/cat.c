@@ -9,6 +9,7 @@
 #include "ctl/bus.h"
 #include "ctl/cat.h"
 #include "ctl/copy.h"
+#include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 
@@ -63,39 +64,33 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 
 enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_close_ int out_fd = -EBADF;
+	struct out_file out;
 	enum ctl_status result;
+	struct fault why;
+	int r;
 
 	if (argc != 3) {
 		(void)fprintf(stderr, "flyrecctl: cat: SESSION and FILE are needed\n");
 		return CTL_USAGE;
 	}
 	if (ctl->json) {
-		(void)fprintf(stderr, "flyrecctl: cat: --json makes no sense here\n");
-		return CTL_USAGE;
-	}
-	if (!ctl->output && isatty(STDOUT_FILENO)) {
-		(void)fprintf(stderr, "flyrecctl: cat: a trace.dat is nothing for a terminal: "
-				      "redirect it, or use -o FILE\n");
+		(void)fprintf(stderr, "flyrecctl: cat: --json is not an option of this verb\n");
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
-	if (ctl->output)
-		out_fd = open(ctl->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	else
-		out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (out_fd < 0) {
-		(void)fprintf(stderr, "flyrecctl: cat: cannot write to %s: %s\n",
-			      ctl->output ? ctl->output : "standard output", strerror(errno));
-		return CTL_FAILED;
+	r = out_file_open(&out, ctl->output, -EBADF, "copy", OUT_FILE_BINARY, &why);
+	if (r < 0) {
+		log_error("cat: %s", why.text);
+		return out.kind == OUT_FILE_STANDARD ? CTL_USAGE : CTL_FAILED;
 	}
 	/* Descriptors do not go through ssh, but a command's output does */
 	result = ctl->host ? remote_run(ctl, (const char *const[]){"cat", argv[1], argv[2], NULL},
-					out_fd)
-			   : cat_here(ctl, argv, out_fd);
-	if (ctl->output && result == CTL_DONE && close(TAKE_FD(out_fd)) < 0) {
-		(void)fprintf(stderr, "flyrecctl: cat: %s: %s\n", ctl->output, strerror(errno));
-		return CTL_FAILED;
+					out.fd)
+			   : cat_here(ctl, argv, out.fd);
+	if (result == CTL_DONE && out_file_publish(&out, &why) < 0) {
+		log_error("cat: %s", why.text);
+		result = CTL_FAILED;
 	}
+	out_file_done(&out);
 	return result;
 }

@@ -235,10 +235,16 @@ enum ctl_status verb_vacuum(const struct ctl *ctl, int argc, char **argv)
 		return usage(argv[0], "no arguments but options");
 	if (!ctl->max_use && !ctl->older_than)
 		return usage(argv[0], "--max-use= or --older-than= is needed");
-	if (ctl->max_use && (parse_size(ctl->max_use, &max_use) < 0 || max_use == 0))
-		return usage(argv[0], "--max-use= takes a size, as in 500M");
-	if (ctl->older_than && (parse_time(ctl->older_than, &older) < 0 || older == 0))
-		return usage(argv[0], "--older-than= takes a time span, as in 2weeks");
+	if (ctl->max_use && parse_size(ctl->max_use, &max_use) < 0)
+		return usage(argv[0], "--max-use= takes a size such as 500M; 0: remove all");
+	if (ctl->older_than && parse_time(ctl->older_than, &older) < 0)
+		return usage(argv[0], "--older-than= takes a time span such as 2weeks; 0: remove "
+				      "all");
+	/* 0 of the call is no limit; the least that is one removes all, too */
+	if (ctl->max_use)
+		max_use = MAX(max_use, UINT64_C(1));
+	if (ctl->older_than)
+		older = MAX(older, UINT64_C(1));
 	if (bus_connect(ctl, argv[0], &bus) < 0 ||
 	    bus_call(bus, argv[0], BUS_PATH, BUS_MANAGER, "Vacuum", &reply, "stt", "", max_use,
 		     older) < 0)

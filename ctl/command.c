@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <string.h>
 
+#include "basic/near.h"
 #include "basic/strv.h"
 #include "ctl/command.h"
 
@@ -33,6 +34,7 @@ enum {
 	OPTION_CLK,
 	OPTION_STRICT,
 	OPTION_TARMAC,
+	OPTION_TIME,
 	OPTION_RAW,
 };
 
@@ -67,6 +69,7 @@ static const struct option long_options[] = {
 	{"strict", no_argument, NULL, OPTION_STRICT},
 	{"tarmac", no_argument, NULL, OPTION_TARMAC},
 	{"raw", optional_argument, NULL, OPTION_RAW},
+	{"time", required_argument, NULL, OPTION_TIME},
 	{"follow", no_argument, NULL, 'f'},
 	{"lines", required_argument, NULL, 'n'},
 	{},
@@ -158,101 +161,166 @@ static int take_raw(struct command *command)
 	return 0;
 }
 
-int command_parse(int argc, char **argv, const char *how, struct command *command)
+/* getopt's own lines know neither the verb nor what might have been meant */
+static void explain(const char *verb, const char *word, int c)
 {
+	const char *near = NULL, *end = word + strcspn(word, "=");
+	_cleanup_free_ char *name = strndup(word, (size_t)(end - word));
+	size_t best = SIZE_MAX, n = name ? strlen(name) : 0;
+	unsigned begins = 0;
+	bool known = false;
+
+	(void)fprintf(stderr, "flyrecctl: %s%s", verb ? verb : "", verb ? ": " : "");
+	for (const struct option *o = long_options; n > 2 && o->name; o++) {
+		begins += strncmp(o->name, name + 2, n - 2) == 0;
+		known |= strcmp(o->name, name + 2) == 0;
+		if (near_better(name + 2, o->name, &best))
+			near = o->name;
+	}
+	if (c == ':')
+		(void)fprintf(stderr, "option %s needs an argument", name ? name : word);
+	else if (known)
+		(void)fprintf(stderr, "option %s takes no argument", name ? name : word);
+	else if (strncmp(word, "--", 2) != 0)
+		(void)fprintf(stderr, "unknown option -%c", optopt);
+	else if (begins > 1)
+		(void)fprintf(stderr, "option %s is ambiguous", name ? name : word);
+	else
+		(void)fprintf(stderr, "unknown option %s", name ? name : word);
+	if (c != ':' && !known && begins <= 1 && near)
+		(void)fprintf(stderr, ", did you mean --%s?", near);
+	(void)fprintf(stderr, "\n");
+}
+
+/* For a message: an option's name, the first time that it, or one like it, is given */
+static void note_name(struct command *command, unsigned before, int c)
+{
+	unsigned bit = command->used & ~before;
+
+	for (const struct option *o = long_options; bit && o->name; o++)
+		if (o->val == c)
+			command->names[__builtin_ctz(bit)] = o->name;
+}
+
+static int take_option(int c, struct command *command)
+{
+	switch (c) {
+	case 'h':
+		command->help = true;
+		break;
+	case OPTION_VERSION:
+		command->version = true;
+		break;
+	case OPTION_JSON:
+		command->ctl.json = true;
+		break;
+	case OPTION_NO_PAGER:
+		command->ctl.no_pager = true;
+		break;
+	case OPTION_RUNTIME_DIR:
+		command->ctl.runtime_dir = optarg;
+		break;
+	case 'H':
+		command->ctl.host = optarg;
+		break;
+	case OPTION_RUNTIME:
+	case OPTION_PERSIST:
+		command->ctl.persist = c == OPTION_PERSIST;
+		command->used |= TAKES_PERSIST;
+		break;
+	case OPTION_LAST:
+	case OPTION_SINCE:
+	case OPTION_UNTIL:
+	case OPTION_REASON:
+	case OPTION_PIN:
+		take_range_option(c, command);
+		break;
+	case OPTION_TOGETHER:
+		command->ctl.together = true;
+		command->used |= TAKES_TOGETHER;
+		break;
+	case OPTION_FORMAT:
+	case OPTION_EVENT:
+	case OPTION_CPU:
+	case OPTION_PID:
+		if (take_filter_option(c, command) < 0)
+			return -ENOMEM;
+		break;
+	case OPTION_MAX_FRAMES:
+		command->ctl.max_frames = optarg;
+		command->ctl.format_options |= CTL_MAX_FRAMES;
+		command->used |= TAKES_MAX_FRAMES;
+		break;
+	case OPTION_ENDIAN:
+		command->ctl.endian = optarg;
+		command->ctl.format_options |= CTL_ENDIAN;
+		command->used |= TAKES_ENDIAN;
+		break;
+	case OPTION_SYSROOT:
+	case OPTION_MEMORY:
+	case OPTION_CORESIGHT:
+		if (take_coresight_option(c, command) < 0)
+			return -ENOMEM;
+		break;
+	case OPTION_CLK:
+	case OPTION_STRICT:
+	case OPTION_TARMAC:
+		take_format_option(c, command);
+		break;
+	case 'f':
+	case 'n':
+		if (c == 'f')
+			command->ctl.follow = true;
+		else
+			command->ctl.lines = optarg;
+		command->used |= TAKES_FOLLOW;
+		break;
+	case 'o':
+		command->ctl.output = optarg;
+		command->used |= TAKES_OUTPUT;
+		break;
+	case OPTION_RAW:
+		if (take_raw(command) < 0)
+			return -EINVAL;
+		break;
+	case OPTION_MAX_USE:
+		command->ctl.max_use = optarg;
+		command->used |= TAKES_VACUUM;
+		break;
+	case OPTION_OLDER_THAN:
+		command->ctl.older_than = optarg;
+		command->used |= TAKES_VACUUM;
+		break;
+	case OPTION_TIME:
+		command->ctl.time = optarg;
+		command->ctl.format_options |= CTL_TIME;
+		command->used |= TAKES_TIME;
+		break;
+	default:
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int command_parse(int argc, char **argv, bool to_verb, struct command *command)
+{
+	const char *verb = to_verb ? NULL : argv[0];
 	int c;
 
-	while ((c = getopt_long(argc, argv, how, long_options, NULL)) >= 0) {
-		switch (c) {
-		case 'h':
-			command->help = true;
-			break;
-		case OPTION_VERSION:
-			command->version = true;
-			break;
-		case OPTION_JSON:
-			command->ctl.json = true;
-			break;
-		case OPTION_NO_PAGER:
-			command->ctl.no_pager = true;
-			break;
-		case OPTION_RUNTIME_DIR:
-			command->ctl.runtime_dir = optarg;
-			break;
-		case 'H':
-			command->ctl.host = optarg;
-			break;
-		case OPTION_RUNTIME:
-		case OPTION_PERSIST:
-			command->ctl.persist = c == OPTION_PERSIST;
-			command->used |= TAKES_PERSIST;
-			break;
-		case OPTION_LAST:
-		case OPTION_SINCE:
-		case OPTION_UNTIL:
-		case OPTION_REASON:
-		case OPTION_PIN:
-			take_range_option(c, command);
-			break;
-		case OPTION_TOGETHER:
-			command->ctl.together = true;
-			command->used |= TAKES_TOGETHER;
-			break;
-		case OPTION_FORMAT:
-		case OPTION_EVENT:
-		case OPTION_CPU:
-		case OPTION_PID:
-			if (take_filter_option(c, command) < 0)
-				return -ENOMEM;
-			break;
-		case OPTION_MAX_FRAMES:
-			command->ctl.max_frames = optarg;
-			command->ctl.format_options |= CTL_MAX_FRAMES;
-			command->used |= TAKES_MAX_FRAMES;
-			break;
-		case OPTION_ENDIAN:
-			command->ctl.endian = optarg;
-			command->ctl.format_options |= CTL_ENDIAN;
-			command->used |= TAKES_ENDIAN;
-			break;
-		case OPTION_SYSROOT:
-		case OPTION_MEMORY:
-		case OPTION_CORESIGHT:
-			if (take_coresight_option(c, command) < 0)
-				return -ENOMEM;
-			break;
-		case OPTION_CLK:
-		case OPTION_STRICT:
-		case OPTION_TARMAC:
-			take_format_option(c, command);
-			break;
-		case 'f':
-		case 'n':
-			if (c == 'f')
-				command->ctl.follow = true;
-			else
-				command->ctl.lines = optarg;
-			command->used |= TAKES_FOLLOW;
-			break;
-		case 'o':
-			command->ctl.output = optarg;
-			command->used |= TAKES_OUTPUT;
-			break;
-		case OPTION_RAW:
-			if (take_raw(command) < 0)
-				return -EINVAL;
-			break;
-		case OPTION_MAX_USE:
-			command->ctl.max_use = optarg;
-			command->used |= TAKES_VACUUM;
-			break;
-		case OPTION_OLDER_THAN:
-			command->ctl.older_than = optarg;
-			command->used |= TAKES_VACUUM;
-			break;
-		default:
-			return -EINVAL; /* getopt has said why */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, to_verb ? "+:hH:o:fn:" : ":hH:o:fn:", long_options,
+				NULL)) >= 0) {
+		unsigned before = command->used;
+		int r;
+
+		if (c == '?' || c == ':') {
+			explain(verb, argv[optind - 1], c);
+			return -EINVAL;
 		}
+		r = take_option(c, command);
+		if (r < 0)
+			return r;
+		note_name(command, before, c);
 	}
 	return 0;
 }

@@ -24,18 +24,19 @@ enum verb_option {
 	TAKES_FOLLOW = 16384, /* --follow, --lines= */
 	TAKES_TOGETHER = 32768,
 	TAKES_RAW = 65536,
+	TAKES_TIME = 131072,
 };
 
 struct command {
 	struct ctl ctl;
 	bool help, version;
-	unsigned used; /* enum verb_option, or-ed */
+	unsigned used;	       /* enum verb_option, or-ed */
+	const char *names[32]; /* of the options, as they were given first, by the bit in used */
 };
 
 /**
  * command_parse() - take options, as getopt_long(3) finds them
- * @how: its short options; "+" first: stop at the first word that is no option, else options may
- *       stand anywhere
- * Return: 0, -ENOMEM, or -EINVAL when there is no such option, which has been said.
+ * @to_verb: stop at the first word that is no option, else options may stand anywhere and argv[0]
+ * is the verb Return: 0, -ENOMEM, or -EINVAL when there is no such option, which has been said.
  */
-int command_parse(int argc, char **argv, const char *how, struct command *command);
+int command_parse(int argc, char **argv, bool to_verb, struct command *command);

@@ -23,6 +23,7 @@ enum ctl_format_option {
 	CTL_MAX_FRAMES = 256,
 	CTL_ENDIAN = 512,
 	CTL_RAW = 1024,
+	CTL_TIME = 2048,
 };
 
 /* --raw: control characters in texts of events */
@@ -59,5 +60,6 @@ struct ctl {
 	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 	bool follow;		   /* -f */
 	const char *lines;	   /* -n */
+	const char *time;	   /* --time=, NULL: as usual */
 	enum ctl_raw raw;	   /* --raw[=yes|no] */
 };

@@ -195,9 +195,7 @@ int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret)
 	f->tools.symbols.symbols = decoder->symbols;
 	f->tools.printk = decoder->printk;
 	f->native = plugins;
-	if (plugins)
-		plugins_add(f->tep);
-	f->plugins = plugins;
+	f->plugins = plugins && plugins_add(f->tep);
 	if (tep_set_function_resolver(f->tep, resolve, &f->tools) < 0 ||
 	    printk_formats_give(decoder->printk, f->tep) < 0)
 		return -ENOMEM;
@@ -234,6 +232,11 @@ struct formatter *formatter_free(struct formatter *formatter)
 	tep_free(formatter->tep);
 	free(formatter);
 	return NULL;
+}
+
+void formatter_times(struct formatter *formatter, const struct event_time *time)
+{
+	formatter->time = *time;
 }
 
 void formatter_escape(struct formatter *formatter, enum text_escape escape)

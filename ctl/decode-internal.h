@@ -97,6 +97,7 @@ struct formatter {
 	bool native; /* decode-native.c's events are printed in the way of the plugins */
 	bool by_libtraceevent;
 	enum text_escape escape;
+	struct event_time time;
 };
 
 /**

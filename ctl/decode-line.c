@@ -5,6 +5,8 @@
  *	"  BUFFER: "  only if the file has several ring buffers
  *	"CPU:N [M EVENTS DROPPED]\n"  after a loss
  *	"            COMM-PID   [CPU]  SECONDS.USECS: EVENT:                TEXT\n"
+ *
+ * but for other times in the place of SECONDS.USECS, if they are asked for (ctl/event-time.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -37,17 +39,20 @@ static void put_loss(const struct decode_event *event, struct text *out)
 	text_string(out, "EVENTS DROPPED]\n");
 }
 
-static void put_time(const struct decoder *d, const struct decode_event *event, struct text *out)
+static void put_time(struct formatter *f, const struct decode_event *event, struct text *out)
 {
-	uint64_t usecs = (event->ts + 500) / 1000;
+	uint64_t ts = event->ts - (f->time.mode == EVENT_TIME_TRACE ? f->time.zero : 0);
+	uint64_t usecs = (ts + 500) / 1000;
 
-	if (d->in_usecs) {
+	if (f->time.mode != EVENT_TIME_EPOCH && f->time.mode != EVENT_TIME_TRACE) {
+		event_time_put(&f->time, ts, out);
+	} else if (f->decoder->in_usecs) {
 		text_char(out, ' ');
 		text_u64_wide(out, usecs / USEC_PER_SEC, 5, ' ');
 		text_char(out, '.');
 		text_u64_wide(out, usecs % USEC_PER_SEC, 6, '0');
 	} else {
-		text_u64_wide(out, event->ts, 12, ' ');
+		text_u64_wide(out, ts, 12, ' ');
 	}
 	text_char(out, ':');
 }
@@ -105,10 +110,12 @@ int formatter_text(struct formatter *formatter, const struct decode_event *event
 	if (kind->how == EVENT_TEP_ORDERED && !ordered)
 		return FORMATTER_E_ORDER;
 	out->escape = formatter->escape;
+	if (event->new_day)
+		event_time_put_day(&formatter->time, event->ts, out);
 	put_buffer(d, event, out);
 	put_loss(event, out);
 	put_task(d, event, out);
-	put_time(d, event, out);
+	put_time(formatter, event, out);
 	text_bytes(out, kind->label, kind->label_size);
 	r = put_body(formatter, kind, event, out);
 	if (r < 0 || out->no_memory)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "basic/fault.h"
+#include "ctl/event-time.h"
 #include "ctl/tasks.h"
 #include "ctl/text.h"
 #include "formats/trace-dat-read.h"
@@ -23,6 +24,7 @@ struct decode_event {
 	const uint8_t *data;
 	const uint8_t *leaf; /* of a funcgraph_entry: its funcgraph_exit, if that comes next */
 	const struct task_name *task;
+	bool new_day;	/* its date is to be said, see event_days_changed() */
 	int64_t missed; /* events lost before it on this CPU; -1: some; 0: none */
 	uint32_t size, leaf_size;
 	uint32_t cpu;
@@ -98,6 +100,11 @@ struct formatter;
  * @plugins: false: none, for tests
  */
 int formatter_new(struct decoder *decoder, bool plugins, struct formatter **ret);
+
+/**
+ * formatter_times() - how times are printed in text; EVENT_TIME_EPOCH without it
+ */
+void formatter_times(struct formatter *formatter, const struct event_time *time);
 
 /**
  * formatter_has_plugins() - are libtraceevent's plugins installed? Without them some kinds of event

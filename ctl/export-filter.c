@@ -132,6 +132,19 @@ static bool name_fits(const char *pattern, const char *system, const char *name)
 	return fnmatch(pattern, full, 0) == 0;
 }
 
+/* That a file has none of them is said: nothing would be printed */
+static int prepare_cpus(const struct export_filter *filter, const struct trace_dat *dat,
+			struct fault *why)
+{
+	for (unsigned cpu = 0; filter->has_cpus && cpu < dat->n_cpus; cpu++)
+		if (cpu_list_has(&filter->cpus, cpu))
+			return 0;
+	if (!filter->has_cpus || filter->lenient || dat->n_cpus == 0)
+		return 0;
+	return fault_set(why, -EINVAL, "%s: --cpu=: the file has CPUs 0-%u only", dat->path,
+			 dat->n_cpus - 1);
+}
+
 static int prepare_events(struct export_filter *filter, const struct trace_dat *dat,
 			  const struct decoder *decoder, struct fault *why)
 {
@@ -198,7 +211,9 @@ int export_filter_prepare(struct export_filter *filter, const struct trace_dat *
 
 	filter->from = 0;
 	filter->to = UINT64_MAX;
-	r = prepare_events(filter, dat, decoder, why);
+	r = prepare_cpus(filter, dat, why);
+	if (r >= 0)
+		r = prepare_events(filter, dat, decoder, why);
 	if (r >= 0)
 		r = prepare_time(&filter->since, dat, decoder, false, &filter->from, why);
 	if (r >= 0)

@@ -36,7 +36,7 @@ static int parse_max_frames(const char *text, uint64_t *ret)
 }
 
 /* OUT.gdb, if OUT is a file */
-static int open_command(const struct export_output *output, struct new_file *command, FILE **ret)
+static int open_command(const struct out_file *output, struct new_file *command, FILE **ret)
 {
 	_cleanup_free_ char *path = NULL;
 	int fd, r;
@@ -47,7 +47,7 @@ static int open_command(const struct export_output *output, struct new_file *com
 		path = NULL;
 		return log_error_errno(-ENOMEM, "%s: %m", output->path);
 	}
-	r = new_file_open(command, path, 0600);
+	r = new_file_open(command, path, OUT_FILE_MODE);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot create: %m", path);
 	fd = dup(command->fd);
@@ -84,7 +84,7 @@ enum ctl_status export_gdb_tfile(const struct export *export)
 		.on_notice = on_notice,
 	};
 	struct new_file command = {.fd = -EBADF};
-	struct export_output output;
+	struct out_file output;
 	enum ctl_status status;
 	int r;
 

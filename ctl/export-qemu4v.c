@@ -465,7 +465,7 @@ enum ctl_status export_qemu4v(const struct export *export)
 {
 	struct job job = {.export = export};
 	enum ctl_status status = CTL_FAILED;
-	struct export_output output;
+	struct out_file output;
 	struct fault why;
 	int r = learn_formats(&job, &why);
 

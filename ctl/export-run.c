@@ -46,6 +46,7 @@ struct worker {
 struct run {
 	struct export_job *job;
 	struct export_source source;
+	struct event_days days;
 
 	pthread_mutex_t lock;
 	pthread_cond_t work, progress; /* for workers; for the main thread and those who wait */
@@ -191,7 +192,10 @@ static int fill_batch(struct run *run, struct batch *batch, uint64_t serial, str
 		r = decoder_task(job->decoder, event);
 		if (r < 0)
 			return fault_errno(why, r, "%s: cannot go on", job->dat->path);
-		batch->n += export_filter_wants(job->filter, job->decoder, event);
+		if (!export_filter_wants(job->filter, job->decoder, event))
+			continue;
+		event->new_day = event_days_changed(&run->days, event->ts);
+		batch->n++;
 	}
 	return 1;
 }
@@ -223,6 +227,8 @@ static int new_formatter(const struct export_job *job, struct formatter **ret)
 
 	if (r >= 0)
 		formatter_escape(*ret, job->escape);
+	if (r >= 0)
+		formatter_times(*ret, &job->time);
 	return r;
 }
 
@@ -288,6 +294,7 @@ int export_run(struct export_job *job, struct fault *why)
 
 	*why = (struct fault){};
 	run.n_batches = 2 * run.n_workers + BATCHES_SPARE;
+	event_days_init(&run.days, job->time.mode, false);
 	pthread_mutex_init(&run.lock, NULL);
 	pthread_cond_init(&run.work, NULL);
 	pthread_cond_init(&run.progress, NULL);

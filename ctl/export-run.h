@@ -22,6 +22,7 @@ struct export_job {
 	unsigned workers;	 /* 0: as many as there are CPUs */
 	int fd;			 /* stays the caller's */
 	enum text_escape escape; /* of control characters, in text */
+	struct event_time time;	 /* in text */
 	/* a part of the file is broken and was left out; @text names the file */
 	void (*on_fault)(const char *text);
 	size_t n_faults;

@@ -16,6 +16,7 @@
 #include "ctl/export.h"
 #include "ctl/output.h"
 #include "ctl/plugins.h"
+#include "formats/file-kind.h"
 #include "formats/trace-dat.h"
 
 #define COPY_SIZE MIB
@@ -25,60 +26,45 @@ static void on_fault(const char *text)
 	log_error("%s", text);
 }
 
-/* Standard output, a device or a pipe as it is, or a new file. @in_fd: what is exported */
-static int open_output(const char *path, int in_fd, struct export_output *o)
+/* @in_fd: what is exported */
+static int open_output(const char *path, int in_fd, struct out_file *out)
 {
-	struct stat st, in;
-	bool exists;
-	int r;
+	struct fault why;
+	int r = out_file_open(out, path, in_fd, "export", 0, &why);
 
-	*o = (struct export_output){.path = path, .file = {.fd = -EBADF}, .fd = STDOUT_FILENO};
-	if (!path || strcmp(path, "-") == 0)
-		return 0;
-	exists = stat(path, &st) >= 0;
-	if (exists && S_ISDIR(st.st_mode))
-		return log_error_errno(-EISDIR, "%s: cannot write: %m", path);
-	if (exists && !S_ISREG(st.st_mode)) {
-		o->fd = o->file.fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-		return o->fd < 0 ? log_error_errno(-errno, "%s: cannot open: %m", path) : 0;
-	}
-	if (exists && fstat(in_fd, &in) >= 0 && st.st_dev == in.st_dev && st.st_ino == in.st_ino)
-		return log_error_errno(-EINVAL, "%s: is the file to export", path);
-	r = new_file_open(&o->file, path, 0600);
 	if (r < 0)
-		return log_error_errno(r, "%s: cannot create: %m", path);
-	o->fd = o->file.fd;
-	return 0;
+		log_error("%s", why.text);
+	return r;
 }
 
-int export_output_open(const struct export *export, struct export_output *o)
+int export_output_open(const struct export *export, struct out_file *out)
 {
 	if (!export->output)
-		return open_output(export->ctl->output, export->dat->fd, o);
-	*o = (struct export_output){
-		.path = export->output->path,
-		.file = {.fd = -EBADF},
-		.fd = export->output->fd,
-	};
+		return open_output(export->ctl->output, export->dat->fd, out);
+	*out = *export->output;
+	out->file = (struct new_file){.fd = -EBADF};
 	return 0;
 }
 
-static enum ctl_status close_output(struct export_output *o, int r)
+static enum ctl_status close_output(struct out_file *out, int r)
 {
-	if (r == 0 && o->file.path) {
-		r = new_file_publish(&o->file);
+	struct fault why;
+
+	if (r == 0) {
+		r = out_file_publish(out, &why);
 		if (r < 0)
-			(void)log_error_errno(r, "%s: cannot write: %m", o->path);
+			log_error("%s", why.text);
 	}
-	new_file_done(&o->file);
+	out_file_done(out);
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-enum ctl_status export_output_close(const struct export *export, struct export_output *o, int r)
+enum ctl_status export_output_close(const struct export *export, struct out_file *out, int r)
 {
-	if (export->output)
-		export->output->complete = r == 0;
-	return close_output(o, r);
+	if (!export->output)
+		return close_output(out, r);
+	*export->ret_complete = r == 0;
+	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
 static enum ctl_status run_lines(const struct export *export, enum export_format format)
@@ -91,10 +77,15 @@ static enum ctl_status run_lines(const struct export *export, enum export_format
 		.on_fault = on_fault,
 	};
 	enum ctl_status status;
-	struct export_output output;
+	struct out_file output;
 	struct fault why;
 	int r;
 
+	if (event_time_choose(&job.time, export->ctl->time, EVENT_TIME_EPOCH, export->decoder,
+			      &why) < 0) {
+		log_error("%s", why.text);
+		return CTL_FAILED;
+	}
 	if (export_output_open(export, &output) < 0)
 		return CTL_FAILED;
 	job.fd = output.fd;
@@ -125,7 +116,7 @@ static const struct format {
 	/* in its place: a format that is not made out of one FILE */
 	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
 } formats[] = {
-	{"text", CTL_FILTER | CTL_RAW, run_text},
+	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, run_text},
 	{"json", CTL_FILTER, run_json},
 	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
 	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile, .more_files = true},
@@ -133,20 +124,38 @@ static const struct format {
 	{},
 };
 
+const char *export_formats(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
+				      f->name);
+	return names;
+}
+
 static const struct format *find_format(const struct ctl *ctl)
 {
 	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: export: --format= is missing\n");
+		(void)fprintf(stderr, "flyrecctl: export: --format= is missing: %s\n",
+			      export_formats());
 		return NULL;
 	}
 	for (const struct format *f = formats; f->name; f++)
 		if (strcmp(f->name, ctl->format) == 0)
 			return f;
-	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are", ctl->format);
-	for (const struct format *f = formats; f->name; f++)
-		(void)fprintf(stderr, " %s", f->name);
-	(void)fprintf(stderr, "\n");
+	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are %s\n",
+		      ctl->format, export_formats());
 	return NULL;
+}
+
+static int not_a_trace(const char *bytes, size_t size, struct fault *why)
+{
+	const char *kind = file_kind((const uint8_t *)bytes, size);
+
+	return fault_set(why, -EBADMSG, "standard input: not a trace.dat%s%s", kind ? ", but " : "",
+			 kind ? kind : "");
 }
 
 /*
@@ -173,7 +182,7 @@ static int open_standard_input(struct new_file *file, struct fault *why)
 		/* before much is copied of what may have no end */
 		if (!any && memcmp(buffer, TRACE_DAT_MAGIC,
 				   MIN((size_t)n, (size_t)TRACE_DAT_MAGIC_SIZE)) != 0)
-			return fault_set(why, -EBADMSG, "standard input: no trace.dat");
+			return not_a_trace(buffer, (size_t)n, why);
 		any = true;
 		r = io_write_all(file->fd, buffer, (size_t)n);
 		if (r < 0)
@@ -181,6 +190,8 @@ static int open_standard_input(struct new_file *file, struct fault *why)
 	}
 	if (n < 0)
 		return fault_errno(why, -errno, "standard input: cannot read");
+	if (!any)
+		return fault_set(why, -ENODATA, "standard input: empty");
 	return file->fd;
 }
 
@@ -191,7 +202,8 @@ struct work {
 	const struct format *format;
 	const char *name;
 	int fd;
-	struct export_output output;
+	struct out_file output;
+	bool complete; /* the output is */
 };
 
 #define COMPLETE 8 /* beside a status: the output is */
@@ -215,8 +227,9 @@ static int export_open(void *userdata)
 	export.dat = dat;
 	export.decoder = decoder;
 	export.output = w->format->more_files ? NULL : &w->output;
+	export.ret_complete = &w->complete;
 	status = w->format->run(&export);
-	return (int)status | (w->output.complete ? COMPLETE : 0);
+	return (int)status | (w->complete ? COMPLETE : 0);
 }
 
 /* What makes a new file leaves it to us to give it its name */
@@ -232,9 +245,12 @@ static enum ctl_status export_confined(struct work *w)
 			       : (enum ctl_status)export_open(w);
 	if (open_output(w->ctl->output, w->fd, &w->output) < 0)
 		return CTL_FAILED;
-	if (!w->output.file.path)
-		return ctl_confine() < 0 ? CTL_FAILED
-					 : (enum ctl_status)(export_open(w) & ~COMPLETE);
+	if (w->output.kind != OUT_FILE_NEW) {
+		status = ctl_confine() < 0 ? CTL_FAILED
+					   : (enum ctl_status)(export_open(w) & ~COMPLETE);
+		out_file_done(&w->output);
+		return status;
+	}
 	r = ctl_confined(w->name, NULL, export_open, w);
 	status = close_output(&w->output, r >= 0 && r & COMPLETE ? 0 : -ECANCELED);
 	return r < 0 || r & ~COMPLETE ? CTL_FAILED : status;

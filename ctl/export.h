@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "basic/new-file.h"
 #include "ctl/ctl.h"
 #include "ctl/export-filter.h"
+#include "ctl/out-file.h"
 
 /* One export, for the function of its format. Borrowed. */
 struct export
@@ -17,29 +17,24 @@ struct export
 	const struct trace_dat *dat;
 	struct decoder *decoder;
 	const struct export_filter *filter; /* prepared for dat */
-	struct export_output *output;	    /* open, its owner publishes it; NULL: not yet */
-};
-
-/* Where an export writes to: a new file that appears when it is complete, or what is there */
-struct export_output {
-	const char *path; /* NULL: standard output */
-	struct new_file file;
-	int fd;
-	bool complete; /* all is written */
+	const struct out_file *output; /* open, its owner publishes it; NULL: not yet */
+	bool *ret_complete;	       /* with output: all is written */
 };
 
 /**
  * export_output_open() - --output=, or standard output; logs what is wrong
  */
-int export_output_open(const struct export *export, struct export_output *ret);
+int export_output_open(const struct export *export, struct out_file *ret);
 
 /**
  * export_output_close() - @r: how the export ended: 0, EXPORT_E_PIPE (they have seen enough), or
  * negative errno: then no file is left. Logs only what goes wrong here. Return: CTL_DONE or
  * CTL_FAILED.
  */
-enum ctl_status export_output_close(const struct export *export, struct export_output *output,
-				    int r);
+enum ctl_status export_output_close(const struct export *export, struct out_file *output, int r);
+
+/* The names of all, for people */
+const char *export_formats(void);
 
 /**
  * verb_export() - see flyrecctl(1)

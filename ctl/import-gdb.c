@@ -99,7 +99,7 @@ static int put(struct import_gdb *g, int r)
 {
 	if (r >= 0)
 		return 0;
-	return fault_errno(g->why, r, "%s: cannot write", g->import->output);
+	return fault_errno(g->why, r, "%s: cannot write", g->import->out.path);
 }
 
 /* An event with its head; @bytes of data behind @fixed as a __data_loc at @loc, if that is not 0 */

@@ -180,7 +180,7 @@ static int add_line(struct job *job, const char *line, size_t size, bool ended, 
 	job->counts[r.kind]++;
 	if (error >= 0)
 		error = r.kind == QEMU4V_TEXT ? add_text(job, &r, ts) : add_event(job, &r, ts);
-	return error < 0 ? fault_errno(why, error, "%s: cannot write", job->import->output) : 0;
+	return error < 0 ? fault_errno(why, error, "%s: cannot write", job->import->out.path) : 0;
 }
 
 static int refuse_nul(struct job *job, const char *block, const char *nul, struct fault *why)
@@ -300,8 +300,13 @@ int import_qemu4v(struct import *import, struct fault *why)
 	r = import_begin(import, &params, why);
 	if (r >= 0)
 		r = read_all(&job, why);
+	if (r >= 0 && job.line > 0 && job.malformed == job.line)
+		r = fault_set(why, -EBADMSG,
+			      "%s: not a trace of QEMU4V or Tarmac: none of its %" PRIu64
+			      " lines is one; the first: %s",
+			      import->name, job.line, job.first_reason);
 	if (r >= 0 && add_note(&job) < 0)
-		r = fault_errno(why, -ENOMEM, "%s", import->output);
+		r = fault_errno(why, -ENOMEM, "%s", import->out.path);
 	if (r >= 0)
 		r = import_finish(import, NULL, why);
 	if (r >= 0)

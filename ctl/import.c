@@ -71,8 +71,8 @@ int import_begin(struct import *import, const struct event_file_params *params, 
 {
 	struct event_file_params p = *params;
 
-	p.path = import->to_fd ? NULL : import->output;
-	p.mode = 0600;
+	p.path = import->out.kind == OUT_FILE_NEW ? import->out.path : NULL;
+	p.mode = OUT_FILE_MODE;
 	return event_file_new(&p, &import->file, why);
 }
 
@@ -83,38 +83,10 @@ int import_finish(struct import *import, struct event_file_totals *ret, struct f
 	if (stopped_by)
 		return fault_errno(why, -EINTR, "%s", import->name);
 	r = event_file_finish(import->file, ret, why);
-	if (r >= 0 && import->to_fd)
-		r = copy_trace(event_file_fd(import->file), import->output, import->out_fd, NULL,
+	if (r >= 0 && import->out.kind != OUT_FILE_NEW)
+		r = copy_trace(event_file_fd(import->file), import->out.path, import->out.fd, NULL,
 			       why);
 	return r;
-}
-
-/* What is there and is no file (a pipe, a device) is written to as it is, once all is known */
-static int open_output(struct import *import, struct fault *why)
-{
-	struct stat st, in;
-
-	if (strcmp(import->output, "-") == 0) {
-		import->output = "standard output";
-		import->to_fd = true;
-		import->out_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
-		if (import->out_fd < 0)
-			return fault_errno(why, -errno, "standard output");
-		if (isatty(import->out_fd))
-			return fault_set(why, -EINVAL, "a trace.dat is nothing for a terminal");
-		return 0;
-	}
-	if (stat(import->output, &st) < 0)
-		return 0;
-	if (S_ISDIR(st.st_mode))
-		return fault_errno(why, -EISDIR, "%s: cannot write", import->output);
-	if (fstat(import->fd, &in) >= 0 && st.st_dev == in.st_dev && st.st_ino == in.st_ino)
-		return fault_set(why, -EINVAL, "%s: is the file to import", import->output);
-	if (S_ISREG(st.st_mode))
-		return 0;
-	import->to_fd = true;
-	import->out_fd = open(import->output, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-	return import->out_fd < 0 ? fault_errno(why, -errno, "%s: cannot open", import->output) : 0;
 }
 
 static int open_input(struct import *import, const char *path, struct fault *why)
@@ -136,19 +108,21 @@ static int open_input(struct import *import, const char *path, struct fault *why
 static enum ctl_status import_file(const struct ctl *ctl, const struct format *format,
 				   const char *path)
 {
-	struct import import = {.ctl = ctl, .fd = -EBADF, .out_fd = -EBADF, .output = ctl->output};
+	struct import import = {.ctl = ctl, .fd = -EBADF, .out = {.fd = -EBADF}};
 	struct fault why = {};
 	int r = open_input(&import, path, &why);
 
 	if (r >= 0)
-		r = open_output(&import, &why);
-	if (r >= 0 && ctl_confine_writer(import.to_fd ? NULL : import.output, NULL) < 0)
+		r = out_file_choose(&import.out, ctl->output, import.fd, "import", OUT_FILE_BINARY,
+				    &why);
+	if (r >= 0 &&
+	    ctl_confine_writer(import.out.kind == OUT_FILE_NEW ? import.out.path : NULL, NULL) < 0)
 		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
 		r = format->run(&import, &why);
 	event_file_free(import.file);
 	close_p(&import.fd);
-	close_p(&import.out_fd);
+	out_file_done(&import.out);
 	if (stopped_by && r == -EINTR) {
 		(void)signal((int)stopped_by, SIG_DFL);
 		(void)raise((int)stopped_by);
@@ -158,19 +132,29 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
+const char *import_formats(void)
+{
+	static char names[128];
+	size_t n = 0;
+
+	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
+		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
+				      f->name);
+	return names;
+}
+
 static const struct format *find_format(const struct ctl *ctl)
 {
 	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: import: --format= is missing\n");
+		(void)fprintf(stderr, "flyrecctl: import: --format= is missing: %s\n",
+			      import_formats());
 		return NULL;
 	}
 	for (const struct format *f = formats; f->name; f++)
 		if (strcmp(f->name, ctl->format) == 0)
 			return f;
-	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are", ctl->format);
-	for (const struct format *f = formats; f->name; f++)
-		(void)fprintf(stderr, " %s", f->name);
-	(void)fprintf(stderr, "\n");
+	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are %s\n",
+		      ctl->format, import_formats());
 	return NULL;
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
+#include "ctl/out-file.h"
 #include "writer/event-file.h"
 
 /* One import, for the function of its format */
@@ -13,10 +14,8 @@ struct import {
 	const struct ctl *ctl;	 /* options */
 	const char *name;	 /* of the input, for messages */
 	int fd;			 /* read from here: a file, or a pipe that cannot seek */
-	const char *output;	 /* for messages */
 	struct event_file *file; /* import_begin() makes it; freed for you */
-	bool to_fd;		 /* not under a name of its own but to: */
-	int out_fd;
+	struct out_file out;	 /* its file, if it is a new one, is event_file's */
 };
 
 /**
@@ -41,6 +40,9 @@ ssize_t import_read(const struct import *import, void *buffer, size_t size, stru
  * Return: 0, or -EINTR with @why: asked to stop.
  */
 int import_stopped(const struct import *import, struct fault *why);
+
+/* The names of all, for people */
+const char *import_formats(void);
 
 /**
  * verb_import() - see flyrecctl(1)

@@ -9,6 +9,11 @@ struct metric {
 	const char *unit; /* or NULL; the name ends in it */
 	const char *help;
 	size_t offset; /* of a uint64_t */
+	enum {
+		OF_ALL,
+		OF_RECORD,
+		OF_FLIGHT,
+	} mode; /* sessions that have it */
 };
 
 #define C(member) offsetof(struct view_cpu, member)
@@ -19,7 +24,8 @@ struct metric {
 static const struct metric counters[] = {
 	{ "flyrec_subbufs", NULL, "Sub-buffers recorded", C(subbufs) },
 	{ "flyrec_recorded_bytes", "bytes", "Bytes recorded", C(bytes) },
-	{ "flyrec_overrun_events", NULL, "Events overwritten before they could be taken", C(overrun) },
+	{ "flyrec_overrun_events", NULL, "Events of recording sessions overwritten before they could be taken", C(overrun), OF_RECORD },
+	{ "flyrec_overwritten_events", NULL, "Events of flight sessions whose place newer ones have taken, which is no loss", C(overrun), OF_FLIGHT },
 	{ "flyrec_commit_overrun_events", NULL, "Events lost to unfinished writes", C(commit_overrun) },
 	{ "flyrec_dropped_events", NULL, "Events not taken, with overwriting off", C(dropped_events) },
 	{ "flyrec_lost_events", NULL, "Events that the data says are missing", C(lost_events) },
@@ -34,8 +40,15 @@ static const struct metric trigger_counters[] = {
 };
 
 static const struct metric gauges[] = {
-	{ "flyrec_segments", NULL, "Files of the session", S(segments) },
-	{ "flyrec_disk_bytes", "bytes", "Bytes on the disk", S(bytes_on_disk) },
+	{ "flyrec_segments", NULL, "Segments of the session", S(segments) },
+	{ "flyrec_snapshots", NULL, "Snapshots of the session", S(snapshots) },
+	{ "flyrec_disk_bytes", "bytes", "Bytes on the disk: segments, or snapshots of flight sessions", S(bytes_on_disk) },
+	{ "flyrec_snapshot_bytes", "bytes", "Bytes of snapshots on the disk", S(snapshot_bytes) },
+};
+
+static const struct metric times[] = {
+	{ "flyrec_history_seconds", "seconds", "How far back from now the data reaches", S(history_usec) },
+	{ "flyrec_budget_seconds", "seconds", "How long MaxUse= lasts at the rate of the last day; 0: unknown", S(budget_usec), OF_RECORD },
 };
 /* clang-format on */
 
@@ -72,18 +85,51 @@ static uint64_t value_of(const struct metric *m, const void *object)
 	return value;
 }
 
-static void put_counter(FILE *f, const struct metric *m, const struct view_stats_list *stats)
+static bool has_metric(const struct metric *m, const struct view_session *s)
+{
+	bool flight = s && s->mode && strcmp(s->mode, "flight") == 0;
+
+	return m->mode == OF_ALL || (m->mode == OF_FLIGHT) == flight;
+}
+
+static const struct view_session *find_session(const struct view_status *status, const char *name)
+{
+	for (size_t i = 0; i < status->n_sessions; i++)
+		if (status->sessions[i].name && strcmp(status->sessions[i].name, name) == 0)
+			return &status->sessions[i];
+	return NULL;
+}
+
+static void put_counter(FILE *f, const struct metric *m, const struct view_stats_list *stats,
+			const struct view_status *status)
 {
 	put_head(f, m, "counter");
 	for (size_t i = 0; i < stats->n; i++) {
 		const struct view_stats *s = &stats->sessions[i];
 
+		if (!has_metric(m, find_session(status, s->name ? s->name : "")))
+			continue;
 		for (size_t cpu = 0; cpu < s->n_cpus; cpu++) {
 			(void)fprintf(f, "%s_total{", m->name);
 			put_label(f, "session", s->name);
 			(void)fprintf(f, ",cpu=\"%" PRIu64 "\"} %" PRIu64 "\n", s->cpus[cpu].cpu,
 				      value_of(m, &s->cpus[cpu]));
 		}
+	}
+}
+
+static void put_time(FILE *f, const struct metric *m, const struct view_status *status)
+{
+	put_head(f, m, "gauge");
+	for (size_t i = 0; i < status->n_sessions; i++) {
+		uint64_t usec = value_of(m, &status->sessions[i]);
+
+		if (!has_metric(m, &status->sessions[i]))
+			continue;
+		(void)fprintf(f, "%s{", m->name);
+		put_label(f, "session", status->sessions[i].name);
+		(void)fprintf(f, "} %" PRIu64 ".%06" PRIu64 "\n", usec / USEC_PER_SEC,
+			      usec % USEC_PER_SEC);
 	}
 }
 
@@ -150,8 +196,10 @@ void metrics_write(FILE *f, const struct view_status *status, const struct view_
 	put_states(f, status);
 	for (size_t i = 0; i < ARRAY_SIZE(gauges); i++)
 		put_gauge(f, &gauges[i], status);
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		put_time(f, &times[i], status);
 	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
-		put_counter(f, &counters[i], stats);
+		put_counter(f, &counters[i], stats, status);
 	for (size_t i = 0; i < ARRAY_SIZE(trigger_counters); i++)
 		put_triggers(f, &trigger_counters[i], status);
 	(void)fprintf(f, "# EOF\n");

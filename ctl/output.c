@@ -2,18 +2,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <langinfo.h>
+#include <limits.h>
+#include <locale.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 
 #include "basic/escape.h"
+#include "basic/io.h"
 #include "ctl/output.h"
+
+#define COLUMN_GAP 2U
+#define SHORT_MIN  8U /* characters that are left of a text that is shortened */
 
 static struct {
 	bool columns, colours;
-	pid_t pager;
-} out;
+	unsigned width, height; /* of the terminal */
+	int kept_fd;		/* in memory, what is for the terminal; -EBADF: nothing */
+	int screen_fd;		/* the terminal then */
+} out = {.kept_fd = -EBADF, .screen_fd = -EBADF};
 
 /* --- formats */
 
@@ -46,6 +56,17 @@ char *format_time(uint64_t usec)
 	(void)strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
 	if (asprintf(&text, "%s.%03u", day, (unsigned)(usec % USEC_PER_SEC / 1000)) < 0)
 		return NULL;
+	return text;
+}
+
+char *format_time_after(uint64_t usec, uint64_t before)
+{
+	char *text = format_time(usec), *then = format_time(before);
+	size_t day = strlen("2026-01-31 ");
+
+	if (out.columns && text && then && strlen(text) > day && strncmp(text, then, day) == 0)
+		memmove(text, text + day, strlen(text + day) + 1);
+	free(then);
 	return text;
 }
 
@@ -106,40 +127,142 @@ void table_add_time(struct table *t, uint64_t usec)
 	table_add(t, format_time(usec));
 }
 
-static void print_row(const struct table *t, char *const *cells, const int *width)
+unsigned text_width(const char *text)
 {
-	for (unsigned i = 0; i < t->n_columns; i++) {
-		bool last = i + 1 == t->n_columns;
+	unsigned n = 0;
 
-		if (out.columns)
-			printf("%*s%s",
-			       t->numbers & (1U << i) ? width[i]
-			       : last		      ? 0
-						      : -width[i],
-			       cells[i], last ? "" : "  ");
-		else
-			printf("%s%s", cells[i], last ? "" : "\t");
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* Behind so many characters */
+static const char *text_skip(const char *text, unsigned n)
+{
+	for (; *text && (n > 0 || ((unsigned char)*text & 0xc0) == 0x80); text++)
+		n -= ((unsigned char)text[1] & 0xc0) != 0x80 && n > 0;
+	return text;
+}
+
+char *text_shorten(const char *text, unsigned width, bool tail, const char *ellipsis)
+{
+	unsigned n = text_width(text), dots = text_width(ellipsis), keep;
+	char *r;
+
+	if (n <= width)
+		return strdup(text);
+	keep = width > dots ? width - dots : 0;
+	if (tail ? asprintf(&r, "%s%s", ellipsis, text_skip(text, n - keep)) < 0
+		 : asprintf(&r, "%.*s%s", (int)(text_skip(text, keep) - text), text, ellipsis) < 0)
+		return NULL;
+	return r;
+}
+
+/* Without looking at what the rest of the process does with its locale */
+static const char *find_ellipsis(void)
+{
+	locale_t locale = newlocale(LC_CTYPE_MASK, "", 0);
+	const char *charset = locale ? nl_langinfo_l(CODESET, locale) : "";
+	bool utf8 = strcmp(charset, "UTF-8") == 0;
+
+	if (locale)
+		freelocale(locale);
+	return utf8 ? "…" : "...";
+}
+
+static const char *cell_of(const struct table *t, size_t row, unsigned column)
+{
+	return t->cells[row * t->n_columns + column];
+}
+
+static bool column_is_dull(const struct table *t, unsigned column)
+{
+	for (size_t row = 0; row < t->n_rows / t->n_columns; row++)
+		if (strcmp(cell_of(t, row, column), "0") != 0 &&
+		    strcmp(cell_of(t, row, column), "-") != 0)
+			return false;
+	return true;
+}
+
+static unsigned table_width(const struct table *t, const unsigned *width)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < t->n_columns; i++)
+		sum += width[i] > 0 ? width[i] + COLUMN_GAP : 0;
+	return sum > 0 ? sum - COLUMN_GAP : 0;
+}
+
+void table_fit(const struct table *t, unsigned screen, unsigned width[TABLE_COLUMNS_MAX])
+{
+	size_t n = t->n_rows / MAX(t->n_columns, 1U);
+
+	for (unsigned i = 0; i < t->n_columns; i++) {
+		width[i] = text_width(t->headings[i]);
+		for (size_t row = 0; row < n; row++)
+			width[i] = MAX(width[i], text_width(cell_of(t, row, i)));
 	}
+	/* First what can be shortened, down to something that is still of use */
+	for (unsigned i = t->n_columns; i-- > 0;) {
+		unsigned all = table_width(t, width);
+
+		if (all > screen && (t->shorten | t->tails) & 1U << i && width[i] > SHORT_MIN)
+			width[i] -= MIN(all - screen, width[i] - SHORT_MIN);
+	}
+	for (unsigned i = t->n_columns; i-- > 0 && table_width(t, width) > screen;)
+		if (t->spare & 1U << i && column_is_dull(t, i))
+			width[i] = 0;
+}
+
+static int print_cell(const struct table *t, unsigned column, const char *text, unsigned width,
+		      bool last)
+{
+	_cleanup_free_ char *cell = NULL;
+	unsigned fill;
+
+	/* a name, or a number, keeps its length, whatever there is room for */
+	cell = (t->shorten | t->tails) & 1U << column
+		       ? text_shorten(text, width, t->tails & 1U << column, find_ellipsis())
+		       : strdup(text);
+	if (!cell)
+		return -ENOMEM;
+	fill = width - MIN(width, text_width(cell));
+	printf("%*s%s", t->numbers & 1U << column ? (int)fill : 0, "", cell);
+	if (!last)
+		printf("%*s", (int)((t->numbers & 1U << column ? 0 : fill) + COLUMN_GAP), "");
+	return 0;
+}
+
+static int print_row(const struct table *t, char *const *cells, const unsigned *width)
+{
+	unsigned last = t->n_columns;
+	int r = 0;
+
+	while (last-- > 0 && width[last] == 0)
+		;
+	for (unsigned i = 0; i <= last && r >= 0; i++)
+		if (!out.columns)
+			printf("%s%s", cells[i], i == last ? "" : "\t");
+		else if (width[i] > 0)
+			r = print_cell(t, i, cells[i], width[i], i == last);
 	(void)putchar('\n');
+	return r;
 }
 
 int table_print(struct table *t)
 {
-	int width[TABLE_COLUMNS_MAX] = {}, r = t->error;
+	unsigned width[TABLE_COLUMNS_MAX] = {};
 	size_t n = t->n_rows / MAX(t->n_columns, 1U);
+	int r = t->error;
 
-	for (unsigned i = 0; i < t->n_columns && r >= 0; i++) {
-		width[i] = (int)strlen(t->headings[i]);
-		for (size_t row = 0; row < n; row++)
-			width[i] = MAX(width[i], (int)strlen(t->cells[row * t->n_columns + i]));
-	}
 	if (r >= 0) {
+		table_fit(t, out.columns ? out.width : UINT_MAX, width);
 		printf("%s", style(STYLE_BOLD));
-		print_row(t, (char *const *)t->headings, width);
+		r = print_row(t, (char *const *)t->headings, width);
 		printf("%s", style(STYLE_OFF));
 	}
 	for (size_t row = 0; row < n && r >= 0; row++)
-		print_row(t, t->cells + row * t->n_columns, width);
+		r = print_row(t, t->cells + row * t->n_columns, width);
 	for (size_t i = 0; i < t->n_rows; i++)
 		free(t->cells[i]);
 	free(t->cells);
@@ -155,41 +278,89 @@ const char *style(const char *sequence)
 	return out.colours ? sequence : "";
 }
 
-/* Standard output into $PAGER, a command line for the shell; less shows short texts at once */
-static void start_pager(void)
+static void find_size(void)
 {
-	const char *pager = getenv("PAGER");
-	int fds[2];
+	struct winsize size = {};
 
-	if (!pager)
-		pager = "less -FRSX";
-	if (!*pager || strcmp(pager, "cat") == 0 || pipe2(fds, O_CLOEXEC) < 0)
-		return;
-	out.pager = fork();
-	if (out.pager == 0) {
-		(void)dup2(fds[0], STDIN_FILENO);
-		execl("/bin/sh", "sh", "-c", pager, NULL);
-		_exit(127);
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+	out.width = size.ws_col > 0 ? size.ws_col : 80;
+	out.height = size.ws_row > 0 ? size.ws_row : 24;
+}
+
+/* Keep what is printed until it is known how much it is */
+static void keep_output(void)
+{
+	(void)fflush(stdout);
+	out.kept_fd = memfd_create("flyrecctl", MFD_CLOEXEC);
+	out.screen_fd = out.kept_fd < 0 ? -EBADF : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (out.screen_fd < 0 || dup2(out.kept_fd, STDOUT_FILENO) < 0) {
+		close_p(&out.kept_fd);
+		close_p(&out.screen_fd);
 	}
-	if (out.pager > 0)
-		(void)dup2(fds[1], STDOUT_FILENO);
-	close(fds[0]);
-	close(fds[1]);
 }
 
 void output_begin(const struct ctl *ctl)
 {
 	const char *term = getenv("TERM");
+	bool dumb = !term || strcmp(term, "dumb") == 0;
 
 	if (ctl->json || !isatty(STDOUT_FILENO))
 		return;
 	out.columns = true;
-	out.colours = !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
-	if (ctl->no_pager)
-		return;
-	(void)fflush(stdout);
-	(void)signal(SIGPIPE, SIG_IGN); /* the pager may be left early */
-	start_pager();
+	out.colours = !getenv("NO_COLOR") && !dumb;
+	find_size();
+	if (!ctl->no_pager && !dumb)
+		keep_output();
+}
+
+/* $PAGER, a command line for the shell, reads what was kept */
+static bool run_pager(void)
+{
+	const char *pager = getenv("PAGER");
+	int status = 0;
+	pid_t pid;
+
+	if (!pager)
+		pager = "less -FRX";
+	if (!*pager || strcmp(pager, "cat") == 0)
+		return false;
+	pid = fork();
+	if (pid == 0) {
+		(void)dup2(out.kept_fd, STDIN_FILENO);
+		execl("/bin/sh", "sh", "-c", pager, NULL);
+		_exit(127);
+	}
+	/* 126, 127: there is no such pager */
+	return pid > 0 && waitpid(pid, &status, 0) == pid &&
+	       !(WIFEXITED(status) && WEXITSTATUS(status) >= 126);
+}
+
+/* Lines, and not what becomes of them on a narrow terminal: who looks can make it wider */
+static bool fits_screen(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n < out.height; /* the last line is the next prompt's */
+}
+
+static int show_kept(void)
+{
+	_cleanup_free_ char *text = NULL;
+	off_t end = lseek(out.kept_fd, 0, SEEK_END);
+	size_t size;
+	int r;
+
+	(void)dup2(out.screen_fd, STDOUT_FILENO);
+	if (end < 0 || lseek(out.kept_fd, 0, SEEK_SET) < 0)
+		return -errno;
+	r = io_read_up_to(out.kept_fd, (size_t)end, &text, &size);
+	if (r < 0)
+		return r;
+	if (!fits_screen(text) && lseek(out.kept_fd, 0, SEEK_SET) == 0 && run_pager())
+		return 0;
+	return io_write_all(STDOUT_FILENO, text, size);
 }
 
 enum text_escape output_escape(const struct ctl *ctl, int fd)
@@ -201,17 +372,17 @@ enum text_escape output_escape(const struct ctl *ctl, int fd)
 
 enum ctl_status output_end(void)
 {
-	bool left = false;
 	int r = fflush(stdout) != 0 || ferror(stdout) ? -errno : 0;
 
-	if (out.pager > 0) {
-		left = r == -EPIPE;
-		(void)fclose(stdout);
-		(void)close(STDOUT_FILENO);
-		(void)waitpid(out.pager, NULL, 0);
-		out.pager = 0;
+	if (out.kept_fd >= 0) {
+		int shown = show_kept();
+
+		r = r < 0 ? r : shown;
+		close_p(&out.kept_fd);
+		close_p(&out.screen_fd);
+		out.kept_fd = out.screen_fd = -EBADF;
 	}
-	if (r >= 0 || left)
+	if (r >= 0)
 		return CTL_DONE;
 	(void)fprintf(stderr, "flyrecctl: cannot write: %s\n", strerror(-r));
 	return CTL_FAILED;

@@ -16,6 +16,9 @@
 struct table {
 	const char *headings[TABLE_COLUMNS_MAX];
 	unsigned numbers; /* bit N: column N is one of numbers, to the right */
+	unsigned shorten; /* likewise: its cells may lose their ends on a narrow terminal */
+	unsigned tails;	  /* likewise: their beginnings */
+	unsigned spare;	  /* likewise: may be left out there if all its cells are 0 or - */
 	unsigned n_columns;
 	char **cells; /* n_columns a row */
 	size_t n_rows;
@@ -33,16 +36,37 @@ void table_add_bytes(struct table *table, uint64_t bytes); /* "12.3M" */
 void table_add_time(struct table *table, uint64_t usec);   /* local time; "-" for 0 */
 
 /**
+ * table_fit() - the width of each column
+ * @screen: columns of the terminal. What has to be wider, names and numbers, is.
+ * @ret: of columns that are left out: 0. Pure function.
+ */
+void table_fit(const struct table *table, unsigned screen, unsigned ret[TABLE_COLUMNS_MAX]);
+
+/**
+ * text_shorten() - to so many characters, with an ellipsis in the place of what is missing
+ * @tail: keep the end
+ * @ellipsis: "…", or "..." where there is none
+ * Return: malloc'ed, NULL without memory.
+ */
+char *text_shorten(const char *text, unsigned width, bool tail, const char *ellipsis);
+
+/* Characters of a UTF-8 text */
+unsigned text_width(const char *text);
+
+/**
  * table_print() - print and free; Return: 0 or negative errno.
  */
 int table_print(struct table *table);
 
-char *format_bytes(uint64_t bytes);   /* "12.3M", malloc'ed */
-char *format_time(uint64_t usec);     /* "2026-01-31 12:34:56.123", malloc'ed */
+char *format_bytes(uint64_t bytes); /* "12.3M", malloc'ed */
+char *format_time(uint64_t usec);   /* "2026-01-31 12:34:56.123", malloc'ed */
+/* The same; on a terminal without its date if that is the one of @before */
+char *format_time_after(uint64_t usec, uint64_t before);
 char *format_timespan(uint64_t usec); /* "3h 12min", malloc'ed */
 
 /**
- * output_begin() - a pager, if this is a terminal and it is wanted; output_end() waits for it
+ * output_begin() - on a terminal, all until output_end() goes through a pager if it has more lines
+ * than that
  */
 void output_begin(const struct ctl *ctl);
 /* Return: CTL_DONE, or CTL_FAILED if not everything could be written */

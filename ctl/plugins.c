@@ -51,11 +51,12 @@ void plugins_open(void)
 	tep_free(tep);
 }
 
-void plugins_add(struct tep_handle *tep)
+bool plugins_add(struct tep_handle *tep)
 {
 	plugins_open();
 	for (size_t i = 0; i < plugins.n; i++)
 		(void)plugins.list[i].load(tep);
+	return plugins.n > 0;
 }
 
 void plugins_remove(struct tep_handle *tep)

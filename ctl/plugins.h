@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 struct tep_handle;
 
 /**
@@ -15,6 +17,7 @@ void plugins_open(void);
 
 /**
  * plugins_add() - register what they print in a handle; plugins_remove(): before it is freed
+ * Return: are there any?
  */
-void plugins_add(struct tep_handle *tep);
+bool plugins_add(struct tep_handle *tep);
 void plugins_remove(struct tep_handle *tep);

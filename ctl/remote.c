@@ -38,6 +38,11 @@ enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int 
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFEXITED(status))
 		return CTL_FAILED;
+	if (WEXITSTATUS(status) == 255)
+		(void)fprintf(stderr,
+			      "flyrecctl: %s: no connection to %s: ssh ended with status "
+			      "255\n",
+			      words[0], ctl->host);
 	if (WEXITSTATUS(status) == 127)
 		(void)fprintf(stderr, "flyrecctl: %s: cannot run ssh or flyrecctl on %s\n",
 			      words[0], ctl->host);

@@ -9,6 +9,8 @@
 #include "ctl/show.h"
 #include "ctl/view.h"
 
+#define HISTORY_SHOWN 8U /* CPUs */
+
 /* At most one argument, a session */
 static bool one_session(int argc, char **argv, const char **ret)
 {
@@ -40,6 +42,20 @@ static struct json_object *triggers_json(const struct view_session *s)
 	return array;
 }
 
+static struct json_object *history_json(const struct view_session *s)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; array && i < s->n_history; i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_add(o, "cpu", json_number(s->history[i].cpu));
+		json_add(o, "history_usec", json_number(s->history[i].usec));
+		(void)json_object_array_add(array, o);
+	}
+	return array;
+}
+
 static struct json_object *session_json(const struct view_session *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -63,6 +79,19 @@ static struct json_object *session_json(const struct view_session *s)
 	json_add(o, "events", json_list(s->events));
 	json_add(o, "runtime_changes", json_list(s->changes));
 	json_add(o, "triggers", triggers_json(s));
+	json_add(o, "snapshots", json_number(s->snapshots));
+	json_add(o, "snapshot_bytes", json_number(s->snapshot_bytes));
+	json_add(o, "started_usec", json_number(s->started_usec));
+	json_add(o, "history_usec", json_number(s->history_usec));
+	json_add(o, "history_per_cpu", history_json(s));
+	json_add(o, "max_use", json_number(s->max_use));
+	json_add(o, "budget_usec", json_number(s->budget_usec));
+	json_add(o, "units", json_list(s->units));
+	json_add(o, "tasks", json_number(s->tasks));
+	json_add(o, "processes", json_number(s->processes));
+	json_add(o, "event_triggers", json_list(s->event_triggers));
+	json_add(o, "clock", json_text(s->clock));
+	json_add(o, "buffer_size", json_number(s->buffer_size));
 	return o;
 }
 
@@ -115,12 +144,11 @@ static void print_triggers(const struct view_session *s)
 	for (size_t i = 0; i < s->n_triggers; i++) {
 		const struct view_trigger *t = &s->triggers[i];
 
-		printf("%s%s%s%s (%s, %" PRIu64 " snapshots",
-		       i == 0 ? "  Triggers: " : "            ", t->kind, *t->text ? " " : "",
-		       t->text, t->state, t->fired);
+		printf("%s%s%s%s: %s; %" PRIu64 " taken", i == 0 ? "  Triggers: " : "            ",
+		       t->kind, *t->text ? " " : "", t->text, t->state, t->fired);
 		if (t->suppressed > 0)
-			printf(", %" PRIu64 " times suppressed", t->suppressed);
-		printf(")\n");
+			printf(", %" PRIu64 " suppressed", t->suppressed);
+		printf("\n");
 	}
 }
 
@@ -141,13 +169,28 @@ static void print_remarks(const struct view_session *s)
 		printf("\n");
 }
 
+static bool is_flight(const char *mode)
+{
+	return strcmp(mode, "flight") == 0;
+}
+
+static void add_reach(struct table *t, uint64_t usec)
+{
+	if (usec > 0)
+		table_add(t, format_timespan(usec));
+	else
+		table_add_text(t, "-");
+}
+
 static int print_status(const struct view_status *status)
 {
 	struct table t = {
-		.headings = {"SESSION", "MODE", "STATE", "FILES", "ON DISK", "RECORDED", "LOST",
-			     "DESCRIPTION"},
-		.n_columns = 8,
-		.numbers = 1U << 3 | 1U << 4 | 1U << 5 | 1U << 6,
+		.headings = {"SESSION", "MODE", "STATE", "SEGMENTS", "SNAPSHOTS", "DISK", "REACHES",
+			     "LOST", "DESCRIPTION"},
+		.n_columns = 9,
+		.numbers = 1U << 3 | 1U << 4 | 1U << 5 | 1U << 6 | 1U << 7,
+		.shorten = 1U << 8,
+		.spare = 1U << 3 | 1U << 4 | 1U << 7,
 	};
 	_cleanup_free_ char *uptime = format_timespan(status->uptime_usec);
 	int r;
@@ -156,13 +199,18 @@ static int print_status(const struct view_status *status)
 	       status->state, uptime ? uptime : "?");
 	for (size_t i = 0; i < status->n_sessions; i++) {
 		const struct view_session *s = &status->sessions[i];
+		bool flight = is_flight(s->mode);
 
 		table_add_text(&t, s->name);
 		table_add_text(&t, s->mode);
 		table_add_text(&t, s->state);
-		table_add_number(&t, s->segments);
-		table_add_bytes(&t, s->bytes_on_disk);
-		table_add_bytes(&t, s->bytes_recorded);
+		if (flight)
+			table_add_text(&t, "-");
+		else
+			table_add_number(&t, s->segments);
+		table_add_number(&t, s->snapshots);
+		table_add_bytes(&t, s->bytes_on_disk + (flight ? 0 : s->snapshot_bytes));
+		add_reach(&t, s->history_usec);
 		table_add_number(&t, s->lost_events);
 		table_add_text(&t, s->description);
 	}
@@ -172,29 +220,90 @@ static int print_status(const struct view_status *status)
 	return r;
 }
 
-static void print_one(const struct view_session *s)
+/* "4.3s back (cpu0 4.3s, cpu1 6.1s)" */
+static void print_reach(const struct view_session *s)
+{
+	_cleanup_free_ char *all = format_timespan(s->history_usec);
+
+	if (s->history_usec == 0)
+		return;
+	printf("   Reaches: %s back", all ? all : "?");
+	for (size_t i = 0; i < MIN(s->n_history, (size_t)HISTORY_SHOWN); i++) {
+		_cleanup_free_ char *one = format_timespan(s->history[i].usec);
+
+		printf("%scpu%" PRIu64 " %s", i == 0 ? " (" : ", ", s->history[i].cpu,
+		       one ? one : "?");
+	}
+	if (s->n_history > HISTORY_SHOWN)
+		printf(", %zu more", s->n_history - HISTORY_SHOWN);
+	printf("%s\n", s->n_history > 0 ? ")" : "");
+}
+
+static void print_files_of(const struct view_session *s)
 {
 	_cleanup_free_ char *disk = format_bytes(s->bytes_on_disk);
+	_cleanup_free_ char *snapshots = format_bytes(s->snapshot_bytes);
 	_cleanup_free_ char *recorded = format_bytes(s->bytes_recorded);
 	_cleanup_free_ char *since = format_time(s->segment_usec);
+	_cleanup_free_ char *max = format_bytes(s->max_use);
+	_cleanup_free_ char *lasts = format_timespan(s->budget_usec);
+
+	if (!is_flight(s->mode))
+		printf("  Segments: %" PRIu64 ", %s\n", s->segments, disk ? disk : "?");
+	if (s->segment_usec > 0)
+		printf("   Segment: since %s\n", since ? since : "?");
+	printf(" Snapshots: %" PRIu64 ", %s\n", s->snapshots, snapshots ? snapshots : "?");
+	printf("  Recorded: %s since flyrecd was started\n", recorded ? recorded : "?");
+	if (s->budget_usec > 0)
+		printf("    Budget: MaxUse=%s lasts %s at the rate of the last day\n",
+		       max ? max : "?", lasts ? lasts : "?");
+}
+
+static void print_list_of(const char *title, char *const *list)
+{
+	for (char *const *text = list; text && *text; text++)
+		printf("%*s%s%s\n", text == list ? 10 : 12, text == list ? title : "",
+		       text == list ? ": " : "", *text);
+}
+
+static void print_tasks(const struct view_session *s)
+{
+	if (s->units && s->units[0])
+		print_list_of("Unit", s->units);
+	if (s->tasks > 0)
+		printf(" Processes: %" PRIu64 ", %" PRIu64 " threads\n", s->processes, s->tasks);
+	else if (s->units && s->units[0] && strcmp(s->state, "recording") == 0)
+		printf(" Processes: %snone: is %s running?%s\n", style(STYLE_YELLOW), s->units[0],
+		       style(STYLE_OFF));
+}
+
+static void print_one(const struct view_session *s)
+{
+	_cleanup_free_ char *started = format_time(s->started_usec);
+	_cleanup_free_ char *buffer = format_bytes(s->buffer_size);
 
 	printf("%s%s%s%s%s\n", style(STYLE_BOLD), s->name, style(STYLE_OFF),
 	       *s->description ? " - " : "", s->description);
 	printf("     State: %s%s%s (%s)\n", state_style(s), s->state, style(STYLE_OFF),
 	       s->enabled ? "enabled" : "not enabled");
+	if (s->started_usec > 0)
+		printf("     Since: %s\n", started ? started : "?");
 	printf("      Mode: %s%s%s\n", s->mode, *s->method ? ", snapshots " : "", s->method);
 	if (*s->instance)
 		printf("  Instance: %s\n", s->instance);
-	printf("     Files: %" PRIu64 ", %s on disk, %s recorded\n", s->segments, disk ? disk : "?",
-	       recorded ? recorded : "?");
-	if (s->segment_usec > 0)
-		printf("   Segment: since %s\n", since ? since : "?");
+	if (s->clock && *s->clock)
+		printf("     Clock: %s\n", s->clock);
+	if (s->buffer_size > 0)
+		printf("    Buffer: %s for each CPU\n", buffer ? buffer : "?");
+	print_reach(s);
+	print_files_of(s);
 	printf("      Lost: %" PRIu64 " events", s->lost_events);
 	if (s->not_written > 0)
 		printf(", %" PRIu64 " sub-buffers not written", s->not_written);
 	printf("\n");
-	STRV_FOREACH (event, s->events)
-		printf("%s%s\n", event == s->events ? "    Events: " : "            ", *event);
+	print_tasks(s);
+	print_list_of("Events", s->events);
+	print_list_of("On events", s->event_triggers);
 	print_triggers(s);
 	print_remarks(s);
 }
@@ -259,6 +368,8 @@ static int print_files(const struct view_files *files)
 		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "PIN", "PATH"},
 		.n_columns = 7,
 		.numbers = 1U << 4,
+		.tails = 1U << 6,
+		.spare = 1U << 5,
 	};
 
 	for (size_t i = 0; i < files->n; i++) {
@@ -267,7 +378,7 @@ static int print_files(const struct view_files *files)
 		table_add_text(&t, f->session);
 		table_add_text(&t, f->kind);
 		table_add_time(&t, f->start_usec);
-		table_add_time(&t, f->end_usec);
+		table_add(&t, format_time_after(f->end_usec, f->start_usec));
 		table_add_bytes(&t, f->bytes);
 		table_add_text(&t, f->pinned ? "yes" : "-");
 		table_add_text(&t, f->path);
@@ -337,13 +448,23 @@ static enum ctl_status stats_json(const struct view_stats_list *stats)
 	return print_json(o);
 }
 
-static int print_stats(const struct view_stats_list *stats)
+/* What a flight session overwrites is no loss, and no number to look at */
+static bool overwrites(const struct view_status *status, const char *name)
+{
+	for (size_t i = 0; i < status->n_sessions; i++)
+		if (strcmp(status->sessions[i].name, name) == 0)
+			return is_flight(status->sessions[i].mode);
+	return false;
+}
+
+static int print_stats(const struct view_stats_list *stats, const struct view_status *status)
 {
 	struct table t = {
 		.headings = {"SESSION", "CPU", "SUBBUFS", "BYTES", "OVERRUN", "COMMIT OVERRUN",
 			     "DROPPED", "LOST", "TORN", "EVICTED", "NOT WRITTEN"},
 		.n_columns = 11,
 		.numbers = ~1U,
+		.spare = ~7U,
 	};
 
 	for (size_t i = 0; i < stats->n; i++)
@@ -354,7 +475,10 @@ static int print_stats(const struct view_stats_list *stats)
 			table_add_number(&t, c->cpu);
 			table_add_number(&t, c->subbufs);
 			table_add_number(&t, c->bytes);
-			table_add_number(&t, c->overrun);
+			if (overwrites(status, stats->sessions[i].name))
+				table_add_text(&t, "-");
+			else
+				table_add_number(&t, c->overrun);
 			table_add_number(&t, c->commit_overrun);
 			table_add_number(&t, c->dropped_events);
 			table_add_number(&t, c->lost_events);
@@ -368,7 +492,8 @@ static int print_stats(const struct view_stats_list *stats)
 enum ctl_status verb_stats(const struct ctl *ctl, int argc, char **argv)
 {
 	_cleanup_bus_ sd_bus *bus = NULL;
-	struct view_stats_list stats;
+	struct view_stats_list stats = {};
+	struct view_status status = {};
 	enum ctl_status result;
 	const char *only;
 
@@ -376,18 +501,23 @@ enum ctl_status verb_stats(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	if (bus_connect(ctl, argv[0], &bus) < 0 || view_read_stats(bus, argv[0], only, &stats) < 0)
 		return CTL_FAILED;
+	if (!ctl->json && view_read_status(bus, argv[0], only, &status) < 0) {
+		view_stats_done(&stats);
+		return CTL_FAILED;
+	}
 	if (ctl->json) {
 		result = stats_json(&stats);
 	} else {
 		int r;
 
 		output_begin(ctl);
-		r = print_stats(&stats);
+		r = print_stats(&stats, &status);
 		result = output_end();
 		if (r < 0)
 			result = CTL_FAILED;
 	}
 	view_stats_done(&stats);
+	view_status_done(&status);
 	return result;
 }
 
@@ -401,7 +531,7 @@ enum ctl_status verb_metrics(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status result = CTL_FAILED;
 
 	if (argc > 1) {
-		(void)fprintf(stderr, "flyrecctl: metrics: no arguments, please\n");
+		(void)fprintf(stderr, "flyrecctl: metrics: takes no arguments\n");
 		return CTL_USAGE;
 	}
 	if (ctl->json) {

@@ -346,6 +346,7 @@ int tail_print(struct tail *t, struct fault *why)
 {
 	struct tail_segment *s = NULL;
 	uint64_t key = 0;
+	size_t before;
 	int r;
 
 	for (unsigned n = 1; (r = choose(t, &s, &key, why)) > 0; n++) {
@@ -353,7 +354,9 @@ int tail_print(struct tail *t, struct fault *why)
 			r = write_out(t, why);
 			return r == 0 ? TAIL_E_DONE : r;
 		}
-		r = tail_segment_print(s, &t->skip, &t->text, why);
+		before = t->text.size;
+		r = tail_segment_print(s, &t->skip, &t->days, &t->text, why);
+		t->printed += t->text.size > before;
 		if (r >= 0 && t->text.size >= WRITE_SIZE)
 			r = write_out(t, why);
 		if (r == 0 && n % EVENTS_AT_ONCE == 0 && t->ctl->follow) {

@@ -28,14 +28,16 @@ struct tail {
 	struct export_filter filter;
 
 	struct tail_segment *first, *last;
-	bool live;	  /* last is being recorded */
-	uint64_t bound;	  /* key up to which all events are in the files */
-	uint64_t newest;  /* key of the newest event in the files, as of the last message */
-	unsigned rounds;  /* told of */
-	bool ended;	  /* nothing more comes over the stream */
-	bool stopped;	  /* because the session was stopped */
-	uint64_t skip;	  /* events to be left out at the beginning */
-	struct text text; /* to be written */
+	bool live;		/* last is being recorded */
+	uint64_t bound;		/* key up to which all events are in the files */
+	uint64_t newest;	/* key of the newest event in the files, as of the last message */
+	unsigned rounds;	/* told of */
+	bool ended;		/* nothing more comes over the stream */
+	bool stopped;		/* because the session was stopped */
+	uint64_t printed;	/* events */
+	uint64_t skip;		/* events to be left out at the beginning */
+	struct event_days days; /* of what was printed */
+	struct text text;	/* to be written */
 };
 
 void tail_done(struct tail *tail);

@@ -99,6 +99,7 @@ static size_t block_size(const struct tail_segment *s)
 int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter *filter,
 		      const struct tail_segment *beside, const struct ctl *ctl, struct fault *why)
 {
+	struct event_time time;
 	struct stat st;
 	int r;
 
@@ -125,6 +126,11 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot read", s->path);
 	formatter_escape(s->formatter, output_escape(ctl, STDOUT_FILENO));
+	r = event_time_choose(&time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
+	if (r < 0)
+		return r;
+	formatter_times(s->formatter, &time);
+	s->time = time.mode;
 	set_adjust(s, beside);
 	return 0;
 }
@@ -377,7 +383,7 @@ int tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment
 }
 
 static int print(struct tail_segment *s, struct decode_event *event, uint64_t *skip,
-		 struct text *out)
+		 struct event_days *days, struct text *out)
 {
 	int r = decoder_task(s->decoder, event);
 
@@ -387,6 +393,9 @@ static int print(struct tail_segment *s, struct decode_event *event, uint64_t *s
 		(*skip)--;
 		return 0;
 	}
+	if (days->mode != s->time) /* its first segment, or one with another clock */
+		event_days_init(days, s->time, true);
+	event->new_day = event_days_changed(days, event->ts);
 	if (s->number > 0) {
 		r = ask_kernel(s, event);
 		if (r < 0)
@@ -396,14 +405,15 @@ static int print(struct tail_segment *s, struct decode_event *event, uint64_t *s
 		       : formatter_text(s->formatter, event, true, out);
 }
 
-int tail_segment_print(struct tail_segment *s, uint64_t *skip, struct text *out, struct fault *why)
+int tail_segment_print(struct tail_segment *s, uint64_t *skip, struct event_days *days,
+		       struct text *out, struct fault *why)
 {
 	struct decode_event event;
 	int r = merge_next(s->merge, &s->keep, &event, why);
 
 	if (r <= 0)
 		return r;
-	r = print(s, &event, skip, out);
+	r = print(s, &event, skip, days, out);
 	merge_keep_clear(&s->keep);
 	s->keep.serial++;
 	return r < 0 ? fault_errno(why, r, "%s: cannot go on", s->path) : 0;

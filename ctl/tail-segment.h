@@ -44,6 +44,7 @@ struct tail_segment {
 	uint64_t *last;		       /* [dat->n_cpus]: keys of the last events; 0: none */
 	int64_t adjust;		       /* key of a time: so much later */
 	bool json;
+	enum event_time_mode time;	     /* how times are printed */
 	struct tail_asked asked[TAIL_ASKED]; /* of tasks, by pid modulo that */
 };
 
@@ -99,10 +100,11 @@ int tail_segment_peek(struct tail_segment *segment, uint64_t until, uint64_t *re
 /**
  * tail_segment_print() - take that event
  * @skip: events that are wanted and yet left out, counted down
+ * @days: of the lines before
  * @out: gets its line, if the event is wanted
  */
-int tail_segment_print(struct tail_segment *segment, uint64_t *skip, struct text *out,
-		       struct fault *why);
+int tail_segment_print(struct tail_segment *segment, uint64_t *skip, struct event_days *days,
+		       struct text *out, struct fault *why);
 
 /* Is an event of this key later than filter.to? */
 bool tail_segment_past(const struct tail_segment *segment, uint64_t key);

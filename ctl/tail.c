@@ -134,6 +134,37 @@ static int follow(struct tail *t, struct fault *why)
 	}
 }
 
+/* Silence would read as "nothing is traced" */
+static void say_nothing(const struct tail *t)
+{
+	const struct ctl *ctl = t->ctl;
+
+	if (t->printed == 0 && (ctl->events || ctl->pids || ctl->cpus || ctl->since || ctl->until))
+		tail_complain("session %s: none of its events is one that was asked for",
+			      t->session);
+	else if (t->printed == 0)
+		tail_complain("session %s: no events yet", t->session);
+}
+
+/* What it has, without the live file, which the daemon does not give for the reason @why */
+static int run_stopped(struct tail *t, uint64_t lines, struct fault *why)
+{
+	const struct fault reason = *why;
+	int r = tail_start(t, lines, why);
+
+	if (r < 0)
+		return r;
+	if (!t->first) {
+		*why = reason;
+		return reason.error;
+	}
+	tail_complain("%s; these are the last events in its files", reason.text);
+	r = tail_print(t, why);
+	if (r >= 0 && lines > 0)
+		say_nothing(t);
+	return r;
+}
+
 static int run(struct tail *t, uint64_t lines, struct fault *why)
 {
 	_cleanup_free_ char *name = NULL;
@@ -142,14 +173,16 @@ static int run(struct tail *t, uint64_t lines, struct fault *why)
 	/* What was recorded before can be looked at all the same */
 	if (r < 0 && !t->ctl->follow && name &&
 	    strcmp(name, "org.flyrec.Recorder1.Error.NotRecording") == 0)
-		r = 0;
-	else if (r >= 0)
+		return run_stopped(t, lines, why);
+	if (r >= 0)
 		r = wait_for_beginning(t, why);
 	if (r != 0)
 		return r;
 	r = tail_start(t, lines, why);
 	if (r >= 0)
 		r = t->ctl->follow ? follow(t, why) : tail_print(t, why);
+	if (r == 0 && lines > 0)
+		say_nothing(t);
 	return r;
 }
 
@@ -174,15 +207,29 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 	return false;
 }
 
+static bool check_time(const struct ctl *ctl)
+{
+	enum event_time_mode mode;
+
+	if (ctl->time && ctl->json)
+		tail_complain("--time= is for text, with --json times are nanoseconds");
+	else if (ctl->time && !event_time_parse(ctl->time, &mode))
+		tail_complain("--time=: \"%s\" is none of epoch, local, utc, trace", ctl->time);
+	else if (ctl->time && mode == EVENT_TIME_TRIGGER)
+		tail_complain("--time=trigger is for snapshots: flyrecctl export "
+			      "--format=text --time=trigger FILE");
+	else
+		return true;
+	return false;
+}
+
 /* Over there it looks at that machine's clock, for --since=-5min as well */
 static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
 {
 	const enum text_escape escape = output_escape(ctl, STDOUT_FILENO);
 	const char *const options[][2] = {
-		{"-n", ctl->lines},
-		{"--since", ctl->since},
-		{"--until", ctl->until},
-		{"--cpu", ctl->cpus},
+		{"-n", ctl->lines},   {"--since", ctl->since}, {"--until", ctl->until},
+		{"--cpu", ctl->cpus}, {"--time", ctl->time},
 	};
 	_cleanup_(strv_freep) char **words = NULL;
 	int r = strv_append(&words, "tail");
@@ -225,6 +272,8 @@ enum ctl_status verb_tail(const struct ctl *ctl, int argc, char **argv)
 		tail_complain("one SESSION is wanted");
 		return CTL_USAGE;
 	}
+	if (!check_time(ctl))
+		return CTL_USAGE;
 	t.session = argv[1];
 	if (parse_lines(ctl, &lines) && export_filter_parse(&t.filter, ctl, "tail")) {
 		status = CTL_FAILED;

@@ -214,8 +214,11 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	if (ctl->host) {
-		(void)fprintf(stderr, "flyrecctl: verify: -H is not supported by this build\n");
-		return CTL_FAILED;
+		(void)fprintf(stderr,
+			      "flyrecctl: verify: reads local files; run it on %s: ssh %s "
+			      "flyrecctl verify ...\n",
+			      ctl->host, ctl->host);
+		return CTL_USAGE;
 	}
 	for (int i = 1; i < argc && r != -ENOMEM; i++) {
 		r = verify_argument(&tally, argv[i]);
@@ -227,6 +230,7 @@ enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
 	if (r == -ENOMEM)
 		(void)log_error_errno(r, "verify: %m");
 	else if (tally.n_faulty)
-		log_error("verify: %zu of %zu files have faults", tally.n_faulty, tally.n_files);
+		log_error("verify: %zu of %zu files %s", tally.n_faulty, tally.n_files,
+			  tally.n_faulty == 1 ? "is faulty" : "are faulty");
 	return failed || r < 0 || tally.n_faulty ? CTL_FAILED : CTL_DONE;
 }

@@ -29,7 +29,20 @@ static const struct field session_fields[] = {
 	{"Segments", 't', S(segments)},
 	{"BytesOnDisk", 't', S(bytes_on_disk)},
 	{"BytesRecorded", 't', S(bytes_recorded)},
+	{"Snapshots", 't', S(snapshots)},
 	{"SegmentUSec", 't', S(segment_usec)},
+	{"SnapshotBytes", 't', S(snapshot_bytes)},
+	{"StartedUSec", 't', S(started_usec)},
+	{"HistoryUSec", 't', S(history_usec)},
+	{"HistoryPerCPU", 'h', S(history)}, /* and n_history */
+	{"MaxUse", 't', S(max_use)},
+	{"BudgetUSec", 't', S(budget_usec)},
+	{"Units", 'a', S(units)},
+	{"EventTriggers", 'a', S(event_triggers)},
+	{"Tasks", 't', S(tasks)},
+	{"Processes", 't', S(processes)},
+	{"Clock", 's', S(clock)},
+	{"BufferSize", 't', S(buffer_size)},
 	{"LostEvents", 't', S(lost_events)},
 	{"NotWritten", 't', S(not_written)},
 	{"FirstLossUSec", 't', S(first_loss_usec)},
@@ -77,6 +90,29 @@ static int read_triggers(sd_bus_message *m, struct view_session *s)
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
+/* v of a(ut) */
+static int read_history(sd_bus_message *m, struct view_session *s)
+{
+	uint32_t cpu;
+	uint64_t usec;
+	int r = sd_bus_message_enter_container(m, 'v', "a(ut)");
+
+	if (r >= 0)
+		r = sd_bus_message_enter_container(m, 'a', "(ut)");
+	while (r >= 0 && (r = sd_bus_message_read(m, "(ut)", &cpu, &usec)) > 0) {
+		struct view_history *more =
+			reallocarray(s->history, s->n_history + 1, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->history = more;
+		more[s->n_history++] = (struct view_history){.cpu = cpu, .usec = usec};
+	}
+	if (r >= 0)
+		r = sd_bus_message_exit_container(m);
+	return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 static int read_value(sd_bus_message *m, const struct field *f, void *object)
 {
 	void *at = (char *)object + f->offset;
@@ -102,6 +138,8 @@ static int read_value(sd_bus_message *m, const struct field *f, void *object)
 		return r;
 	case 't':
 		return sd_bus_message_read(m, "v", "t", at);
+	case 'h':
+		return read_history(m, object);
 	case '(':
 		return read_triggers(m, object);
 	default:
@@ -143,8 +181,12 @@ static void session_done(struct view_session *s)
 	free(s->state);
 	free(s->failure);
 	free(s->instance);
+	free(s->clock);
+	free(s->history);
 	strv_free(s->events);
 	strv_free(s->changes);
+	strv_free(s->units);
+	strv_free(s->event_triggers);
 	for (size_t i = 0; i < s->n_triggers; i++) {
 		free(s->triggers[i].kind);
 		free(s->triggers[i].text);

@@ -12,11 +12,26 @@ struct view_trigger {
 	uint64_t fired, suppressed;
 };
 
+/* How far back a CPU's ring buffer reaches */
+struct view_history {
+	uint64_t cpu, usec;
+};
+
 struct view_session {
 	char *name, *description, *mode, *method, *state, *failure, *instance;
 	bool enabled;
 	uint64_t segments, bytes_on_disk, bytes_recorded;
-	uint64_t segment_usec; /* realtime, microseconds; 0: none */
+	uint64_t snapshots, snapshot_bytes; /* of a flight session part of bytes_on_disk */
+	uint64_t segment_usec;		    /* realtime, microseconds; 0: none */
+	uint64_t started_usec;		    /* likewise: recording since */
+	uint64_t history_usec; /* how far back it reaches, all CPUs; 0: nothing yet, or unknown */
+	struct view_history *history; /* of each CPU that has something; flight sessions only */
+	size_t n_history;
+	uint64_t max_use, budget_usec;	/* bytes of segments, and how long they last; 0: none */
+	char **units, **event_triggers; /* NULL-terminated */
+	uint64_t tasks, processes;	/* that Pid= and Unit= found */
+	char *clock;
+	uint64_t buffer_size; /* of a CPU */
 	uint64_t lost_events, not_written, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
 	struct view_trigger *triggers;

@@ -345,12 +345,12 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		return -ENOMEM;
 	if (trace->persistent && trace->subbuf_size)
 		config_complain(reader, CONFIG_ERROR, file, 1,
-				"SubBufferSize= cannot be had with Persistent=yes: the kernel lays "
-				"that memory out at boot");
+				"SubBufferSize= cannot be combined with Persistent=yes: the buffer "
+				"layout is fixed at boot");
 	if (session->snapshot.last_usec > 0 && !clock_counts_time(trace->clock))
 		config_complain(
 			reader, CONFIG_ERROR, file, 1,
-			"Last=, here or in flyrecd.conf, cannot be had with Clock=%s, which "
+			"Last=, here or in flyrecd.conf, cannot be combined with Clock=%s, which "
 			"counts no time: give Last=0",
 			trace->clock);
 	/* as in journald: one file is never more than all of them */
@@ -364,7 +364,7 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		if (takes_snapshots(&trace->triggers[i]))
 			config_complain(
 				reader, CONFIG_ERROR, file, 1,
-				"EventTrigger=%s:%s %s cannot be had with Mode=record: the kernel would "
+				"EventTrigger=%s:%s %s cannot be combined with Mode=record: the kernel would "
 				"take away what is not recorded yet",
 				trace->triggers[i].system, trace->triggers[i].name,
 				trace->triggers[i].trigger);

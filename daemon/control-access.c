@@ -116,6 +116,7 @@ bool access_allowed(const struct access_peer *peer, const struct access_groups *
 
 const char *access_who(enum access_right right)
 {
-	return right == ACCESS_CHANGE ? "root or AdminGroup= of flyrecd.conf"
-				      : "root, group flyrec or AdminGroup= of flyrecd.conf";
+	return right == ACCESS_CHANGE
+		       ? "root or membership in AdminGroup= (flyrecd.conf(5))"
+		       : "root or membership in group flyrec or AdminGroup= (flyrecd.conf(5))";
 }

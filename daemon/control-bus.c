@@ -90,7 +90,8 @@ static int answer_as_bus(struct peer *p, sd_bus_message *m)
 		if (strcmp(calls[i].member, member) == 0)
 			return calls[i].answer(p, m);
 	return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_UNKNOWN_METHOD,
-					  "this is no bus daemon: it has no %s", member);
+					  "%s is not implemented on a peer-to-peer connection",
+					  member);
 }
 
 bool control_is_stranger(const struct control *c, const struct access_peer *who)
@@ -108,7 +109,7 @@ int control_check_access(struct control *c, const struct access_peer *who, sd_bu
 	if (access_allowed(who, &c->groups, right))
 		return 0;
 	r = sd_bus_reply_method_errorf(m, SD_BUS_ERROR_ACCESS_DENIED,
-				       "%s is for %s, not for user %u", member ? member : "this",
+				       "%s needs %s; you are user %u", member ? member : "this",
 				       access_who(right), who->uid);
 	return r < 0 ? r : 1;
 }

@@ -378,6 +378,8 @@ struct vacuum_dir {
 	char *session;
 	uint64_t *subbufs; /* [n_cpus] */
 	unsigned n_cpus;
+	bool has_snapshots;
+	uint64_t snapshots, snapshot_bytes; /* that are left */
 };
 
 struct vacuum_work {
@@ -422,6 +424,11 @@ static int vacuum_kind(struct vacuum_work *w, struct vacuum_dir *dir, bool snaps
 	r = retention_apply(fd, &w->limits, &report, &w->why);
 	w->files += report.files;
 	w->bytes += report.bytes;
+	if (snapshot && r >= 0) {
+		dir->has_snapshots = true;
+		dir->snapshots = report.kept_files;
+		dir->snapshot_bytes = report.kept_bytes;
+	}
 	return r;
 }
 
@@ -448,6 +455,8 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 
 		if (s)
 			session_count_evicted(s, w->dirs[i].subbufs, w->dirs[i].n_cpus);
+		if (s && w->dirs[i].has_snapshots)
+			session_note_snapshots(s, w->dirs[i].snapshots, w->dirs[i].snapshot_bytes);
 	}
 	if (result >= 0)
 		result = sd_bus_message_new_method_return(request->call, &reply);

@@ -163,6 +163,7 @@ void control_request_done(struct control_request *request, int result, const cha
 				     result == -EBUSY	   ? CONTROL_ERROR("Busy")
 				     : result == -ENOENT   ? CONTROL_ERROR("NotFound")
 				     : result == -ENOTCONN ? CONTROL_ERROR("NotRecording")
+				     : result == -ENODATA  ? CONTROL_ERROR("NothingRecorded")
 				     : result == -EUSERS   ? SD_BUS_ERROR_LIMITS_EXCEEDED
 							   : CONTROL_ERROR_REFUSED,
 				     text && *text ? text : strerror(-result));

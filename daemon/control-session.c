@@ -84,6 +84,8 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
 		text = config && config->description ? config->description : "";
 	else if (strcmp(property, "Mode") == 0)
 		text = config && config->mode == SESSION_FLIGHT ? "flight" : "record";
+	else if (strcmp(property, "Clock") == 0)
+		text = config ? config->trace.clock : "";
 	else if (strcmp(property, "Method") == 0 && t.session)
 		text = session_method(t.session);
 	else if (strcmp(property, "Failure") == 0 && t.session)
@@ -120,6 +122,65 @@ static int get_events(sd_bus *bus, const char *path, const char *interface, cons
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* What Unit= and EventTrigger= are */
+static int get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
+		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct session_config *config;
+	int r = look(userdata, path, &t);
+
+	if (r < 0)
+		return r;
+	config = config_of(&t);
+	if (strcmp(property, "Units") == 0)
+		return sd_bus_message_append_strv(reply, config ? config->trace.units : NULL);
+	r = sd_bus_message_open_container(reply, 'a', "s");
+	for (size_t i = 0; config && r >= 0 && i < config->trace.n_triggers; i++) {
+		const struct trace_trigger *trigger = &config->trace.triggers[i];
+		_cleanup_free_ char *text = NULL;
+
+		if (asprintf(&text, "%s:%s %s", trigger->system, trigger->name, trigger->trigger) <
+		    0)
+			text = NULL;
+		r = text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
+	}
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int get_reach(sd_bus *bus, const char *path, const char *interface, const char *property,
+		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	const struct reach *reach = NULL;
+	unsigned n = 0;
+	int r = look(userdata, path, &t);
+
+	if (r >= 0 && t.session)
+		(void)session_reach(t.session, &reach, &n);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(ut)");
+	for (unsigned cpu = 0; r >= 0 && cpu < n; cpu++)
+		if (reach[cpu].usec > 0)
+			r = sd_bus_message_append(reply, "(ut)", cpu, reach[cpu].usec);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* Those that are counted by looking, as Unit= has found them */
+static int get_tasks(sd_bus *bus, const char *path, const char *interface, const char *property,
+		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	uint64_t tasks = 0, processes = 0;
+	int r = look(userdata, path, &t);
+
+	if (r >= 0 && t.session)
+		session_count_tasks(t.session, &tasks, &processes);
+	return r < 0 ? r
+		     : sd_bus_message_append(reply, "t",
+					     strcmp(property, "Tasks") == 0 ? tasks : processes);
+}
+
 static int get_changes(sd_bus *bus, const char *path, const char *interface, const char *property,
 		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
@@ -154,11 +215,15 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 	_cleanup_(target_done) struct target t = {};
 	const struct account *account;
 	struct session_usage usage;
+	const struct reach *reach;
+	unsigned n_reach;
 	uint64_t n = 0;
 	int r = look(userdata, path, &t);
 
 	if (r < 0)
 		return r;
+	if (strcmp(property, "BufferSize") == 0)
+		n = config_of(&t) ? config_of(&t)->trace.buffer_size : 0;
 	if (!t.session)
 		return sd_bus_message_append(reply, "t", n);
 	account = session_count(t.session);
@@ -167,6 +232,18 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 		n = usage.files;
 	else if (strcmp(property, "BytesOnDisk") == 0)
 		n = usage.bytes;
+	else if (strcmp(property, "Snapshots") == 0)
+		n = usage.snapshots;
+	else if (strcmp(property, "SnapshotBytes") == 0)
+		n = usage.snapshot_bytes;
+	else if (strcmp(property, "StartedUSec") == 0)
+		n = usage.started_usec;
+	else if (strcmp(property, "MaxUse") == 0)
+		n = usage.max_use;
+	else if (strcmp(property, "BudgetUSec") == 0)
+		n = usage.lasts_usec;
+	else if (strcmp(property, "HistoryUSec") == 0)
+		n = session_reach(t.session, &reach, &n_reach);
 	else if (strcmp(property, "SegmentUSec") == 0)
 		n = usage.segment_usec;
 	else if (strcmp(property, "BytesRecorded") == 0)
@@ -326,6 +403,19 @@ const sd_bus_vtable control_session_vtable[] = {
 	NUMBER("NotWritten"),
 	NUMBER("FirstLossUSec"),
 	NUMBER("LastLossUSec"),
+	NUMBER("Snapshots"),
+	NUMBER("SnapshotBytes"),
+	NUMBER("StartedUSec"),
+	NUMBER("HistoryUSec"),
+	SD_BUS_PROPERTY("HistoryPerCPU", "a(ut)", get_reach, 0, 0),
+	NUMBER("MaxUse"),
+	NUMBER("BudgetUSec"),
+	SD_BUS_PROPERTY("Units", "as", get_list, 0, 0),
+	SD_BUS_PROPERTY("EventTriggers", "as", get_list, 0, 0),
+	SD_BUS_PROPERTY("Tasks", "t", get_tasks, 0, 0),
+	SD_BUS_PROPERTY("Processes", "t", get_tasks, 0, 0),
+	TEXT("Clock", 0),
+	NUMBER("BufferSize"),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
 		SD_BUS_NO_RESULT, control_start, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_ARGS("b", persist),

@@ -221,7 +221,7 @@ int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
 
 	if (load(d, &config, &complaints) < 0 || complaints.bad)
 		return fault_set(why, -EINVAL,
-				 "it is kept, but the configuration has errors: see the log");
+				 "saved, but the configuration has errors; see the log");
 	for (size_t i = 0; i < config->n_sessions; i++)
 		for (size_t j = 0; j < d->config->n_sessions; j++)
 			if (strcmp(config->sessions[i]->name, name) == 0 &&
@@ -232,6 +232,5 @@ int daemon_refresh_config(struct daemon *d, const char *name, struct fault *why)
 				config->sessions[i] = old;
 				return 0;
 			}
-	return fault_set(why, -ENOENT, "it is kept, but session %s is not configured any more",
-			 name);
+	return fault_set(why, -ENOENT, "saved, but session %s is not configured any more", name);
 }

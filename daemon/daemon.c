@@ -156,8 +156,9 @@ static int on_patience_ends(sd_event_source *source, uint64_t usec, void *userda
 	for (size_t i = 0; i < d->n_sessions; i++)
 		if (on_its_way(d->sessions[i]))
 			(void)log_full(LOG_WARNING, session_name(d->sessions[i]), NULL, 0,
-				       "still %s; flyrecd does not wait for it any longer",
-				       session_state_name(session_state(d->sessions[i])));
+				       "still %s after %u s, not waiting any longer",
+				       session_state_name(session_state(d->sessions[i])),
+				       (unsigned)(PATIENCE_USEC / USEC_PER_SEC));
 	is_up(d);
 	return 0;
 }

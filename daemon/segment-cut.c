@@ -88,6 +88,7 @@ static void retain(struct segment_cut *request, const struct retention_limits *l
 	struct retention_report report = {0};
 
 	(void)retention_apply(request->dir_fd, limits, &report, why);
+	request->kept_files = report.kept_files;
 	request->kept_bytes = report.kept_bytes;
 	request->evicted_files += report.files;
 	request->evicted_bytes += report.bytes;

@@ -25,8 +25,8 @@ static int set_aside(struct segment *s, const char *name)
 	if (r < 0)
 		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
-	segment_note(s, LOG_WARNING, -EBADMSG,
-		     "record/%s cannot be gone on with (%s): renamed to %s", name, reason, to);
+	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is damaged (%s), renamed to %s", name,
+		     reason, to);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	if (report.adopted > 0 || report.cut > 0)
 		segment_note(
 			s, report.unreadable ? LOG_WARNING : LOG_INFO, 0,
-			"record/%s: took in %llu bytes beyond its recorded sizes, took %llu bytes back%s%s",
+			"record/%s: recovered %llu bytes past the recorded size, dropped %llu bytes%s%s",
 			name, (unsigned long long)report.adopted, (unsigned long long)report.cut,
 			report.unreadable ? " (the disk cannot read some)" : "",
 			report.kept_cut ? " (kept in *.damaged)" : "");

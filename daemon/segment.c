@@ -116,6 +116,7 @@ static void retain(struct segment *s, uint64_t beside)
 
 	s->kept_files = report.kept_files;
 	s->kept_bytes = report.kept_bytes;
+	s->past = report.past;
 	if (report.files > 0)
 		segment_note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes",
 			     report.files, (unsigned long long)report.bytes);
@@ -237,6 +238,7 @@ static void count_files(struct segment *s)
 		return;
 	s->kept_files = report.kept_files;
 	s->kept_bytes = report.kept_bytes;
+	s->past = report.past;
 }
 
 /* A sub-buffer begins with its time */

@@ -34,15 +34,16 @@ struct segment {
 	char **systems;			 /* params.source.systems points here */
 	char *clock_text;
 	struct retention_limits limits;
-	atomic_bool held_open; /* a snapshot is being copied out of finished files */
-	uint64_t *evicted;     /* [n_cpus]: sub-buffers removed by retention, to be counted */
-	uint64_t *unsure;      /* [n_cpus]: bytes that may not be on the disk, to be counted */
-	uint64_t kept_files;   /* finished files, at the last look */
-	uint64_t kept_bytes;   /* on the disk */
-	bool sparse_left;      /* finished files may wait to be made dense */
-	bool unfinished_left;  /* something could not be finished: to be tried again */
-	uint64_t archived_id;  /* of the current.dat that was finished at the start; 0: none */
-	uint64_t eio_usec;     /* monotonic: first read error of what is left; survives done */
+	atomic_bool held_open;	    /* a snapshot is being copied out of finished files */
+	uint64_t *evicted;	    /* [n_cpus]: sub-buffers removed by retention, to be counted */
+	uint64_t *unsure;	    /* [n_cpus]: bytes that may not be on the disk, to be counted */
+	uint64_t kept_files;	    /* finished files, at the last look */
+	uint64_t kept_bytes;	    /* on the disk */
+	struct retention_past past; /* of them */
+	bool sparse_left;	    /* finished files may wait to be made dense */
+	bool unfinished_left;	    /* something could not be finished: to be tried again */
+	uint64_t archived_id;	    /* of the current.dat that was finished at the start; 0: none */
+	uint64_t eio_usec;	    /* monotonic: first read error of what is left; survives done */
 	struct task_names *names;
 	bool scan_tasks;	 /* look at /proc as well */
 	char **cpustat;		 /* [n_cpus]: texts of the last CPUSTAT options */
@@ -108,7 +109,8 @@ struct segment_cut {
 	struct retention_limits limits;
 	char name[64]; /* of the file, once it is there */
 	struct cut_report report;
-	uint64_t kept_bytes;	/* of all finished snapshots, afterwards */
+	uint64_t kept_files; /* all finished snapshots, afterwards */
+	uint64_t kept_bytes;
 	unsigned evicted_files; /* that had to go for it */
 	uint64_t evicted_bytes;
 	struct fault complaint; /* of their retention */

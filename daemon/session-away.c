@@ -114,8 +114,8 @@ void session_left_disk(struct session *s)
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
 	(void)fault_set(&s->failure, s->trouble,
-			"%s/%s: its file system is let go of, to be mounted again%s",
-			s->daemon->options.state_dir, s->name, last ? "" : "; trying again");
+			"Closed all files below %s/%s so that it can be unmounted%s",
+			s->daemon->options.state_dir, s->name, last ? "" : "; retrying every 5 s");
 	s->leave_wanted = false;
 	if (!s->pending)
 		(void)session_config_copy(s->config, &s->pending);
@@ -144,7 +144,7 @@ void session_end_away(struct session *s, bool hand_over)
 	fdstore_drop_session(s->daemon->fdstore, s->name);
 	fdstore_flush(s->daemon->fdstore);
 	(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
-		       "the disk has not come back: what was left in the ring buffer is lost");
+		       "the disk has not come back; data left in the ring buffer was discarded");
 	if (session_destroy_left(s, s->left, &why) < 0)
 		(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
 	state_free(TAKE_PTR(s->left));

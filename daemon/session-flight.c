@@ -81,7 +81,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 	flight_alert();
 	session_begin_counting(s);
 	if (retention_count(s->segment.dir_fd, &report) >= 0)
-		s->kept_bytes = s->segment.kept_bytes = report.kept_bytes;
+		session_note_snapshots(s, report.kept_files, report.kept_bytes);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->config->trace.units)
 		r = sd_event_add_time_relative(s->daemon->event, &s->flush_source, CLOCK_MONOTONIC,

@@ -11,6 +11,7 @@
 #include "daemon/coresight-job.h"
 #include "daemon/drain.h"
 #include "daemon/flight.h"
+#include "daemon/reach.h"
 #include "daemon/segment.h"
 #include "daemon/session.h"
 #include "daemon/state.h"
@@ -121,6 +122,10 @@ struct session {
 	struct account account;		 /* over the life of this object */
 	uint64_t sampled_usec;		 /* monotonic */
 	uint64_t kept_files, kept_bytes; /* as the last job left them */
+	struct retention_past past;	 /* likewise */
+	uint64_t snapshots, snapshot_bytes;
+	struct reach *reach;	 /* [account.n_cpus] of a flight session, with the last sample */
+	uint64_t recording_usec; /* monotonic: since when */
 };
 
 /* session.c: do the next thing, if nothing is under way */

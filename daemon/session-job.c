@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What a session does in a thread beside the main loop, a step at a time, and what follows from it
  */
+#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -117,6 +118,7 @@ static void take_usage(struct session *s)
 
 	s->kept_files = g->kept_files;
 	s->kept_bytes = g->kept_bytes;
+	s->past = g->past;
 	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
 		account_evict(&s->account, cpu, g->evicted[cpu]);
 		g->evicted[cpu] = 0;
@@ -184,11 +186,25 @@ static void on_job(void *userdata, int result)
 	session_advance(s);
 }
 
+/* Of a session that records; a flight session counts its own when it begins */
+static void count_snapshots(struct session *s)
+{
+	_cleanup_close_ int fd =
+		openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct retention_report report = {0};
+
+	if (fd < 0 || retention_count(fd, &report) < 0)
+		return;
+	s->snapshots = report.kept_files;
+	s->snapshot_bytes = report.kept_bytes;
+}
+
 static int run_open(void *userdata)
 {
 	struct session *s = userdata;
 	int r = segment_open(&s->segment);
 
+	count_snapshots(s);
 	return r >= 0 && s->away ? segment_probe_disk(&s->segment) : r;
 }
 

@@ -132,8 +132,8 @@ void session_count_missing(struct session *s)
 	}
 	if (bytes > 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
-			       "the disk has lost %" PRIu64
-			       " bytes of record/current.dat that it had taken",
+			       "%" PRIu64
+			       " bytes of record/current.dat were synced but are missing now",
 			       bytes);
 	forget_sizes(s->kernel);
 	s->kernel->mounted = false;

@@ -259,18 +259,74 @@ const char *session_instance_name(const struct session *s)
 	return s->instance ? instance_name(s->instance) : "";
 }
 
+static bool is_running(const struct session *s)
+{
+	return s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
+}
+
+static uint64_t realtime_of(uint64_t monotonic_usec)
+{
+	return now_usec(CLOCK_REALTIME) - (now_usec(CLOCK_MONOTONIC) - monotonic_usec);
+}
+
 void session_usage(const struct session *s, struct session_usage *ret)
 {
-	*ret = (struct session_usage){.files = s->kept_files, .bytes = s->kept_bytes};
-	if (s->flight)
-		ret->files = 0; /* snapshots are no segments */
-	if (s->flight || (s->state != SESSION_RECORDING && s->state != SESSION_STOPPING))
+	uint64_t live = 0;
+
+	*ret = (struct session_usage){
+		.files = s->kept_files,
+		.bytes = s->kept_bytes,
+		.snapshots = s->snapshots,
+		.snapshot_bytes = s->snapshot_bytes,
+	};
+	if (s->flight) { /* snapshots are no segments */
+		ret->files = 0;
+		ret->bytes = s->snapshot_bytes;
+	}
+	if (is_running(s))
+		ret->started_usec = realtime_of(s->recording_usec);
+	if (s->flight || !is_running(s))
 		return;
-	ret->files++;
 	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++)
-		ret->bytes += atomic_load(&s->drain.pumps[cpu].published);
-	ret->segment_usec =
-		now_usec(CLOCK_REALTIME) - (now_usec(CLOCK_MONOTONIC) - s->segment_usec);
+		live += atomic_load(&s->drain.pumps[cpu].published);
+	ret->files++;
+	ret->bytes += live;
+	ret->segment_usec = realtime_of(s->segment_usec);
+	ret->max_use = s->segment.limits.max_use;
+	ret->lasts_usec = retention_lasts(&s->past, live, ret->segment_usec, ret->max_use,
+					  now_usec(CLOCK_REALTIME));
+}
+
+void session_note_snapshots(struct session *s, uint64_t files, uint64_t bytes)
+{
+	s->snapshots = files;
+	s->snapshot_bytes = bytes;
+	if (s->flight)
+		s->kept_bytes = s->segment.kept_bytes = bytes;
+}
+
+uint64_t session_reach(struct session *s, const struct reach **ret, unsigned *ret_n)
+{
+	uint64_t now = now_usec(CLOCK_REALTIME), begin = s->past.oldest_usec;
+
+	*ret = NULL;
+	*ret_n = 0;
+	if (s->flight && is_running(s)) {
+		(void)session_count(s);
+		*ret = s->reach;
+		*ret_n = s->reach ? s->account.n_cpus : 0;
+		return reach_of_all(*ret, *ret_n);
+	}
+	if (!s->flight && begin == 0 && is_running(s))
+		begin = realtime_of(s->segment_usec);
+	return s->flight || begin == 0 || begin > now ? 0 : now - begin;
+}
+
+void session_count_tasks(const struct session *s, uint64_t *ret_tasks, uint64_t *ret_processes)
+{
+	*ret_tasks = *ret_processes = 0;
+	if (s->instance && is_running(s))
+		(void)instance_count_tasks(s->instance, ret_tasks, ret_processes);
 }
 
 /* --- counting */
@@ -295,6 +351,8 @@ static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
 	}
 	if (instance_read_stats(s->instance, cpu, &stats) < 0)
 		return;
+	if (s->flight && s->reach)
+		s->reach[cpu] = reach_of_cpu(&stats, now_usec(CLOCK_MONOTONIC) - s->recording_usec);
 	ret->overrun = stats.overrun;
 	ret->commit_overrun = stats.commit_overrun;
 	ret->dropped_events = stats.dropped_events;
@@ -309,6 +367,8 @@ void session_begin_counting(struct session *s)
 {
 	if (account_prepare(&s->account, n_cpus(s)) < 0)
 		return;
+	free(s->reach);
+	s->reach = s->flight ? calloc(s->account.n_cpus, sizeof(*s->reach)) : NULL;
 	s->account.overwrites = s->flight;
 	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
 		struct account_raw raw = {};

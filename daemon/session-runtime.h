@@ -7,6 +7,7 @@
 #pragma once
 
 #include "daemon/account.h"
+#include "daemon/reach.h"
 #include "daemon/session.h"
 
 enum session_wait {
@@ -59,10 +60,29 @@ void session_count_evicted(struct session *session, const uint64_t *subbufs, uns
 /* A session's files: finished ones and the one being written, with their bytes on the disk */
 struct session_usage {
 	uint64_t files, bytes;
-	uint64_t segment_usec; /* realtime: when the segment began; 0: none */
+	uint64_t snapshots, snapshot_bytes; /* of a flight session part of bytes */
+	uint64_t segment_usec;		    /* realtime: when the segment began; 0: none */
+	uint64_t started_usec;		    /* realtime: recording since; 0: it does not */
+	uint64_t max_use;		    /* bytes that segments may take; 0: it has none */
+	uint64_t lasts_usec;		    /* so long at the rate of the last day; 0: unknown */
 };
 
 void session_usage(const struct session *session, struct session_usage *ret);
+
+/* What vacuum, or a snapshot, has left of the session's snapshots */
+void session_note_snapshots(struct session *session, uint64_t files, uint64_t bytes);
+
+/**
+ * session_reach() - microseconds from now back to what is there without a gap: of the files, or of
+ * a flight session's ring buffers; 0: nothing yet, or the clock counts no time
+ * @ret: of each CPU's ring buffer, or NULL: there are only files; valid until the next call
+ * @ret_n: 0 then
+ */
+uint64_t session_reach(struct session *session, const struct reach **ret, unsigned *ret_n);
+
+/* Threads that Pid= and Unit= have found, and processes among them, that are alive; 0 without */
+void session_count_tasks(const struct session *session, uint64_t *ret_tasks,
+			 uint64_t *ret_processes);
 
 /* How a flight session takes its snapshots; "" for others */
 const char *session_method(const struct session *session);

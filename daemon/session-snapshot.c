@@ -15,6 +15,7 @@
 #include "basic/strv.h"
 #include "daemon/job.h"
 #include "daemon/session-internal.h"
+#include "daemon/session-runtime.h"
 #include "writer/retention.h"
 #include "writer/snapshot-note.h"
 #include "writer/store.h"
@@ -634,8 +635,8 @@ static void finish(struct session *s, int result, struct fault *why)
 			       "%u segments of that time are left out: a snapshot is of one boot, "
 			       "one clock and one size of sub-buffers",
 			       cut->report.left_out_files);
-	if (s->flight && result >= 0 && !cut->is_part)
-		s->kept_bytes = s->segment.kept_bytes = cut->kept_bytes;
+	if (result >= 0 && !cut->is_part)
+		session_note_snapshots(s, cut->kept_files, cut->kept_bytes);
 	if (result >= 0 && !cut->is_part &&
 	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, cut->name) <
 		    0)

@@ -42,6 +42,7 @@ void session_free(struct session *s)
 	session_forget_triggers(s);
 	triggers_free(s);
 	account_done(&s->account);
+	free(s->reach);
 	state_free(s->left);
 	session_config_free(s->config);
 	session_config_free(s->pending);
@@ -126,7 +127,7 @@ static const char *left_tracing(struct session *s)
 	if (!s->segment.adopt)
 		return "";
 	if (s->salvage && !s->pending && instance_trace(s->instance, false, &ignored) >= 0)
-		return "; its instance, which traces no more, keeps what it has for the next try";
+		return "; tracing stopped, unread data stays in the instance for the next attempt";
 	return "; its instance goes on tracing for the next try";
 }
 
@@ -169,6 +170,7 @@ void session_opened(struct session *s, int result)
 		return;
 	}
 	s->state = SESSION_RECORDING;
+	s->recording_usec = now_usec(CLOCK_MONOTONIC);
 	session_refresh_units(s);
 	s->notes_wanted = !s->salvage;
 	s->kept = s->notes_wanted && instance_is_kept(s->instance);
@@ -203,7 +205,7 @@ static void on_drained(struct session *s)
 	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0) {
 		(void)log_full(
 			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
-			"the disk did not take all events: what was left in the ring buffer is lost");
+			"Failed to write all events; data left in the ring buffer was discarded");
 		drain_drop_pending(&s->drain);
 		s->undrained = true;
 	}

@@ -140,7 +140,7 @@ int trigger_set_unavailable(struct session *s, struct trigger *t, const char *wh
 		if (!t->unavailable || strcmp(t->unavailable, why) != 0)
 			(void)log_full(*t->text == '-' ? LOG_INFO : LOG_WARNING, s->name,
 				       MESSAGE_TRIGGER_UNAVAILABLE, 0,
-				       "cannot wait for %s %s, recording goes on without: %s",
+				       "Trigger %s %s is unavailable, continuing without it: %s",
 				       trigger_kind_name(t->kind), t->text, why);
 		text = strdup(why);
 		if (!text)

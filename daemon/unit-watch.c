@@ -36,6 +36,7 @@ struct unit_watch {
 	struct seen seen[SEEN_MAX];
 	size_t next;
 	char trouble[256]; /* "": none */
+	bool told;	   /* in the log */
 };
 
 static void join(struct unit_watch *w);
@@ -166,15 +167,18 @@ static int on_failed_units(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	return 0;
 }
 
-static void set_trouble(struct unit_watch *w, const char *text)
+/* @log: false: not yet, the next try may do */
+static void set_trouble(struct unit_watch *w, const char *text, bool log)
 {
-	if (strcmp(w->trouble, text) == 0)
-		return;
-	if (*text)
-		log_warning("failed units are not seen: %s", text);
-	else if (*w->trouble)
-		log_notice("failed units are seen again");
-	(void)snprintf(w->trouble, sizeof(w->trouble), "%s", text);
+	bool same = strcmp(w->trouble, text) == 0;
+
+	if (*text && log && !(same && w->told))
+		log_warning("OnUnitFailed= does not work: %s", text);
+	else if (!*text && w->told)
+		log_notice("OnUnitFailed= works again");
+	w->told = *text && (log || w->told);
+	if (!same)
+		(void)snprintf(w->trouble, sizeof(w->trouble), "%s", text);
 }
 
 /* --- connecting */
@@ -189,9 +193,9 @@ static int on_retry(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static void leave(struct unit_watch *w, const char *why)
+static void leave(struct unit_watch *w, const char *why, bool log)
 {
-	set_trouble(w, why);
+	set_trouble(w, why, log);
 	if (!w->retry_source)
 		(void)sd_event_add_time_relative(w->event, &w->retry_source, CLOCK_MONOTONIC,
 						 RETRY_USEC, USEC_PER_SEC, on_retry, w);
@@ -200,7 +204,8 @@ static void leave(struct unit_watch *w, const char *why)
 static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0)
-		leave(userdata, "the connection to systemd has ended");
+		/* So it does, too, just before the machine goes down */
+		leave(userdata, "the connection to systemd has ended", false);
 	return 0;
 }
 
@@ -215,7 +220,7 @@ static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 						SYSTEMD ".Manager", "ListUnitsFiltered",
 						on_failed_units, w, "as", 1, "failed");
 	(void)snprintf(text, sizeof(text), "systemd refuses: %s", e->message ? e->message : "?");
-	leave(w, text);
+	leave(w, text, true);
 	return 0;
 }
 
@@ -244,17 +249,17 @@ static void join(struct unit_watch *w)
 
 	if (sd_booted() <= 0) {
 		/* No reason to look again: it will not come while we run */
-		set_trouble(w, "systemd does not run on this machine");
+		set_trouble(w, "systemd does not run on this machine", true);
 		return;
 	}
 	r = connect_bus(w);
 	if (r >= 0) {
-		set_trouble(w, "");
+		set_trouble(w, "", true);
 		return;
 	}
 	(void)snprintf(text, sizeof(text), "cannot talk to systemd over the system bus: %s",
 		       strerror(-r));
-	leave(w, text);
+	leave(w, text, true);
 }
 
 int unit_watch_new(sd_event *event, int64_t priority, unit_failed_t on_failed, void *userdata,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "formats/file-kind.h"
 #include "formats/trace-dat-cursor.h"
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
@@ -19,6 +20,27 @@
 #define MAX_NOTE	MIB
 #define CLOCK_TEXT_MAX	4096
 
+/* Not a trace.dat: what it is, if it is something that people have */
+static int refuse_other(struct cursor *c)
+{
+	uint8_t bytes[FILE_KIND_BYTES];
+	size_t n = MIN(cursor_left(c), sizeof(bytes));
+	const char *kind;
+	int r = io_pread_all(c->dat->fd, bytes, n, 0);
+
+	if (r < 0)
+		return fault_errno(c->why, r, "%s: cannot read", c->dat->path);
+	if (n >= TRACE_DAT_MAGIC_SIZE && memcmp(bytes, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE) == 0)
+		return 0;
+	kind = file_kind(bytes, n);
+	if (kind)
+		return fault_set(c->why, -EBADMSG, "%s: not a trace.dat, but %s", c->dat->path,
+				 kind);
+	return cursor_broken(c, -EBADMSG, 0,
+			     n < TRACE_DAT_MAGIC_SIZE ? "too short for a trace.dat"
+						      : "not a trace.dat: wrong magic");
+}
+
 static int read_version(struct cursor *c)
 {
 	_cleanup_free_ char *version = NULL;
@@ -26,13 +48,14 @@ static int read_version(struct cursor *c)
 	uint64_t at;
 	int r;
 
-	if (cursor_left(c) < TRACE_DAT_MAGIC_SIZE)
-		return cursor_broken(c, -EBADMSG, 0, "too short for a trace.dat");
+	if (cursor_left(c) == 0)
+		return fault_set(c->why, -EBADMSG, "%s: empty file", c->dat->path);
+	r = refuse_other(c);
+	if (r < 0)
+		return r;
 	r = cursor_get(c, TRACE_DAT_MAGIC_SIZE, "the magic", &p);
 	if (r < 0)
 		return r;
-	if (memcmp(p, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE) != 0)
-		return cursor_broken(c, -EBADMSG, 0, "not a trace.dat: wrong magic");
 	at = c->pos;
 	r = cursor_string(c, "the version", &version);
 	if (r < 0)
@@ -55,7 +78,8 @@ static int read_initial(struct cursor *c)
 
 	if (dat->version != 6)
 		return cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
-				     "version 7, not supported by this build");
+				     "version 7, which this build does not read: trace-cmd convert "
+				     "--file-version 6 -i FILE -o OUT");
 	r = cursor_number(c, 1, "the byte order", &n);
 	if (r < 0)
 		return r;
@@ -248,8 +272,10 @@ int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct f
 
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "%s: cannot stat", path);
+	if (S_ISDIR(st.st_mode))
+		return fault_set(why, -EISDIR, "%s: is a directory, not a trace.dat", path);
 	if (!S_ISREG(st.st_mode))
-		return fault_set(why, -EBADMSG, "%s: offset 0x0: not a regular file", path);
+		return fault_set(why, -EBADMSG, "%s: not a regular file", path);
 	dat = calloc(1, sizeof(*dat));
 	window = malloc(CURSOR_WINDOW);
 	if (!dat || !window)

@@ -230,9 +230,16 @@ static int remove_group(const struct dynamic *dynamic, const struct tracedir *to
 
 static int make(struct dynamic_event *event, const struct tracedir *top, struct fault *why)
 {
-	int r = write_line(top, event->definition, why, "make the event", event->system,
-			   event->name);
+	int r;
 
+	/* it would take the line for one of another kind, and say nothing of use */
+	if (strcmp(event->system, DYNAMIC_SYNTHETIC) == 0 &&
+	    !tracedir_exists(top, "synthetic_events"))
+		return fault_set(why, -EOPNOTSUPP,
+				 "SyntheticEvent=%s: this kernel has no synthetic events "
+				 "(CONFIG_SYNTH_EVENTS)",
+				 event->name);
+	r = write_line(top, event->definition, why, "make the event", event->system, event->name);
 	if (r >= 0)
 		event->made = true;
 	return r;

@@ -99,7 +99,7 @@ static int read_subbuf_size(struct instance *instance, struct fault *why)
 		return r;
 	r = kernel_text_header_page(text, &instance->subbuf_size);
 	return r < 0 ? tracedir_fault(&instance->dir, file, r, why,
-				      "cannot tell the sub-buffer size")
+				      "cannot determine the sub-buffer size")
 		     : 0;
 }
 
@@ -397,4 +397,10 @@ int instance_update_events(struct instance *instance, struct fault *why)
 int instance_refresh_pids(struct instance *instance, struct fault *why)
 {
 	return pids_refresh(&instance->dir, instance->config, why);
+}
+
+int instance_count_tasks(const struct instance *instance, uint64_t *ret_tasks,
+			 uint64_t *ret_processes)
+{
+	return pids_count(&instance->dir, instance->config, ret_tasks, ret_processes);
 }

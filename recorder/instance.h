@@ -124,6 +124,13 @@ int instance_update_events(struct instance *instance, struct fault *why);
 int instance_refresh_pids(struct instance *instance, struct fault *why);
 
 /**
+ * instance_count_tasks() - the threads in set_event_pid, and the processes among them, that are
+ * alive
+ */
+int instance_count_tasks(const struct instance *instance, uint64_t *ret_tasks,
+			 uint64_t *ret_processes);
+
+/**
  * instance_open_cpu() - per_cpu/cpuN/trace_pipe_raw, non-blocking, close-on-exec
  */
 int instance_open_cpu(const struct instance *instance, unsigned cpu, int *ret_fd,

@@ -346,3 +346,77 @@ int pids_check(const struct tracedir *dir, const struct trace_config *config,
 		changes_add(changes, FILE_NAME " had been changed");
 	return r;
 }
+
+static int by_number(const void *a, const void *b)
+{
+	const unsigned long *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The numbers of @text that may be tasks, sorted. Return: how many, or -ENOMEM. */
+static ssize_t parse_list(const char *text, unsigned long **ret)
+{
+	unsigned long *list = calloc(strlen(text) / 2 + 1, sizeof(*list)), nobody = highest_pid();
+	ssize_t n = 0;
+	char *end;
+
+	if (!list)
+		return -ENOMEM;
+	for (const char *p = text; *p; p = end) {
+		unsigned long pid = strtoul(p, &end, 10);
+
+		if (end == p)
+			break;
+		if (pid != PIDS_NOBODY && pid != nobody)
+			list[n++] = pid;
+		end += strspn(end, "\n ");
+	}
+	qsort(list, (size_t)n, sizeof(*list), by_number);
+	*ret = list;
+	return n;
+}
+
+int pids_count_text(const char *text, int proc_fd, uint64_t *ret_tasks, uint64_t *ret_processes)
+{
+	_cleanup_free_ unsigned long *list = NULL;
+	_cleanup_closedir_ DIR *dir = NULL;
+	ssize_t n = parse_list(text, &list);
+	struct dirent *entry;
+	int fd;
+
+	if (n < 0)
+		return (int)n;
+	*ret_tasks = (uint64_t)n;
+	*ret_processes = 0;
+	fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		close_p(&fd);
+		return -errno;
+	}
+	while (n > 0 && (entry = readdir(dir))) {
+		unsigned long pid = strtoul(entry->d_name, NULL, 10);
+
+		if (pid > 0 && bsearch(&pid, list, (size_t)n, sizeof(*list), by_number))
+			(*ret_processes)++;
+	}
+	return 0;
+}
+
+int pids_count(const struct tracedir *dir, const struct trace_config *config, uint64_t *ret_tasks,
+	       uint64_t *ret_processes)
+{
+	_cleanup_close_ int proc_fd = -EBADF;
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	*ret_tasks = *ret_processes = 0;
+	if (!pids_configured(config))
+		return 0;
+	r = tracedir_read(dir, FILE_NAME, &text, NULL);
+	if (r < 0)
+		return r;
+	proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc_fd < 0 ? -errno : pids_count_text(text, proc_fd, ret_tasks, ret_processes);
+}

@@ -53,3 +53,16 @@ int pids_check(const struct tracedir *dir, const struct trace_config *config,
  *            when there is none
  */
 int pids_parse_mountinfo(const char *text, char ***ret_dirs);
+
+/**
+ * pids_count() - the threads in the list that are alive, and the processes among them; 0 and 0
+ * where neither Pid= nor Unit= is set
+ */
+int pids_count(const struct tracedir *dir, const struct trace_config *config, uint64_t *ret_tasks,
+	       uint64_t *ret_processes);
+
+/**
+ * pids_count_text() - of the text of set_event_pid
+ * @proc_fd: /proc: its numbers are the processes. Pure but for reading that.
+ */
+int pids_count_text(const char *text, int proc_fd, uint64_t *ret_tasks, uint64_t *ret_processes);

@@ -23,16 +23,34 @@ static uint64_t available_memory(void)
 	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * KIB : 0;
 }
 
+#define SIZE_TEXT 32
+
+/* "20.9G" */
+static const char *size_text(char text[SIZE_TEXT], uint64_t bytes)
+{
+	static const char units[] = "KMGTPE";
+	double value = (double)bytes / KIB;
+	unsigned unit = 0;
+
+	for (; value >= 1024 && units[unit + 1]; unit++)
+		value /= 1024;
+	(void)snprintf(text, SIZE_TEXT,
+		       value < 100 && value != (double)(uint64_t)value ? "%.1f%c" : "%.0f%c", value,
+		       units[unit]);
+	return text;
+}
+
 int ring_memory_check(uint64_t size, unsigned n_cpus, struct fault *why)
 {
+	char one[SIZE_TEXT], all[SIZE_TEXT], there[SIZE_TEXT];
 	uint64_t available = available_memory();
 
 	if (available == 0 || size <= available / 2 / n_cpus)
 		return 0;
 	return fault_set(why, -ENOMEM,
-			 "BufferSize=%" PRIu64 "K on %u CPUs is more than half of the %" PRIu64
-			 "K of memory that are available",
-			 (uint64_t)(size / KIB), n_cpus, (uint64_t)(available / KIB));
+			 "BufferSize=%s on %u CPUs = %s: more than half of the %s available",
+			 size_text(one, size), n_cpus, size_text(all, size * n_cpus),
+			 size_text(there, available));
 }
 
 /* The first one has its memory already: half of all for both is a third of the rest for this */

@@ -41,7 +41,7 @@ static int check_subbuf_size(const struct target *t, struct changes *changes)
 		return r;
 	if (kernel_text_header_page(text, &now) < 0)
 		return tracedir_fault(t->dir, "events/header_page", -EBADMSG, t->why,
-				      "cannot tell the sub-buffer size");
+				      "cannot determine the sub-buffer size");
 	if (now == t->subbuf_size)
 		return 0;
 	r = apply_subbuf_size(t, t->subbuf_size);

@@ -14,6 +14,10 @@
 #include "writer/retention.h"
 #include "writer/store.h"
 
+#define DAY_USEC      (24 * 3600 * USEC_PER_SEC)
+#define RATE_USEC_MIN (10 * USEC_PER_SEC) /* less says little */
+#define LASTS_MAX     (3650 * DAY_USEC)
+
 static int older_first(const void *a, const void *b)
 {
 	const struct retention_item *x = a, *y = b;
@@ -295,8 +299,33 @@ static int evict(int dir_fd, const struct retention_item *item, struct retention
 
 static void keep(const struct retention_item *item, struct retention_report *report)
 {
+	struct retention_past *past = &report->past;
+	uint64_t now = now_usec(CLOCK_REALTIME);
+
 	report->kept_files++;
 	report->kept_bytes += item->bytes;
+	if (item->damaged)
+		return;
+	if (past->oldest_usec == 0 || item->begin_usec < past->oldest_usec)
+		past->oldest_usec = item->begin_usec;
+	if (item->begin_usec > now || now - item->begin_usec > DAY_USEC)
+		return;
+	past->recent_bytes += item->bytes;
+	if (past->recent_usec == 0 || item->begin_usec < past->recent_usec)
+		past->recent_usec = item->begin_usec;
+}
+
+uint64_t retention_lasts(const struct retention_past *past, uint64_t live_bytes, uint64_t live_usec,
+			 uint64_t max_use, uint64_t now_usec)
+{
+	uint64_t begin = past->recent_usec > 0 ? past->recent_usec : live_usec;
+	uint64_t bytes = past->recent_bytes + live_bytes;
+	double lasts;
+
+	if (begin == 0 || now_usec < begin + RATE_USEC_MIN || bytes == 0)
+		return 0;
+	lasts = (double)max_use / (double)bytes * (double)(now_usec - begin);
+	return lasts < (double)LASTS_MAX ? (uint64_t)lasts : LASTS_MAX;
 }
 
 int retention_apply(int dir_fd, const struct retention_limits *limits, struct retention_report *ret,

@@ -58,11 +58,19 @@ struct retention_limits {
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec);
 
+/* What the files that are left say of the past */
+struct retention_past {
+	uint64_t oldest_usec;  /* realtime of the first data of all; 0: there is no file */
+	uint64_t recent_usec;  /* of those that began within the last 24 hours */
+	uint64_t recent_bytes; /* in these */
+};
+
 struct retention_report {
 	unsigned files; /* deleted */
 	uint64_t bytes;
 	unsigned kept_files; /* that are left, and their bytes on the disk */
 	uint64_t kept_bytes;
+	struct retention_past past;
 	uint64_t *cpu_subbufs; /* [n_cpus], the caller's: those of the deleted files are added; or
 				  NULL */
 	unsigned n_cpus;
@@ -81,6 +89,14 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
  * retention_count() - kept_files and kept_bytes as they are; deletes nothing, opens no file
  */
 int retention_count(int dir_fd, struct retention_report *ret);
+
+/**
+ * retention_lasts() - how long @max_use bytes last, at the rate of the last 24 hours
+ * @live_bytes, @live_usec: in the file that is being written, and the realtime of its first data
+ * Return: microseconds, 0 if that cannot be told yet. Pure function.
+ */
+uint64_t retention_lasts(const struct retention_past *past, uint64_t live_bytes, uint64_t live_usec,
+			 uint64_t max_use, uint64_t now_usec);
 
 /**
  * retention_pinned() - bytes on the disk of all pinned files of a directory

@@ -82,7 +82,7 @@ static int parse_date(const struct trace_dat *dat, const struct trace_dat_option
 	int r = trace_dat_load(dat, &o->data, 64, &text, why);
 
 	if (r == -EFBIG)
-		return fault_set(why, -EBADMSG, "%s: a DATE option that is none", dat->path);
+		return fault_set(why, -EBADMSG, "%s: malformed DATE option", dat->path);
 	if (r < 0)
 		return r;
 	file->has_date = true;

@@ -87,9 +87,9 @@ static int try(const uint8_t *data, size_t size, const char *endian)
 	struct import import = {.ctl = &ctl,
 				.name = "in",
 				.fd = in,
-				.output = "out",
-				.to_fd = true,
-				.out_fd = open("/dev/null", O_WRONLY | O_CLOEXEC)};
+				.out = {.path = "/dev/null",
+					.kind = OUT_FILE_EXISTING,
+					.fd = open("/dev/null", O_WRONLY | O_CLOEXEC)}};
 	struct fault why = {};
 	int r;
 
@@ -99,7 +99,7 @@ static int try(const uint8_t *data, size_t size, const char *endian)
 	if (r >= 0)
 		round_trip(data, size, event_file_fd(import.file), strcmp(endian, "big") == 0);
 	event_file_free(import.file);
-	close_p(&import.out_fd);
+	out_file_done(&import.out);
 	return r >= 0;
 }
 

@@ -61,7 +61,7 @@ done < <(examples org.flyrec.Recorder1.5 busctl)
 flyrecd_stop
 
 # --- nothing is left out
-verbs=$("$FLYRECCTL" --help | sed -n '/^Verbs:/,/^$/s/^  \([a-z][a-z-]*\) .*/\1/p')
+verbs=$("$FLYRECCTL" --help | sed -n '/^Look:/,/^Options/s/^  \([a-z][a-z-]*\) .*/\1/p')
 [ "$(wc -w <<<"$verbs")" -ge 18 ] || fail "verbs: $verbs"
 page=$(sed -e 's/\\-/-/g' -e 's/\\f[A-Z]//g' "$SRC/man/flyrecctl.1")
 completion=$(cat "$SRC/completion/flyrecctl")

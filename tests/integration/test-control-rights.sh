@@ -77,7 +77,7 @@ for call in 'rotate sched' 'stop sched' 'start off' 'pause sched' 'resume sched'
 	'vacuum --max-use=1K' 'event-enable sched irq' 'event-disable sched sched' \
 	'filter sched sched:sched_switch 0' "pin $snap" "unpin $snap"; do
 	# shellcheck disable=SC2086 # words
-	refused 'is for root or AdminGroup= of flyrecd.conf, not for user 65534' member $call
+	refused 'needs root or membership in AdminGroup= .*you are user 65534' member $call
 done
 [ "$(state)" = recording ] || fail "a member has changed something"
 
@@ -95,9 +95,9 @@ echo AdminGroup=flyrecadm | daemon_config
 ctl reload
 for call in status stats list metrics 'tail sched' 'tail -f sched' 'snapshot sched' 'rotate sched' 'cat sched current.dat' reload; do
 	# shellcheck disable=SC2086 # words
-	refused 'is for root.*not for user 65534' stranger $call
+	refused 'needs root.*you are user 65534' stranger $call
 done
-refused 'is for root or AdminGroup=' member rotate sched
+refused 'needs root or membership in AdminGroup=' member rotate sched
 admin rotate sched >/dev/null || fail "AdminGroup= may not rotate"
 admin pause sched || fail "AdminGroup= may not pause"
 [ "$(state)" = paused ] || fail "pause by AdminGroup="

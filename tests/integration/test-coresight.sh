@@ -95,7 +95,7 @@ sed -i 's/ETM4.0/ETM9/' "$T/mixed/bad/etm0.ini"
 cp "$T/whole/snapshot.ini" "$T/mixed/.half.new"
 cp "$T/text.bin" "$T/mixed/x.dat"
 ! "$FLYRECCTL" verify "$T/mixed" >"$T/out" 2>"$T/err" || fail "verify finds no fault"
-grep -q "2 of 2 files have faults" "$T/err" || fail "$(cat "$T/err")"
+grep -q "2 of 2 files are faulty" "$T/err" || fail "$(cat "$T/err")"
 grep -qF "$T/mixed/bad/etm0.ini:4: unknown type of a trace source: ETM9" "$T/out" || fail "$(cat "$T/out")"
 grep -q '/x.dat: ' "$T/out" || fail "x.dat is not checked: $(cat "$T/out")"
 # text files outside of it are not read

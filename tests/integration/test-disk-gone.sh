@@ -171,7 +171,7 @@ moved() { [ "$(stat -c %d "$STATE/s/record/current.dat" 2>/dev/null)" = "$(stat 
 wait_for 20 moved || fail "it goes on below the mount point"
 xfs_io -x -c "shutdown -f" "$STATE"
 write_markers 10
-wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+wait_for 40 log_has 'Closed all files below .*retrying' || fail "not let go of"
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
@@ -237,7 +237,7 @@ echo "== stopped while it is tried again, which fails"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
 stopped_in_a_try dies
-log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
+log_has 'has not come back; data left in the ring buffer was discarded' || fail "the loss is not said"
 
 echo "== reloaded while it is tried again, which fails"
 umount "$STATE/s"
@@ -292,7 +292,7 @@ sleep 0.5
 answers
 wait "$STOP" || fail "stop"
 wait_for 20 is_over || fail "it is $(state)"
-log_has 'has not come back: what was left in the ring buffer is lost' || fail "the loss is not said"
+log_has 'has not come back; data left in the ring buffer was discarded' || fail "the loss is not said"
 flyrecd_stop
 [ ! -d "$(instance s)" ] || fail "the instance is left"
 
@@ -348,7 +348,7 @@ ctl start s
 : >"$FLYRECD_LOG"
 xfs_io -x -c "shutdown -f" "$STATE/s"
 write_markers 10
-wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+wait_for 40 log_has 'Closed all files below .*retrying' || fail "not let go of"
 [ "$(state)" = failed ] || fail "it is $(state)"
 ctl stop s
 [ ! -d "$(instance s)" ] || fail "the instance is left"
@@ -416,7 +416,7 @@ flyrecd_start_stored
 write_markers 10
 xfs_io -x -c "shutdown -f" "$STATE/s"
 write_markers 10
-wait_for 40 log_has 'its file system is let go of.*again' || fail "not let go of"
+wait_for 40 log_has 'Closed all files below .*retrying' || fail "not let go of"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
 flyrecd_kill
@@ -424,7 +424,7 @@ wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
 [ -d "$(instance s)" ] || fail "the instance is gone"
 ctl stop s
 [ ! -d "$(instance s)" ] || fail "the instance is left"
-log_has 'what was left in the ring buffer is lost' || fail "not a word of what is lost"
+log_has 'data left in the ring buffer was discarded' || fail "not a word of what is lost"
 flyrecd_stop
 
 echo "== the whole state directory, killed as well"

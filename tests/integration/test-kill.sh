@@ -123,7 +123,7 @@ saved() {
 }
 if failed_start; then
 	ctl stop kill
-	must_log "kill: session failed: .*its instance, which traces no more, keeps what it has"
+	must_log "kill: session failed: .*tracing stopped, unread data stays in the instance"
 	[ "$(cat "$(instance kill)/tracing_on")" = 0 ] || fail "it traces after a stop"
 	chattr -i "$STATE/kill/record/current.dat"
 	ctl stop kill
@@ -152,7 +152,7 @@ confirmed=$(sed -n 's/^published //p' "$RUNTIME/synced/kill/state" | paste -sd+)
 flyrecd_kill
 cp --sparse=always "$T/earlier" "$current"
 flyrecd_start
-must_log "kill: the disk has lost [1-9][0-9]* bytes of record/current.dat that it had taken"
+must_log "kill: [1-9][0-9]* bytes of record/current.dat were synced but are missing now"
 said=$(sed -n 's/.*the disk has lost \([0-9]*\) bytes.*/\1/p' "$FLYRECD_LOG")
 counted=$(ctl --json stats kill | grep -o '"not_written":[0-9]*' | cut -d: -f2 | paste -sd+)
 [ $((counted)) = $((said / 4096)) ] || fail "$said bytes are said, $((counted)) sub-buffers counted"

@@ -49,7 +49,7 @@ session ev <<-EOF
 	Burst=20
 EOF
 container_start flyrecd.service
-wait_for 10 status_has 'unit fails\*.service (armed, 0 snapshots)' ||
+wait_for 10 status_has 'unit fails\*.service: armed; 0 taken' ||
 	fail "not armed: $(status)"
 printf '[Service]\nExecStart=/bin/false\n' | unit fails.service
 printf '[Service]\nExecStart=/bin/sleep 600\n' | unit fails-later-too.service
@@ -87,7 +87,7 @@ guest systemctl reset-failed
 sleep 1
 has_snapshots unit 4 && fail "a snapshot for nothing"
 status
-status_has 'unit fails\*.service (armed, 3 snapshots)' || fail "counts"
+status_has 'unit fails\*.service: armed; 3 taken' || fail "counts"
 
 # --- OnFailure=
 guest systemd-analyze --man=no verify flyrec-snapshot@x.service >"$T/verify" 2>&1 ||

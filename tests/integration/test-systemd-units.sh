@@ -213,11 +213,11 @@ if [ -e /proc/pressure/memory ] && has_capability "/proc/$GUEST_PID/status" 24; 
 	EOF
 	guest systemctl restart flyrecd
 	ctl status units >"$T/status"
-	grep -q 'memory some 100ms 500ms (unavailable' "$T/status" || fail "armed without: $(cat "$T/status")"
+	grep -q 'memory some 100ms 500ms: unavailable' "$T/status" || fail "armed without: $(cat "$T/status")"
 	drop_in flyrecd.service pressure <"$SRC/systemd/pressure.conf"
 	guest systemctl restart flyrecd
 	ctl status units >"$T/status"
-	grep -q 'memory some 100ms 500ms (armed' "$T/status" || fail "not armed: $(cat "$T/status")"
+	grep -q 'memory some 100ms 500ms: armed' "$T/status" || fail "not armed: $(cat "$T/status")"
 	[ "$(capabilities)" = 0000000401000000 ] || fail "pressure.conf: capabilities $(capabilities)"
 	rm "$T/root/etc/systemd/system/flyrecd.service.d/pressure.conf"
 else

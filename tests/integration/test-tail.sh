@@ -18,9 +18,10 @@ RATE=${RATE:-2000}
 # follow NAME ARGUMENT...: tail -f in the background, into $T/NAME, complaints into $T/NAME.err
 declare -A TAILS
 follow() {
-	local name=$1
+	local name=$1 time=(--time=epoch) # as trace-cmd report has it
 	shift
-	background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f "$@" >"$T/$name" 2>"$T/$name.err"
+	[[ " $* " != *" --json "* ]] || time=()
+	background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f "${time[@]}" "$@" >"$T/$name" 2>"$T/$name.err"
 	TAILS[$name]=$!
 }
 
@@ -132,7 +133,7 @@ cat >"$T/latency.py" <<-'EOF'
 	sys.exit(took[2] > 0.2)
 EOF
 timeout 60 python3 "$T/latency.py" "$(instance quiet)/trace_marker" \
-	"$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 quiet || fail "that is too late"
+	"$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f --time=epoch -n 0 quiet || fail "that is too late"
 
 # --- nobody follows any more: the flush is every 30 s again, also when the tail was killed
 wakeups() {
@@ -251,7 +252,7 @@ flyrecd_start
 ASAN_OPTIONS=detect_leaks=0 load_start --rate=5000
 sleep 2
 marker "some text"
-ctl tail -n 8000 m >"$T/live"
+ctl tail --time=epoch -n 8000 m >"$T/live"
 load_stop
 ctl stop m
 file=$(echo "$STATE/m/record"/2*.dat)
@@ -262,10 +263,10 @@ exported() { # ARGUMENT...
 : >"$T/live.err"
 same live m 7000
 trace-cmd report "$file" 2>/dev/null | grep -v '^cpus=' >"$T/report"
-ctl tail -n all m | cmp - "$T/report" || fail "not what trace-cmd report prints"
-ctl tail -n 7 m | cmp - <(tail -n 7 "$T/report") || fail "-n 7"
-ctl tail m | cmp - <(tail -n 10 "$T/report") || fail "ten lines by default"
-ctl tail -n 0 m | cmp - /dev/null || fail "-n 0"
+ctl tail --time=epoch -n all m | cmp - "$T/report" || fail "not what trace-cmd report prints"
+ctl tail --time=epoch -n 7 m | cmp - <(tail -n 7 "$T/report") || fail "-n 7"
+ctl tail --time=epoch m | cmp - <(tail -n 10 "$T/report") || fail "ten lines by default"
+ctl tail --time=epoch -n 0 m | cmp - /dev/null || fail "-n 0"
 "$FLYRECCTL" export --format=json "$file" | cmp - <(ctl tail -n all --json m) || fail "--json"
 pid=$(sed -n "s/^ *$LOAD_NAME-\([0-9]*\) .*/\1/p" "$T/report" | head -n 1)
 for filter in '--event=sched_process_exit' '--event=raw_syscalls:sys_exit' --cpu=0 --cpu=1 \
@@ -274,17 +275,17 @@ for filter in '--event=sched_process_exit' '--event=raw_syscalls:sys_exit' --cpu
 	exported $filter >"$T/wanted"
 	[ -s "$T/wanted" ] || fail "nothing to find by $filter"
 	# shellcheck disable=SC2086
-	ctl tail -n all $filter m | cmp - "$T/wanted" || fail "$filter"
+	ctl tail --time=epoch -n all $filter m | cmp - "$T/wanted" || fail "$filter"
 	# shellcheck disable=SC2086
-	ctl tail -n 3 $filter m | cmp - <(tail -n 3 "$T/wanted") || fail "-n 3 $filter"
+	ctl tail --time=epoch -n 3 $filter m | cmp - <(tail -n 3 "$T/wanted") || fail "-n 3 $filter"
 done
 middle=$(sed -nE '4000s/.*\] +([0-9.]+):.*/\1/p' "$T/report")
 for filter in "--since=$middle" "--until=$middle" "--since=@$middle"; do
 	exported "$filter" >"$T/wanted"
 	[ -s "$T/wanted" ] || fail "nothing to find by $filter"
-	ctl tail -n all "$filter" m | cmp - "$T/wanted" || fail "$filter"
+	ctl tail --time=epoch -n all "$filter" m | cmp - "$T/wanted" || fail "$filter"
 done
-exported "--since=$middle" | cmp - <(ctl tail "--since=$middle" m) || fail "--since alone is all since then"
+exported "--since=$middle" | cmp - <(ctl tail --time=epoch "--since=$middle" m) || fail "--since alone is all since then"
 
 # --- over several segments, back to where there are enough
 ctl start m
@@ -292,9 +293,9 @@ sleep 0.3
 marker "one more"
 ctl rotate m >/dev/null
 marker "and another"
-ctl tail -n 2 --event=print m >"$T/two"
+ctl tail --time=epoch -n 2 --event=print m >"$T/two"
 [ "$(grep -c 'one more\|and another' "$T/two")" = 2 ] || fail "-n over segments: $(cat "$T/two")"
-prints 'some text' ctl tail --since=-1h --event=print m || fail "--since over segments"
+prints 'some text' ctl tail --time=epoch --since=-1h --event=print m || fail "--since over segments"
 
 # --- from another machine, with an ssh that goes nowhere
 mkdir "$T/far"
@@ -307,22 +308,22 @@ cat >"$T/far/ssh" <<-'EOF'
 EOF
 ln -s "$FLYRECCTL" "$T/far/flyrecctl"
 chmod +x "$T/far/ssh"
-PATH=$T/far:$PATH ctl -H far tail -n 2 --event=print --cpu 0-1 m | cmp - "$T/two" || fail "-H"
+PATH=$T/far:$PATH ctl -H far tail --time=epoch -n 2 --event=print --cpu 0-1 m | cmp - "$T/two" || fail "-H"
 status 1 env "PATH=$T/far:$PATH" "$FLYRECCTL" "--runtime-dir=$RUNTIME" -H far tail nobody
 says nobody
 
 # --- a reader that has seen enough; also when nothing more comes
-ctl tail -n all m | head -n 2 >"$T/out" || fail "| head"
+ctl tail --time=epoch -n all m | head -n 2 >"$T/out" || fail "| head"
 begin=${EPOCHREALTIME/./}
-ctl tail -f -n 3 quiet 2>"$T/err" | head -n 1 >"$T/out" || fail "tail -f | head"
+ctl tail --time=epoch -f -n 3 quiet 2>"$T/err" | head -n 1 >"$T/out" || fail "tail -f | head"
 [ $((${EPOCHREALTIME/./} - begin)) -lt 5000000 ] || fail "tail -f stays when its reader has gone"
 [ ! -s "$T/err" ] || fail "it complains: $(cat "$T/err")"
 status 124 timeout 1 "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f quiet
 
 # --- bad input
-status 1 ctl tail nobody
+status 1 ctl tail --time=epoch nobody
 says 'no session nobody|nobody'
-status 1 ctl tail -f --event=nobody m
+status 1 ctl tail --time=epoch -f --event=nobody m
 says 'no format of an event nobody'
 status 2 ctl tail
 status 2 ctl tail m quiet
@@ -348,7 +349,7 @@ cat >"$T/many.py" <<-'EOF'
 EOF
 nice -n 5 python3 "$T/many.py" "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f quiet >"$T/many" ||
 	fail "66 tails: $(cat "$T/many")"
-ctl tail quiet >/dev/null || fail "no tail after many"
+ctl tail --time=epoch quiet >/dev/null || fail "no tail after many"
 flyrecd_stop
 
 # --- a full storm, a reader that does not keep up, and one that does not read at all
@@ -367,7 +368,7 @@ mkfifo "$T/fifo"
 background bash -c 'exec python3 -c "import os, time
 while os.read(0, 65536): time.sleep(0.02)" <"$0"' "$T/fifo"
 READER=$!
-background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f -n 0 m >"$T/fifo" 2>"$T/slow.err"
+background "$FLYRECCTL" "--runtime-dir=$RUNTIME" tail -f --time=epoch -n 0 m >"$T/fifo" 2>"$T/slow.err"
 SLOW=$!
 follow stopped m
 # not while it is still bash, which would take the signal that ends it for its parent's

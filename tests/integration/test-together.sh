@@ -229,9 +229,9 @@ refused "different clocks" --together
 refused "session quiet is named twice" --together quiet rec quiet
 refused "there is no session quite, did you mean quiet?" --together rec quite
 refused "the range ends before it begins" --together quiet rec --since=-1s --until=-2s
-refused "a reason is a word" --together quiet rec --reason=No
+refused "the first word may have" --together quiet rec --reason=No
 refused "two SESSIONs or more" --together quiet
-refused "no --coresight" --together quiet rec --coresight
+refused "exclude each other" --together quiet rec --coresight
 ctl stop idle2
 refused "session idle2 does not record" --together quiet idle2
 if [ -e "$(instance quiet)/buffer_subbuf_size_kb" ]; then

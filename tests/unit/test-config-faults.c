@@ -166,10 +166,10 @@ static const struct fault_case fault_cases[] = {
 					       "pattern of names as in *.service") },
 	/* a clock that counts no time has no last seconds */
 	{ "Clock=counter\n[Snapshot]\nLast=30s",
-	  E(1, "Last=, here or in flyrecd.conf, cannot be had with Clock=counter, which counts no "
+	  E(1, "Last=, here or in flyrecd.conf, cannot be combined with Clock=counter, which counts no "
 	       "time: give Last=0") },
 	{ "Clock=uptime\nPersistent=yes\n[Snapshot]\nLast=1us",
-	  E(1, "Last=, here or in flyrecd.conf, cannot be had with Clock=uptime, which counts no "
+	  E(1, "Last=, here or in flyrecd.conf, cannot be combined with Clock=uptime, which counts no "
 	       "time: give Last=0") },
 	{ "Clock=counter\n[Snapshot]\nLast=30s\nLast=0\nPostSec=2s", "" },
 	{ "Clock=perf\n[Snapshot]\nLast=30s", "" },
@@ -186,10 +186,10 @@ static const struct fault_case fault_cases[] = {
 	  E(4, "OnEvent=a:*: no wildcards here; SYSTEM alone means all its events") },
 	{ "[Snapshot]\nOnUnitFailed=*.service a@*.service", "" },
 	{ "EventTrigger=a:b snapshot:1 if x > 3",
-	  E(1, "EventTrigger=a:b snapshot:1 if x > 3 cannot be had with Mode=record: the kernel "
+	  E(1, "EventTrigger=a:b snapshot:1 if x > 3 cannot be combined with Mode=record: the kernel "
 	       "would take away what is not recorded yet") },
 	{ "EventTrigger=a:b hist:keys=c:onmax(d).snapshot()",
-	  E(1, "EventTrigger=a:b hist:keys=c:onmax(d).snapshot() cannot be had with Mode=record: "
+	  E(1, "EventTrigger=a:b hist:keys=c:onmax(d).snapshot() cannot be combined with Mode=record: "
 	       "the kernel would take away what is not recorded yet") },
 	{ "EventTrigger=a:b snapshot\n[Session]\nMode=flight", "" },
 	{ "EventTrigger=a:b snapshots", "" },
@@ -239,10 +239,10 @@ static void test_last_of_all(void **state)
 			 TRACES "Clock=x86-tsc\n[Snapshot]\nLast=0\n");
 	config_dir_write(dir, "etc/sessions.d/x.conf", TRACES "Clock=x86-tsc\n");
 	assert_int_equal(config_dir_load(dir), 0);
-	assert_string_equal(dir->complaints,
-			    E(1,
-			      "Last=, here or in flyrecd.conf, cannot be had with Clock=x86-tsc, "
-			      "which counts no time: give Last=0"));
+	assert_string_equal(
+		dir->complaints,
+		E(1, "Last=, here or in flyrecd.conf, cannot be combined with Clock=x86-tsc, "
+		     "which counts no time: give Last=0"));
 	assert_non_null(config_find(dir->config, "good"));
 	assert_null(config_find(dir->config, "x"));
 }

@@ -194,12 +194,26 @@ static void check(const struct view_status *status, const struct view_stats_list
 		fail_msg("no %s in:\n%s", contains, text);
 }
 
+static void check_without(const struct view_status *status, const struct view_stats_list *stats,
+			  const char *wrong)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	metrics_write(f, status, stats);
+	assert_int_equal(fclose(f), 0);
+	if (strstr(text, wrong))
+		fail_msg("%s in:\n%s", wrong, text);
+}
+
 static void test_metrics(void **state)
 {
 	char name[] = "sched", odd[] = "o\"d\\d\n", recording[] = "recording", version[] = "1.0";
 	struct view_cpu cpus[] = {{.cpu = 0, .bytes = 4096, .subbufs = 1},
 				  {.cpu = 3, .overrun = 7, .evicted = UINT64_MAX}};
-	char kind[] = "event", text[] = "a:b if c == \"d\"";
+	char flight[] = "flight", kind[] = "event", text[] = "a:b if c == \"d\"";
 	struct view_trigger triggers[] = {
 		{.kind = kind, .text = text, .fired = 2, .suppressed = 12345}};
 	struct view_session sessions[] = {
@@ -229,6 +243,15 @@ static void test_metrics(void **state)
 	check(&status, &list,
 	      "flyrec_triggers_suppressed_total{session=\"sched\",kind=\"event\","
 	      "trigger=\"a:b if c == \\\"d\\\"\"} 12345\n");
+	/* what a flight session overwrites would page whoever watches overrun */
+	sessions[0].mode = flight;
+	sessions[0].history_usec = 4300000;
+	sessions[0].snapshots = 6;
+	check(&status, &list, "flyrec_overwritten_events_total{session=\"sched\",cpu=\"3\"} 7\n");
+	check_without(&status, &list, "flyrec_overrun_events_total{session=\"sched\"");
+	check_without(&status, &list, "flyrec_budget_seconds{session=\"sched\"");
+	check(&status, &list, "flyrec_history_seconds{session=\"sched\"} 4.300000\n");
+	check(&status, &list, "flyrec_snapshots{session=\"sched\"} 6\n");
 	status.n_sessions = list.n = 0;
 	check(&status, &list, "# EOF\n");
 }

@@ -296,6 +296,27 @@ static void test_damaged_frees(void **state)
 	assert_left(&c, "ac");
 }
 
+/* How long what may be used lasts */
+static void test_lasts(void **state)
+{
+	const uint64_t day = 86400 * USEC_PER_SEC, now = 1000 * day;
+	const struct retention_past half_a_day = {
+		.oldest_usec = now - 9 * day, .recent_usec = now - day / 2, .recent_bytes = 90};
+	const struct retention_past none = {};
+
+	/* 100 bytes in half a day */
+	assert_int_equal(retention_lasts(&half_a_day, 10, now - day, 1000, now), 5 * day);
+	/* only the live one */
+	assert_int_equal(retention_lasts(&none, 100, now - day / 4, 1000, now), 5 * day / 2);
+	/* too early to tell, nothing recorded, a clock that was set back */
+	assert_int_equal(retention_lasts(&none, 100, now - USEC_PER_SEC, 1000, now), 0);
+	assert_int_equal(retention_lasts(&none, 0, now - day, 1000, now), 0);
+	assert_int_equal(retention_lasts(&none, 100, 0, 1000, now), 0);
+	assert_int_equal(retention_lasts(&none, 100, now + day, 1000, now), 0);
+	/* hardly anything: bounded */
+	assert_int_equal(retention_lasts(&none, 1, now - day, UINT64_MAX, now), 3650 * day);
+}
+
 static struct retention_item *add_members(struct choice *c, uint64_t begin_sec, uint64_t bytes)
 {
 	struct retention_item *item = add(c, begin_sec, bytes);
@@ -440,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_pinned),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_damaged_frees),
+		cmocka_unit_test(test_lasts),
 		cmocka_unit_test(test_members_first),
 		cmocka_unit_test(test_members_age),
 		cmocka_unit_test(test_members_budget),

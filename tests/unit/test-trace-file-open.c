@@ -55,7 +55,7 @@ static void test_open_foreign(void **state)
 	close(fd);
 	assert_refused(&f, "socket", -ENXIO, "cannot open");
 	tmp_write(&f.tmp, "dir/empty", "");
-	assert_refused(&f, "empty", -EBADMSG, "too short");
+	assert_refused(&f, "empty", -EBADMSG, "empty file");
 	tmp_write(&f.tmp, "dir/text", "#!/bin/sh\necho precious\n");
 	assert_refused(&f, "text", -EBADMSG, "magic");
 	craft_dat(&c, NULL, NULL, &at); /* trace-cmd's */

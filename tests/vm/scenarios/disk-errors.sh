@@ -29,14 +29,14 @@ table brief linear
 must_be_well brief 30
 grows brief
 once "brief: cannot write to" "brief: writing again"
-! logged "$STATE/brief: its file system is let go of" || fail "it did not wait for the disk"
+! logged "Closed all files below $STATE/brief" || fail "it did not wait for the disk"
 table ext4 error_writes
 table xfs error_writes
 for fs in ext4 xfs; do
 	must_say $fs "$STATE/$fs" 30
 done
 for fs in ext4 xfs; do
-	must_log "$STATE/$fs: its file system is let go of" 60
+	must_log "Closed all files below $STATE/$fs" 60
 done
 is_alive
 grows beside
@@ -45,7 +45,7 @@ for fs in ext4 xfs; do
 	umount "$STATE/$fs" || fail "$fs: cannot unmount what was let go of"
 	mount "/dev/mapper/flyrec-$fs" "$STATE/$fs"
 	must_be_well $fs 60
-	once "cannot write to $STATE/$fs" "$STATE/$fs: its file system is let go of"
+	once "cannot write to $STATE/$fs" "Closed all files below $STATE/$fs"
 done
 is_alive
 sleep 1
@@ -72,7 +72,7 @@ echo 1 >/proc/sys/vm/drop_caches
 flyrecd_kill
 must_say sector "Input/output error" 30
 [ -e "$current" ] || fail "it is renamed at once"
-must_log "sector: record/current.dat cannot be gone on with" 60
+must_log "sector: record/current.dat is damaged" 60
 must_be_well sector 60
 grows sector
 table sector linear

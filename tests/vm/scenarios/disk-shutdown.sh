@@ -17,7 +17,7 @@ begin_count xfs 2 --rate=300
 begin_count beside 1 --rate=300
 xfs_io -x -c shutdown "$STATE/xfs"
 must_say xfs "Input/output error" 30
-must_log "$STATE/xfs: its file system is let go of" 60
+must_log "Closed all files below $STATE/xfs" 60
 is_alive
 grows beside
 umount "$STATE/xfs" || fail "cannot unmount what was let go of"
@@ -26,7 +26,7 @@ must_say xfs "no longer mounted" 30
 mount /dev/mapper/flyrec-xfs "$STATE/xfs"
 must_be_well xfs 60
 sleep 1
-once "cannot write to $STATE/xfs" "$STATE/xfs: its file system is let go of" "no longer mounted" "writing again"
+once "cannot write to $STATE/xfs" "Closed all files below $STATE/xfs" "no longer mounted" "writing again"
 for name in xfs beside; do
 	end_count $name
 	note_counters $name

@@ -99,7 +99,7 @@ echo "$KILLS kills, $restarts restarts, $recorded times recording, ${#segments[@
 [ "$restarts" -ge "$KILLS" ] || fail "$restarts restarts for $KILLS kills"
 [ "$recorded" -ge $((KILLS / 2)) ] || fail "it recorded $recorded times: a poor test"
 [ ${#segments[@]} -gt 1 ] || fail "no rotation: a poor test"
-taken=$(flyrecd_log | grep -c 'bytes beyond its recorded sizes' || true)
+taken=$(flyrecd_log | grep -c 'bytes past the recorded size' || true)
 echo "$taken times bytes beyond the recorded sizes were taken in"
 [ "$taken" -gt 0 ] || fail "nothing was in flight in any of the kills: a poor test"
 in_hand=$(flyrecd_log | grep -c 'bytes that the earlier process had in hand' || true)
