@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -269,6 +270,23 @@ bool store_same_file(int dir_fd, const char *name, const char *other)
 	       a.st_ino == b.st_ino;
 }
 
+/* Where no symbolic link may be made, under whatever name, a file says where it has pointed to */
+static int set_aside_link(int dir_fd, const char *name, const char *to)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(dir_fd, name, target, sizeof(target));
+	_cleanup_close_ int fd = -EBADF;
+	int r;
+
+	if (n < 0)
+		return -EACCES;
+	fd = openat(dir_fd, to, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	if (fd < 0)
+		return -errno;
+	r = io_pwrite_all(fd, target, (size_t)n, 0);
+	return r < 0 ? r : unlinkat(dir_fd, name, 0) < 0 ? -errno : 0;
+}
+
 int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE])
 {
 	char time[STORE_NAME_SIZE], to[STORE_NAME_SIZE];
@@ -279,6 +297,8 @@ int store_set_aside(int dir_fd, const char *name, char ret_name[STORE_NAME_SIZE]
 		(void)snprintf(to, sizeof(to), "%.24s-%.28s.damaged", name + (name[0] == '.'),
 			       time);
 		r = io_rename_new_at(dir_fd, name, to);
+		if (r == -EACCES)
+			r = set_aside_link(dir_fd, name, to);
 		if (r >= 0)
 			(void)strcpy(ret_name, to);
 		if (r != -EEXIST)
