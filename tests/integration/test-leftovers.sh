@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 mkdir -p "$T/tree/tests/integration" "$T/build" "$T/logs"
-cp "$SRC/tests/integration/run-all" "$SRC/tests/integration/leftovers" "$T/tree/tests/integration/"
+cp "$SRC"/tests/integration/{run-all,attempt,leftovers} "$T/tree/tests/integration/"
 
 add_test() { # NAME
 	{ echo '#!/bin/sh' && cat; } >"$T/tree/tests/integration/test-$1.sh"
@@ -31,6 +31,17 @@ echo SKIP: no moon; exit 77
 EOF
 add_test bad <<'EOF'
 echo FAIL: broken; exit 1
+EOF
+add_test once <<EOF
+echo x >>"$T/once"; echo "FAIL: once"; exit 1
+EOF
+add_test again <<EOF
+# may-fail: the moon
+echo x >>"$T/again"; [ "\$(wc -l <"$T/again")" = 2 ] || { echo "FAIL: no moon"; exit 1; }
+EOF
+add_test wrong <<EOF
+# may-fail: the moon
+echo x >>"$T/wrong"; echo "FAIL: wrong data: two of one"; exit 1
 EOF
 add_test slow <<'EOF'
 # time-limit: 1
@@ -60,7 +71,7 @@ status=0
 env -u FLYREC_RUN_ALL "$T/tree/tests/integration/run-all" --build="$T/build" >"$T/out" || status=$?
 cat "$T/out"
 [ "$status" = 1 ] || fail "run-all ended with $status"
-[ "$(tail -n 1 "$T/out")" = "3 passed, 7 failed, 1 skipped" ] || fail "wrong count"
+[ "$(tail -n 1 "$T/out")" = "4 passed, 9 failed, 1 skipped" ] || fail "wrong count"
 for what in 'PASS integration/test-good' 'SKIP integration/test-skipped.* no moon' \
 	'FAIL integration/test-bad.* broken' 'FAIL integration/test-slow.* not done after 1 s' \
 	'FAIL integration/test-instance.* left behind: instance' \
@@ -69,5 +80,11 @@ for what in 'PASS integration/test-good' 'SKIP integration/test-skipped.* no moo
 	'FAIL integration/test-event.* left behind: dynamic event t_.*_s/e' \
 	'FAIL integration/test-loop.* left behind: loop device'; do
 	grep -q "^$what" "$T/out" || fail "not reported: $what"
+done
+# only what says so is tried again, and that is counted; never wrong data
+grep -q '^PASS integration/test-again.* at try 2$' "$T/out" || fail "a test that may fail is not tried again"
+grep -qx 'At a later try: 1' "$T/out" || fail "what passed at a later try is not counted"
+for what in once wrong; do
+	[ "$(wc -l <"$T/$what")" = 1 ] || fail "$what is tried again"
 done
 [ "$(losetup --list --noheadings | wc -l)" -le "$loops_before" ] || fail "a loop device was not removed"

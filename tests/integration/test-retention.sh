@@ -40,7 +40,8 @@ free() {
 }
 
 clean() {
-	verify "$(REC)"/2*Z.dat
+	mapfile -t files < <(find "$(REC)" -maxdepth 1 -type f -name "2*Z.dat" | sort)
+	verify "${files[@]}"
 }
 
 burst() {
