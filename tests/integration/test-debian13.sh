@@ -27,9 +27,9 @@ MOUNTS+=("$T/root")
 mkdir -p "$T/root/files" "$T/root/sys/kernel/tracing"
 cp "$FLYRECCTL" "$TOOLS/decode-compare" "$T/root/usr/bin"
 mount --rbind /sys/kernel/tracing "$T/root/sys/kernel/tracing"
-MOUNTS+=("$T/root/sys/kernel/tracing")
+MOUNTS=("$T/root/sys/kernel/tracing" "${MOUNTS[@]}")
 mount -t proc proc "$T/root/proc"
-MOUNTS+=("$T/root/proc")
+MOUNTS=("$T/root/proc" "${MOUNTS[@]}")
 there() {
 	chroot "$T/root" "$@"
 }
