@@ -164,7 +164,7 @@ flyrecd_start
 sleep 0.3
 ctl event-enable load raw_syscalls:sys_enter || fail "event-enable"
 sleep 1
-file=$(ctl snapshot load --last=30s --reason=systems) || fail "snapshot over a change of events"
+file=$(ctl snapshot load --last=10min --reason=systems) || fail "snapshot over a change of events"
 verify "$file"
 trace-cmd report "$file" >"$T/report" 2>"$T/stderr" || fail "trace-cmd: $(cat "$T/stderr")"
 [ ! -s "$T/stderr" ] || fail "trace-cmd warns: $(cat "$T/stderr")"
