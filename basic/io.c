@@ -233,7 +233,7 @@ int io_rename_new_at(int dir_fd, const char *from, const char *to)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS)
 		return -errno;
-	if (faccessat(dir_fd, to, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+	if (faccessat(dir_fd, to, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0)
 		return -EEXIST;
 	return renameat(dir_fd, from, dir_fd, to) < 0 ? -errno : 0;
 }

@@ -74,7 +74,7 @@ int new_dir_open(struct new_dir *dir, int dir_fd, const char *path, mode_t mode)
 	dir->parent_fd = openat(dir_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir->parent_fd < 0)
 		r = -errno;
-	else if (faccessat(dir->parent_fd, dir->name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+	else if (faccessat(dir->parent_fd, dir->name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0)
 		r = -EEXIST;
 	if (r >= 0)
 		r = make(dir, mode);

@@ -105,7 +105,7 @@ void daemon_take_up_orphans(struct daemon *d)
 
 		(void)snprintf(path, sizeof(path), "%s/state", name);
 		if (name[0] != '.' && !daemon_wants(d, name) && !daemon_find_session(d, name) &&
-		    faccessat(d->state_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+		    faccessat(d->state_fd, path, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0)
 			configure_session(d, name, NULL);
 		free(entries[i]);
 	}

@@ -30,8 +30,8 @@ static int find_snapshot(const struct instance *instance, struct fault *why)
 {
 	int fd = instance_dir_fd(instance);
 
-	if (faccessat(fd, "snapshot", W_OK, 0) < 0 ||
-	    faccessat(fd, "per_cpu/cpu0/snapshot_raw", R_OK, 0) < 0)
+	if (faccessat(fd, "snapshot", W_OK, AT_EACCESS) < 0 ||
+	    faccessat(fd, "per_cpu/cpu0/snapshot_raw", R_OK, AT_EACCESS) < 0)
 		return fault_errno(why, -errno, "this kernel has no snapshot files");
 	return 0;
 }

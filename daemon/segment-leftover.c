@@ -70,7 +70,7 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	char *slots = s->slots;
 	int r;
 
-	if (faccessat(s->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+	if (faccessat(s->dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0
 				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
 	/* Direct= may have been set since: what is there is finished all the same */

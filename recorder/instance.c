@@ -337,7 +337,7 @@ static int check_all(struct instance *instance, struct changes *changes, struct 
 
 static int gone(const struct instance *instance, struct fault *why)
 {
-	bool anew = access(instance->dir.path, F_OK) >= 0;
+	bool anew = faccessat(AT_FDCWD, instance->dir.path, F_OK, AT_EACCESS) >= 0;
 
 	(void)fault_set(why, -ENODEV, "%s has been removed%s", instance->dir.path,
 			anew ? ", and made anew by somebody else" : "");

@@ -184,7 +184,7 @@ static int evict_coresight(int dir_fd, const char *name, struct fault *why)
 static bool is_left_alone(int dir_fd, const char *name, char ret_snapshot[STORE_NAME_SIZE])
 {
 	return store_coresight_owner(name, ret_snapshot) &&
-	       faccessat(dir_fd, ret_snapshot, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	       faccessat(dir_fd, ret_snapshot, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0;
 }
 
 /* What only the file itself tells; nothing if it cannot be opened */

@@ -75,7 +75,7 @@ int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
 	for (unsigned tries = 0; tries < 1000; tries++) {
 		time_name(realtime_usec + tries, time);
 		(void)snprintf(name, sizeof(name), "%.24s-%.28s.dat", time, reason);
-		if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (faccessat(dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0) {
 			(void)strcpy(ret_name, name);
 			return 0;
 		}
@@ -149,8 +149,8 @@ static bool is_taken(int dir_fd, const char *archive)
 	char finishing[STORE_NAME_SIZE];
 
 	store_finishing_name(archive, finishing);
-	return faccessat(dir_fd, archive, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 ||
-	       faccessat(dir_fd, finishing, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+	return faccessat(dir_fd, archive, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0 ||
+	       faccessat(dir_fd, finishing, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0;
 }
 
 /* When the last finished segment began; 0: there is none */
@@ -200,7 +200,7 @@ bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_
 		return false;
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(n - 1 - k), finishing + 1);
 	if (!store_parse_archive_name(name, &usec) ||
-	    faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+	    faccessat(dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0)
 		return false;
 	(void)strcpy(ret_name, name);
 	return true;

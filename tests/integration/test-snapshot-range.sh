@@ -188,7 +188,8 @@ flyrecd_stop
 hidden=("$STATE"/load/snapshot/.*.new)
 [ ${#hidden[@]} = 0 ] || fail "left behind: ${hidden[*]}"
 
-# no room: said so, nothing left
+# no room, and no older snapshot that could make way: said so, nothing left
+rm -f "$STATE"/load/snapshot/*.dat
 flyrecd_start
 sleep 0.2
 fallocate -l "$(df --output=avail -B1 "$T/ext4" | tail -n 1)" "$T/ext4/filler" 2>/dev/null || true
