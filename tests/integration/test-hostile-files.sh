@@ -55,7 +55,7 @@ confined() {
 	[ "$state" = T ] || fail "${*:2}: does not come to the point where it has no rights: $(cat "$T/err")"
 	sed -n 's/^Uid:\t\([0-9]*\)\t.*/uid \1/p; /^NoNewPrivs:\|^Seccomp:/p' "/proc/$reader/status" >"$T/rights"
 	printf '%s\n' "uid $uid" $'NoNewPrivs:\t1' $'Seccomp:\t2' | diff - "$T/rights" >&2 || fail "${*:2}: rights"
-	[ -z "$(grep -v '^0*$' <(sed -n 's/^Groups:\t *//p' "/proc/$reader/status"))" ] || [ "$uid" = 0 ] ||
+	! sed -n 's/^Groups:\t *//p' "/proc/$reader/status" | grep -qv '^0*$' || [ "$uid" = 0 ] ||
 		fail "${*:2}: groups"
 	kill -CONT "$reader"
 	wait "$pid" || [ $? = 1 ] || fail "${*:2}: $(cat "$T/err")"

@@ -75,7 +75,7 @@ started=$(of fl .started_usec)
 kernel=$(awk '/^oldest event ts/ { old = $4 } /^now ts/ { printf "%d\n", ($3 - old) * 1000000 }' \
 	"$(instance fl)"/per_cpu/cpu*/stats | sort -n | head -n 1)
 again=$(of fl .history_usec)
-[ $((kernel - again)) -lt 2000000 ] && [ $((again - kernel)) -lt 2000000 ] ||
+[[ $((kernel - again)) -lt 2000000 && $((again - kernel)) -lt 2000000 ]] ||
 	fail "reaches back $again us, the kernel says $kernel"
 [ "$(of fl '.history_per_cpu | length')" = "$(nproc)" ] || fail "$(ctl --json status fl)"
 ctl status fl >"$T/status"
