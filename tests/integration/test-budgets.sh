@@ -221,7 +221,7 @@ for i in 1 2 3; do
 	signal_soon "trigger $i"
 done
 boss=$(ctl snapshot fl --reason=boss)
-others=$(files '2*' "$SNAPSHOTS") segments=$(files '2*.dat' "$STATE/rec/record")
+others=$(files '2*' "$SNAPSHOTS") recorded=$(files '2*.dat' "$STATE/rec/record")
 for ((i = 0; i < 20; i++)); do
 	file=$(member snapshot fl) || fail "snapshot $i of a member"
 	[ -e "$file" ] || fail "snapshot $i of a member is gone"
@@ -245,7 +245,7 @@ signal_soon "little room"
 [ "$(count '2*-control.dat')" -lt "$mine" ] || fail "no snapshot of a member's made way"
 comm -23 <(echo "$others") <(files '2*' "$SNAPSHOTS") >"$T/gone"
 [ ! -s "$T/gone" ] || fail "gone, although there were members' ones: $(cat "$T/gone")"
-[ "$segments" = "$(files '2*.dat' "$STATE/rec/record")" ] || fail "segments made way"
+[ "$recorded" = "$(files '2*.dat' "$STATE/rec/record")" ] || fail "segments made way"
 [ "$(room)" -ge $KEEP ] || fail "only $(room) bytes are free"
 [ -e "$boss" ] || fail "root's snapshot is gone"
 rm "$T/ext4/other"

@@ -19,7 +19,7 @@ private_groups
 SOCKET=$RUNTIME/control MANAGER=org.flyrec.Recorder1.Manager OPTIONS=() AS=
 
 # hostile UID[:GID] VERB...: over the control socket; over the bus once there is one. In the background as
-# `AS=exec hostile … &`, so that the job is the client itself.
+# `AS='exec' hostile … &`, so that the job is the client itself.
 hostile() {
 	local who=$1
 	shift
@@ -58,7 +58,7 @@ holds() {
 	local said=$T/held.$1
 	shift
 	: >"$said"
-	AS=exec hostile "$@" 600 >"$said" 2>&1 &
+	AS='exec' hostile "$@" 600 >"$said" 2>&1 &
 	CHILDREN+=($!)
 	HELD+=($!)
 	wait_for 30 test -s "$said" || fail "no word of $*"
@@ -157,7 +157,7 @@ grep -q '^error org.freedesktop.DBus.Error.AccessDenied' "$T/out" || fail "a str
 
 # --- connections without end
 for uid in 65533 65534; do
-	AS=exec hostile "$uid" connect 3 >"$T/connects.$uid" 2>&1 &
+	AS='exec' hostile "$uid" connect 3 >"$T/connects.$uid" 2>&1 &
 	CHILDREN+=($!)
 	HELD+=($!)
 done
@@ -250,7 +250,7 @@ grep -q '^ok .* 1 descriptors$' "$T/out" || fail "no descriptor comes: $(cat "$T
 hostile "5001:$FLYREC_GID" call $MANAGER GetSession s "$(printf '%0100000d' 0)" >"$T/out"
 grep -q '^error .*InvalidArgs' "$T/out" || fail "a call of 100 KB: $(cat "$T/out")"
 for uid in 65530 65531 65532 65533; do
-	AS=exec hostile "$uid" flood 5000 ListEvents >"$T/out.$uid" 2>&1 &
+	AS='exec' hostile "$uid" flood 5000 ListEvents >"$T/out.$uid" 2>&1 &
 	CHILDREN+=($!)
 	HELD+=($!)
 done
