@@ -59,6 +59,11 @@ need_root() {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 }
 
+# thorough: in `scripts/test --all`, or on its own with FLYREC_TESTS=all
+thorough() {
+	[ "${FLYREC_TESTS:-}" = all ]
+}
+
 need_tracefs() {
 	need_root
 	[ -e "$TRACEFS/instances" ] || skip "no tracefs at $TRACEFS"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 300
+# tests: all
 #
 # The bench runs, all files that it has recorded are right, and no ratio is far from its goal.
 . "$(dirname "$0")/lib.sh"

@@ -56,7 +56,7 @@ gone() {
 	xfs_io -x -c "shutdown ${2:-}" "$1" || skip "cannot shut a file system down"
 	markers_begin --rate=1000
 	wait_for 10 fails_with "Input/output error" || fail "status says nothing: $(failure)"
-	wait_for 40 log_has 'let go of' || fail "not let go of"
+	wait_for 40 log_has 'Closed all files below' || fail "not let go of"
 	umount "$1" || fail "cannot unmount what flyrecd has let go of"
 	unset 'MOUNTS[-1]'
 	wait_for 20 fails_with "no longer mounted" || fail "status: $(failure)"
@@ -126,7 +126,7 @@ load_start --duration=1
 wait "$LOAD_PID" || true
 grown() { [ "$(stat -c %b "$STATE/beside/record/current.dat")" -gt "$before" ]; }
 wait_for 10 grown || fail "the other session stands still"
-for text in 'cannot write to' 'let go of' 'no longer mounted' 'writing again'; do
+for text in 'cannot write to' 'Closed all files below' 'no longer mounted' 'writing again'; do
 	[ "$(count_log "flyrecd: s: .*$text")" = 1 ] || fail "said $(count_log "flyrecd: s: .*$text") times: $text"
 done
 flyrecd_stop
@@ -184,7 +184,7 @@ frozen_try() {
 	sleep 1
 	xfs_io -x -c "shutdown -f" "$STATE/s"
 	write_markers 1000
-	wait_for 40 log_has 'let go of' || fail "not let go of"
+	wait_for 40 log_has 'Closed all files below' || fail "not let go of"
 	kill -STOP "$FLYRECD_PID"
 	umount "$STATE/s"
 	mounted=$STATE/s
@@ -231,7 +231,7 @@ umount "$STATE"
 unset 'MOUNTS[-1]'
 stopped_in_a_try
 all_right "stopped while it is tried again"
-log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
+log_has 'was discarded' && fail "said to be lost: $(grep 'was discarded' "$FLYRECD_LOG")"
 
 echo "== stopped while it is tried again, which fails"
 umount "$STATE/s"
@@ -255,7 +255,7 @@ mounted=$STATE/s
 wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
 MOUNTS+=("$STATE/s")
 wait_for 20 log_has 'writing again' || fail "it is not tried again after the reload"
-log_has 'is lost' && fail "said to be lost: $(grep 'is lost' "$FLYRECD_LOG")"
+log_has 'was discarded' && fail "said to be lost: $(grep 'was discarded' "$FLYRECD_LOG")"
 flyrecd_stop
 all_right "reloaded while it is tried again"
 
@@ -306,7 +306,7 @@ reloaded_leaving() {
 	sleep 0.5
 	answers
 	wait "$reload" || fail "reload"
-	wait_for 20 log_has 'let go of' || fail "not let go of"
+	wait_for 20 log_has 'Closed all files below' || fail "not let go of"
 	wait_for 20 is_as_configured || fail "it is $(state), and traces $(cat "$(instance s)/set_event")"
 	write_markers 1000
 	flyrecd_stop

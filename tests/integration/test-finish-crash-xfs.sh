@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 900
+# tests: all
 # beside: yes
 #
 # test-finish-crash.sh on xfs, which takes about as long as all the others together.

@@ -208,7 +208,8 @@ all_right_but_damaged() {
 }
 
 # bigalloc: an ext4 that collapses in steps of 64 KiB only
-for fs in ${FS:-ext4 btrfs tmpfs bigalloc}; do
+thorough && all=" btrfs tmpfs bigalloc" || all=
+for fs in ${FS:-ext4$all}; do
 	command -v "mkfs.$fs" >/dev/null || [ "$fs" = tmpfs ] || [ "$fs" = bigalloc ] || continue
 	echo "== $fs"
 	case $fs in
@@ -227,7 +228,7 @@ for fs in ${FS:-ext4 btrfs tmpfs bigalloc}; do
 		power_at "$fs" "" $(points "$fs")
 		# shellcheck disable=SC2046
 		power_at "$fs" -f $(points "$fs")
-		EVENT=raw_syscalls power_somewhere "$fs" "${TIMES:-10}"
+		EVENT=raw_syscalls power_somewhere "$fs" "${TIMES:-$(thorough && echo 10 || echo 3)}"
 		;;
 	esac
 	umount "$T/mnt"

@@ -11,7 +11,7 @@
 need_tracefs
 need_tool check-markers
 need_command trace-cmd jq dbus-monitor
-FINISHES=${FINISHES:-200}
+FINISHES=${FINISHES:-$(thorough && echo 200 || echo 50)}
 
 opens() { # FILE WHAT
 	trace-cmd report "$1" >"$T/report" 2>"$T/report.err" || fail "$2: trace-cmd: $(head -n 3 "$T/report.err")"

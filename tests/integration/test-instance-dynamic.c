@@ -32,8 +32,8 @@ static void test_hist_and_synthetic(void **state)
 	config.n_triggers = ARRAY_SIZE(triggers);
 	assert_int_equal(io_read_file_at(AT_FDCWD, TRACING "/README", &readme, NULL), 0);
 	if (!strstr(readme, "onmatch(")) {
-		lib_assert_refused(&config, EINVAL, "cannot make the event synthetic:" GROUP "_lat",
-				   TRACING "/dynamic_events: ");
+		lib_assert_refused(&config, EOPNOTSUPP, "SyntheticEvent=" GROUP "_lat",
+				   "CONFIG_SYNTH_EVENTS");
 		config.synthetic_events = NULL;
 		lib_assert_refused(&config, EINVAL, "cannot set trigger of sched:sched_waking",
 				   "hist:keys=pid");

@@ -55,7 +55,7 @@ echo "== full to the end"
 flyrecd_start
 fill
 flyrecd_stop
-must_log 'what was left in the ring buffer is lost'
+must_log 'data left in the ring buffer was discarded'
 counted $((201000 * cpus))
 [ "$(jq '[.files[0].cpus[] | .lost_at_end // 0] | add' "$T/json")" -gt 0 ] || fail "nothing is lost at the end"
 "$FLYRECCTL" verify "$STATE/s/record" | head -n 1 | grep -qE ' [1-9][0-9]* lost' || fail "verify says nothing"

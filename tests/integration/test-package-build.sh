@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 1200
+# tests: all
 # beside: idle
 #
 # The Debian package: built twice it is the same, also the tar file it is made of, in another time zone and

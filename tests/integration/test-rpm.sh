@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 1200
+# tests: all
 # beside: idle
 #
 # The RPM spec builds of the release's tar file, and its package has the files of the Debian one, with

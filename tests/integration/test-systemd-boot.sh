@@ -27,7 +27,7 @@ unit() { # NAME, from standard input
 	cat >"$T/root/etc/systemd/system/$1"
 }
 
-# slow NAME SECONDS: what takes its time before something else
+# slow NAME UNIT BEFORE: what is not done until UNIT is up, and holds up something else
 slow() {
 	unit "$1.service" <<-EOF
 		[Unit]
@@ -36,7 +36,8 @@ slow() {
 		[Service]
 		Type=oneshot
 		RemainAfterExit=yes
-		ExecStart=/bin/sleep $2
+		TimeoutStartSec=60
+		ExecStart=/bin/sh -c 'until systemctl --quiet is-active $2; do sleep 0.1; done'
 	EOF
 }
 
@@ -103,7 +104,7 @@ systemctl --quiet --root="$T/root" enable flyrecd.service var-lib-flyrec.mount |
 	fail "cannot enable units"
 
 # --- other file systems are slow: it does not wait for them, nor for what comes after them
-slow other-disk 3 Before=local-fs.target
+slow other-disk flyrecd.service Before=local-fs.target
 ln -s ../other-disk.service "$T/root/etc/systemd/system/local-fs.target.wants/"
 boot
 before flyrecd.service local-fs.target
@@ -115,7 +116,7 @@ stopped 1
 
 # --- its own disk is slow: it waits for that, and nobody for it
 rm "$T/root/etc/systemd/system/local-fs.target.wants/other-disk.service"
-slow own-disk 3 Before=var-lib-flyrec.mount
+slow own-disk multi-user.target Before=var-lib-flyrec.mount
 sed -i '/^Before=/d; /^\[Mount\]/i DefaultDependencies=no\nConflicts=umount.target\nBefore=umount.target' \
 	"$T/root/etc/systemd/system/var-lib-flyrec.mount"
 mkdir -p "$T/root/etc/systemd/system/var-lib-flyrec.mount.requires" \

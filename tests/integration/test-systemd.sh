@@ -183,8 +183,14 @@ echo 'Bogus=1' >>"$CONFIG/sessions.d/other.conf"
 ! guest systemctl reload flyrecd 2>/dev/null || fail "reload with a fault has not failed"
 journal_has 'sessions.d/other.conf:4: ' || fail "nothing says where the fault is"
 is_active || fail "not active after a bad reload"
-[ "$(property MainPID)" = "$main" ] || fail "a bad reload has restarted it"
 other 4096
+printf '[Trace]\nEvent=nosuch:event\n' >"$CONFIG/sessions.d/failing.conf"
+! guest systemctl reload flyrecd 2>/dev/null || fail "reload has not failed with a session"
+journal_has 'failing: session failed: .*nosuch:event' || fail "nothing says which session has failed"
+is_active || fail "not active after a session failed in a reload"
+rm "$CONFIG/sessions.d/failing.conf"
+guest systemctl reload flyrecd || fail "reload: $(guest systemctl status flyrecd)"
+[ "$(property MainPID)" = "$main" ] || fail "a bad reload has restarted it"
 
 for _ in 1 2 3; do
 	again guest systemctl restart flyrecd

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 180
+# tests: all
 #
 # flyrecd built with ThreadSanitizer, through all that its main loop does while jobs and workers run:
 # rotations, syncs, snapshots of both modes and together, tail, reload, pause, stop, start, hand-over,

@@ -314,30 +314,30 @@ class Verbs:
 
     def hold(self, connections, what, seconds):
         more_files()
-        clients, cut = [], 0
+        clients, held = [], 0
         for _ in range(int(connections)):
             try:
                 client = self.client(greet=what not in ("nothing", "greeting"))
-                clients.append(client)
                 if what == "greeting":
                     client.greet(begin=False)
                 elif what == "part":
                     client.send(client.make(MANAGER, "ListSessions")[:20])
                 elif what == "refused":
                     client.call(MANAGER, "ListSessions")
+                clients.append(client)
             except (EOFError, OSError):
-                cut += 1
+                pass
         # who is refused only later
         time.sleep(0.2)
         for client in clients:
             client.socket.setblocking(False)
             try:
-                cut += not client.socket.recv(1, socket.MSG_PEEK) and client.data == b"" and 1
+                held += client.data != b"" or client.socket.recv(1, socket.MSG_PEEK) != b""
             except BlockingIOError:
-                pass
+                held += 1
             except OSError:
-                cut += 1
-        say("connected", int(connections) - cut)
+                pass
+        say("connected", held)
         wait(seconds)
 
     def flood(self, calls, member, argument=None):

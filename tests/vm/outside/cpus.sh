@@ -3,6 +3,7 @@
 #
 # scenarios/clocks.sh where 64 CPUs are possible, of which two are there, and the TSC counts as unstable;
 # the long form where there are 64 CPUs, which record markers as well.
+# only: also
 # time-limit: 400
 # shellcheck source=tests/vm/outside.sh
 . "$SRC/tests/vm/outside.sh"

@@ -4,6 +4,7 @@
 # A kernel dies, twice, while a session with Persistent=yes traces: after each warm reboot its trace
 # is a -boot.dat, unattended, with the last markers before the panic and its symbols. Whole with the
 # kernel of backports; with 6.12 (long form), which often does not take over all it finds, what there is.
+# only: also
 # may-fail: a kernel that the boot loader put over the old ring buffer (KASLR) finds nothing of it
 # time-limit: 1000
 # shellcheck source=tests/vm/outside.sh

@@ -4,7 +4,7 @@
 # The wall clock is set a day forward, then a day back, while a session records whose segments go after
 # an hour: none goes, each segment has the day that it was recorded on in its name and its times,
 # timers go on, and nothing is lost.
-# machines: debian13
+# also: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

@@ -4,7 +4,7 @@
 # A disk that takes writes and forgets them, then flyrecd and the mounts are gone as in a power cut: what
 # had been finished before is there, what comes after too, and all files are whole. What the disk had
 # confirmed and has not is said, and counted.
-# machines: debian13
+# also: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

@@ -5,7 +5,7 @@
 # be unmounted, a session elsewhere goes on. Mounted again it records again, in the same file, and what
 # is missing was counted. Where the errors pass before the file system has noticed nothing is missing.
 # A sector of current.dat that cannot be read, after a kill: it is waited for, then recorded elsewhere.
-# machines: debian13
+# also: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

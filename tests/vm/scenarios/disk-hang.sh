@@ -4,7 +4,7 @@
 # A disk that does not answer for a while: said, seen in status, flyrecd answers all the time, a session
 # elsewhere goes on, and nothing is lost that the ring buffer has room for. One that does not answer when
 # flyrecd starts, or reloads, keeps only its session waiting.
-# machines: debian13
+# also: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

@@ -3,7 +3,7 @@
 #
 # An xfs that shuts down without having written its log: as after an error, and what the file has lost
 # by that is counted as not written.
-# machines: debian13
+# also: debian13
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

@@ -4,7 +4,7 @@
 # A flight session sleeps while the kernel traces: by the scheduler's own events nothing wakes
 # the daemon but the watchdog's timer, once for each ping. (A snapshot afterwards shows that these
 # events would tell.)
-# machines: debian13
+# also: debian13
 # time-limit: 180
 . "$(dirname "$0")/../guest.sh"
 WATCHED=${LONG:+600}

@@ -4,7 +4,8 @@
 # Snapshots of a flight session by each method of this kernel: all of them hold the whole history up to
 # their trigger without a gap, also where the one before has emptied the ring buffer, and where
 # somebody's snapshot trigger has swapped it.
-# machines: debian12 debian13
+# machines: debian12
+# also: debian13
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 # shellcheck source=tests/integration/flight-lib.sh

@@ -8,7 +8,7 @@
 # time-limit: 600
 . "$(dirname "$0")/../guest.sh"
 KILLS=${LONG:+1000}
-KILLS=${KILLS:-100}
+KILLS=${KILLS:-40}
 
 # Room for all of it: what retention evicts would be missing
 mkfs.ext4 -q -F "$DATA_DISK" || skip "no data disk"

@@ -5,8 +5,7 @@
 # systemd knows. It is read-only, as on a root that is: flyrecd starts, says so, and records once a
 # disk is mounted there. One is mounted over the directory that a session records in: the recording
 # goes on there, and nothing is lost.
-# machines: debian13
-# also: debian12
+# also: debian13 debian12
 # time-limit: 300
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/disk-lib.sh"

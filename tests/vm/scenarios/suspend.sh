@@ -5,8 +5,7 @@
 # is lost or doubled, and events before, between and after have the right wall-clock time, with a clock
 # that goes on in a sleep (boot) and one that does not (mono: in the segment that flyrecd then begins).
 # flyrecd is not taken for hung.
-# machines: debian13
-# also: debian12
+# also: debian13 debian12
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 . "$(dirname "$0")/clock-lib.sh"

@@ -4,7 +4,8 @@
 # What the host of the other tests may lack: tracers of functions, probes of the kernel, event
 # triggers, synthetic events, larger sub-buffers. trace-cmd reads in the files what tracefs shows, and
 # the export is the same text; what a kernel has not fails by name, alone.
-# machines: debian12 debian13
+# machines: debian12
+# also: debian13
 # time-limit: 240
 . "$(dirname "$0")/../guest.sh"
 old=false

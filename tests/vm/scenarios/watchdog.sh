@@ -3,8 +3,7 @@
 #
 # A daemon that stands still: systemd hears nothing of it, ends it and starts another one, which
 # goes on with what the ring buffer has.
-# machines: debian13
-# also: debian12
+# also: debian13 debian12
 # time-limit: 90
 . "$(dirname "$0")/../guest.sh"
 session watchdog <<-EOT

@@ -4,8 +4,7 @@
 # Days in minutes: 2000 rotations and 2000 snapshots, two at a time, with retention. What flyrecd holds
 # (memory, files, threads, instances) stays as it was after the first ones, its directory within
 # its limits, and what retention has left is whole.
-# machines: debian12
-# also: debian13
+# also: debian12 debian13
 # time-limit: 900
 . "$(dirname "$0")/../guest.sh"
 TURNS=${LONG:+10000}
