@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 200
+# beside: yes
 #
 # Retention over many rotations: limits are honoured, the live file and files of others stay.
 # shellcheck source-path=SCRIPTDIR

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 500
+# beside: yes
 #
 # Rotation under load, by signal, size, time and full regions: no marker lost or doubled; each segment
 # stands alone and has all that came before it was asked for; the kernel's counters in it agree with what is
@@ -13,7 +14,7 @@ need_tracefs
 need_tool check-markers
 need_command trace-cmd jq
 
-ROTATIONS=${ROTATIONS:-200}
+ROTATIONS=${ROTATIONS:-$(thorough && echo 200 || echo 60)}
 EVENT=raw_syscalls
 
 # counters_agree WHAT: per segment, events read = events there; over all, overwritten = lost
