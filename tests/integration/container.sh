@@ -29,7 +29,7 @@ CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libtracefs1,libtraceevent1,libtrace
 CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-binfmt.service
 	systemd-random-seed.service systemd-remount-fs.service systemd-update-utmp.service
 	systemd-logind.service systemd-networkd.service systemd-resolved.service getty.target
-	apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer'
+	e2scrub_reap.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer'
 
 make_tree() { # SUITE DIRECTORY
 	local unit
