@@ -243,11 +243,12 @@ echo "== reloaded while it is tried again, which fails"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
 frozen_try
-ctl reload &
+ctl reload 2>"$T/reload" &
 RELOAD=$!
 sleep 0.5
 thaw "$STATE/s" dies
-wait "$RELOAD" || fail "reload"
+! wait "$RELOAD" || fail "reload does not say that the session has failed"
+grep -q 'session s has failed: .*Input/output error' "$T/reload" || fail "reload: $(cat "$T/reload")"
 wait_for 20 fails_with "Input/output error" || fail "status: $(state), $(failure)"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
