@@ -133,7 +133,10 @@ int session_configure(struct session *s, const struct session_config *config)
 	struct session_config *copy;
 	int r;
 
-	s->was_mounted = false; /* whoever asks for it may want it elsewhere */
+	/* While its disk is away, a reload for another reason must not send it below the mount
+	 * point */
+	if (!s->away)
+		s->was_mounted = false; /* whoever asks for it may want it elsewhere */
 	if (!config) {
 		if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
 			session_stop(s, false);

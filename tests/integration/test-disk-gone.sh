@@ -252,6 +252,8 @@ grep -q 'session s has failed: .*Input/output error' "$T/reload" || fail "reload
 wait_for 20 fails_with "Input/output error" || fail "status: $(state), $(failure)"
 umount "$STATE/s"
 unset 'MOUNTS[-1]'
+wait_for 20 fails_with "no longer mounted" || fail "after a reload it goes below the mount point: $(state), $(failure)"
+[ -z "$(ls -A "$STATE/s")" ] || fail "after a reload it writes below the mount point: $(ls -A "$STATE/s")"
 mounted=$STATE/s
 wait_for 60 mounted_alive || skip "another mount namespace holds the dead file system"
 MOUNTS+=("$STATE/s")
@@ -302,11 +304,13 @@ reloaded_leaving() {
 	local reload
 	leaving "$1"
 	EVENT=sched:sched_process_fork storage MaxUse=200M KeepFree=0 FlushSec=200ms "SyncIntervalSec=$1"
-	ctl reload &
+	ctl reload 2>"$T/reload" &
 	reload=$!
 	sleep 0.5
 	answers
-	wait "$reload" || fail "reload"
+	# it has failed by then, or is still to
+	wait "$reload" || grep -q 'session s has failed: Closed all files' "$T/reload" ||
+		fail "reload: $(cat "$T/reload")"
 	wait_for 20 log_has 'Closed all files below' || fail "not let go of"
 	wait_for 20 is_as_configured || fail "it is $(state), and traces $(cat "$(instance s)/set_event")"
 	write_markers 1000
