@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 300
+# time-limit: 500
 #
 # A file system that dies under a recording (shut down, as after an error) is let go of, so that it can
 # be unmounted; other sessions go on; when it is mounted again the recording goes on in the same file
