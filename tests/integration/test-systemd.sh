@@ -232,7 +232,8 @@ guest systemctl stop flyrecd
 [ "$(property NFileDescriptorStore)" = 0 ] || fail "the FD store is not empty"
 guest journalctl --sync
 message MESSAGE_STOPPED || fail "no message that it has stopped"
-! message MESSAGE_SESSION_FAILED || fail "a session has failed"
+message MESSAGE_SESSION_FAILED FLYREC_SESSION=failing || fail "no message that a session has failed"
+! message MESSAGE_SESSION_FAILED FLYREC_SESSION=load FLYREC_SESSION=other || fail "a session has failed"
 ! message MESSAGE_EVENTS_LOST || fail "events were lost"
 ! journal_has 'denied|not permitted|Read-only|SYS' ||
 	fail "the sandbox is too narrow: $(cat "$T/journal")"
