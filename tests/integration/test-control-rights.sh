@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 120
+# tests: fast
 #
 # Who may do what: a stranger, a member of group flyrec, one of AdminGroup= and root, as real users;
 # over the control socket, and over a system bus with the policy file that is shipped.

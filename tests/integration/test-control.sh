@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 240
+# tests: fast
 #
 # The control socket and flyrecctl on a real daemon: every verb, its JSON, what is refused, what is
 # kept; busctl; ssh. Rights are in test-control-rights.sh.

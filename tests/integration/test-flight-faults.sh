@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 90
+# tests: fast
 #
 # Flight sessions: SIGKILL and a full disk in the middle of an export leave no half file, and cost
 # nothing of the history.

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 120
+# tests: fast
 #
 # Flight sessions: the history stays in the kernel, and each snapshot has all of it, without a gap,
 # while tracing goes on; what else can be asked of such a session.

@@ -5,6 +5,7 @@
 # What an earlier run left in the kernel when the configuration is another one now, or none.
 # beside: yes
 # time-limit: 180
+# tests: fast
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_tool check-markers

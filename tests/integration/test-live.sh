@@ -4,6 +4,7 @@
 # current.dat is read over and over while it is written, under a storm of events and while task names
 # are rewritten, by several programs at once and over rotations: never an error or a complaint.
 # time-limit: 120
+# tests: fast
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

@@ -4,6 +4,7 @@
 # Somebody else changes a running session's instance: noticed within a flush interval, reported once
 # with what was changed, repaired; the files stay valid.
 # time-limit: 120
+# tests: fast
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

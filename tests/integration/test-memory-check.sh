@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 60
+# tests: fast
 #
 # flyrecd warns, at its start and in a reload, when snapshots of the flight sessions may take more
 # than the memory.max of its control group; else, without a limit, and where none is known, it says

@@ -4,6 +4,7 @@
 # What is in the file beside the events: each section is byte for byte what tracefs says, the options
 # are those trace-cmd knows, and with every clock that counts time report shows the wall clock.
 # time-limit: 180
+# tests: fast
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

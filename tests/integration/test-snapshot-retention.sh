@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 120
+# tests: fast
 #
 # Retention of snapshots: the default of their MaxUse= is a tenth of the file system, whatever that of
 # the segments is; for KeepFree= the older ones make way, not the segments, and not the new one.

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 120
+# tests: fast
 #
 # What flyrecctl says of sessions: how far back they reach, how long their budget lasts, whose
 # snapshot lacks what, times for people; and what it says when something cannot be had.

@@ -4,6 +4,7 @@
 # The test tools judge the recorder, so they are tested on files of trace-cmd's, and each must be
 # able to say no.
 # time-limit: 120
+# tests: fast
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

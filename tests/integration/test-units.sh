@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
 # time-limit: 60
+# tests: fast
 #
 # Unit= that matches nothing, or whose processes cannot be told, is said in status and log, and so is that
 # they are there.
