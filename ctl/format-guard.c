@@ -16,6 +16,7 @@
 
 struct guard {
 	char *at;
+	const char *fields, *print; /* of an event; NULL: of none */
 	unsigned depth, operators, conversions;
 	const char *why;
 };
@@ -117,14 +118,58 @@ static void check_sizeof(struct guard *g, char *word)
 	g->at = word + (p - word);
 }
 
+static bool is_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* "field:TYPE NAME;" or "field:TYPE NAME[N];" */
+static bool has_field(const struct guard *g, const char *name, size_t size)
+{
+	static const char begin[] = "field:";
+
+	for (const char *p = g->fields; (p = strstr(p, begin)) && p < g->print;) {
+		const char *end = p + strcspn(p, "[;\n");
+
+		if (*end == '[' && end[1] == ']' && end[2] == ' ') /* __data_loc char[] NAME */
+			end = p + strcspn(p, ";\n");
+		while (end > p && end[-1] == ' ')
+			end--;
+		p += sizeof(begin) - 1;
+		if (end - p > (ptrdiff_t)size && strncmp(end - size, name, size) == 0 &&
+		    !is_of_word(end[-(ptrdiff_t)size - 1]))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Behind "REC": libtraceevent marks the next field behind __print_flags() and __print_symbolic(),
+ * also of another format where this one ends early, and takes it for granted that there is one.
+ */
+static void check_field(struct guard *g)
+{
+	const char *p = g->at + strspn(g->at, " \t\n"), *name;
+
+	if (strncmp(p, "->", 2) != 0)
+		return;
+	name = p + 2 + strspn(p + 2, " \t\n");
+	for (p = name; is_of_word(*p); p++)
+		;
+	if (!has_field(g, name, (size_t)(p - name)))
+		refuse(g, "a field that the event does not have");
+}
+
 static void skip_word(struct guard *g)
 {
 	char *word = g->at;
 
-	while (isalnum((unsigned char)*g->at) || *g->at == '_')
+	while (is_of_word(*g->at))
 		g->at++;
 	if (g->at - word == 6 && strncmp(word, "sizeof", 6) == 0)
 		check_sizeof(g, word);
+	else if (g->print && word > g->print && g->at - word == 3 && strncmp(word, "REC", 3) == 0)
+		check_field(g);
 }
 
 static void take_sign(struct guard *g)
@@ -147,14 +192,14 @@ static void take_sign(struct guard *g)
 
 static const char *check(char *text)
 {
-	struct guard g = {.at = text};
+	struct guard g = {.at = text, .fields = text, .print = strstr(text, "\nprint fmt:")};
 
 	while (*g.at && !g.why) {
 		if (g.at - text > (ptrdiff_t)MAX_SIZE)
 			refuse(&g, "longer than 256 KiB");
 		else if (*g.at == '"' || *g.at == '\'')
 			skip_literal(&g);
-		else if (isalnum((unsigned char)*g.at) || *g.at == '_')
+		else if (is_of_word(*g.at))
 			skip_word(&g);
 		else
 			take_sign(&g);

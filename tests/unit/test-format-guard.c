@@ -68,6 +68,19 @@ static void expect(const char *print, const char *refused, const char *becomes)
 		assert_null(why);
 }
 
+static void test_field_names(void **state)
+{
+	static const char no_field[] = "a field that the event does not have";
+
+	expect("\"%s\", __print_flags(REC->k, \"|\", { 1, \"x\" })", no_field, NULL);
+	expect("\"%s\", __print_symbolic(REC -> ij, { 1, \"x\" })", no_field, NULL);
+	expect("\"%d\", REC->", no_field, NULL);
+	expect("\"%d\", REC->common", no_field, NULL);
+	expect("\"%d\", REC->int", no_field, NULL);
+	expect("\"%s\", __print_flags(REC->j, \"|\", { 1, \"x\" })", NULL, NULL);
+	expect("\"%d REC->k\", REC-> common_pid, RECK->k", NULL, NULL);
+}
+
 static void test_sizeof(void **state)
 {
 	static const char *const bad[] = {
@@ -112,7 +125,7 @@ static void test_depth(void **state)
 		{"!", "operators", 1000, 1025},
 		{"1|", "operators", 1000, 2000},
 		{"1?1:", "operators", 500, 1000},
-		{"REC->a[", "nested", 32, 33},
+		{"REC->i[", "nested", 32, 33},
 		{"\"%d\" ", "conversions", 500, 600},
 	};
 
@@ -222,9 +235,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizeof),	cmocka_unit_test(test_widths),
-		cmocka_unit_test(test_depth),	cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_kernels), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_field_names), cmocka_unit_test(test_sizeof),
+		cmocka_unit_test(test_widths),	    cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_fields),	    cmocka_unit_test(test_kernels),
+		cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
