@@ -7,7 +7,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
-#include "ctl/export-filter.h"
+#include "decode/filter.h"
 #include "ctl/out-file.h"
 
 /* One export, for the function of its format. Borrowed. */

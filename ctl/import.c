@@ -8,8 +8,8 @@
 #include "basic/log.h"
 #include "ctl/confine.h"
 #include "ctl/copy.h"
-#include "ctl/import-gdb.h"
-#include "ctl/import-qemu4v.h"
+#include "convert/gdb/import-gdb.h"
+#include "convert/qemu4v/import-qemu4v.h"
 #include "ctl/import.h"
 
 /* --- formats: one row each */

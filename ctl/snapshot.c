@@ -10,7 +10,7 @@
 #include "basic/strv.h"
 #include "basic/timestamp.h"
 #include "ctl/copy.h"
-#include "ctl/export-arm.h"
+#include "convert/arm/export-arm.h"
 #include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/snapshot.h"

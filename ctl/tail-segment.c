@@ -7,7 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/merge.h"
+#include "decode/merge.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 

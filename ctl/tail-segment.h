@@ -9,8 +9,8 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "ctl/export-filter.h"
-#include "ctl/export-region.h"
+#include "decode/filter.h"
+#include "decode/region.h"
 
 /* When the kernel was asked for the name of a task, and what it said */
 struct tail_asked {

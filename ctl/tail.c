@@ -6,7 +6,7 @@
 
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "ctl/export-filter.h"
+#include "decode/filter.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-#include "ctl/format-guard.h"
+#include "decode/format-guard.h"
 #include "ctl/verify-formats.h"
 
 #define MAX_FORMAT_TEXT (4 * MIB)

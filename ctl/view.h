@@ -45,7 +45,7 @@ struct view_status {
 	size_t n_sessions;
 };
 
-/* See daemon/account.h for what each counts */
+/* See engine/account.h for what each counts */
 struct view_cpu {
 	uint64_t cpu, subbufs, bytes, overrun, commit_overrun, dropped_events, lost_events, torn,
 		evicted, not_written;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "basic/log.h"
-#include "daemon/check-config.h"
-#include "daemon/daemon.h"
+#include "daemon/manager/check-config.h"
+#include "daemon/manager/daemon.h"
 
 static void show_help(void)
 {

@@ -16,7 +16,7 @@
 #include "basic/confine.h"
 #include "basic/log.h"
 #include "basic/macro.h"
-#include "daemon/daemon.h"
+#include "daemon/manager/daemon.h"
 #include "daemon/privileges.h"
 #include "writer/metadata.h"
 

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
-#include "daemon/config-session.h"
-#include "daemon/control-internal.h"
-#include "daemon/fdstore.h"
-#include "daemon/guard.h"
+#include "config/config-session.h"
+#include "daemon/control/control-internal.h"
+#include "daemon/plumbing/fdstore.h"
+#include "daemon/control/guard.h"
 #include "tests/fuzz/control-target.h"
 
 #define ROUNDS_MAX 4096

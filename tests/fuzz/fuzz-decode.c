@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #include "basic/io.h"
-#include "ctl/export-run.h"
+#include "decode/run.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

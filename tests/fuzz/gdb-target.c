@@ -7,9 +7,9 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/export-gdb.h"
-#include "ctl/import-gdb.h"
-#include "formats/gdb-tfile.h"
+#include "convert/gdb/export-gdb.h"
+#include "convert/gdb/import-gdb.h"
+#include "convert/gdb/gdb-tfile.h"
 #include "tests/fuzz/gdb-target.h"
 
 static void require(bool true_, const char *what, const struct fault *why)

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
+#include "decode/decode-internal.h"
 #include "tests/unit/craft-formats.h"
 
 #define MAX_FORMATS 20000U

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
+#include "decode/decode-internal.h"
 #include "tests/unit/craft-formats.h"
 
 /* Of made-up records of each event; sanitizers take a millisecond for each */

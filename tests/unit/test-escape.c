@@ -12,7 +12,7 @@
 
 #include "basic/escape.h"
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
+#include "decode/decode-internal.h"
 #include "tests/unit/craft-formats.h"
 
 static void expect(const char *text, const char *wanted, bool lines)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/export-qemu4v.h"
+#include "convert/qemu4v/export-qemu4v.h"
 #include "tests/unit/tmp.h"
 #include "writer/event-file.h"
 

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
-#include "ctl/format-guard.h"
+#include "decode/decode-internal.h"
+#include "decode/format-guard.h"
 #include "tests/unit/craft-formats.h"
 
 #define FIELDS                                                                         \

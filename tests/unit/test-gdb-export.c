@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/export-gdb.h"
-#include "ctl/gdb-command.h"
+#include "convert/gdb/export-gdb.h"
+#include "convert/gdb/gdb-command.h"
 #include "formats/gdb-registers.h"
-#include "formats/gdb-tfile.h"
+#include "convert/gdb/gdb-tfile.h"
 #include "writer/event-file.h"
 
 #define PROBE_IP UINT64_C(0xaaaab0001149)

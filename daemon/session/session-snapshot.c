@@ -1,0 +1,699 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Snapshots of a session: requests wait in a queue, each is a flush by the workers, a job that
+ * finds what belongs to it, and one that copies that, while the session goes on. Those of flight
+ * sessions are two jobs: capture and export. Main thread, but for what runs as a job.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "basic/escape.h"
+#include "basic/log.h"
+#include "basic/now.h"
+#include "basic/strv.h"
+#include "daemon/plumbing/job.h"
+#include "daemon/session/session-internal.h"
+#include "daemon/session/session-runtime.h"
+#include "writer/retention.h"
+#include "writer/snapshot-note.h"
+#include "writer/store.h"
+
+#define POSTS_MAX  16
+#define DETAIL_MAX 512
+#define JOIN_USEC  USEC_PER_SEC /* a trigger within this time of another joins its snapshot */
+#define JOIN_MAX   8		/* so many of them are named in the file and in the log */
+
+struct snapshot_request {
+	struct snapshot_turn turn; /* the first member */
+	struct segment_cut cut;
+	struct coresight_job coresight;
+	char *session, *reason;
+	char *detail;	       /* or NULL */
+	struct fault why;      /* of the copying that has failed */
+	char *what;	       /* of a trigger */
+	sd_event_source *post; /* while PostSec= runs */
+	session_snapshot_done_t done;
+	void *userdata;
+};
+
+/* The last snapshot of a trigger, and what of others is to be added to its file */
+struct snapshot_join {
+	char *what;			  /* whose it is, as the configuration says it */
+	uint64_t asked_usec;		  /* monotonic */
+	struct snapshot_request *request; /* NULL: it is finished */
+	char name[64];			  /* then: of the file; "": there is none */
+	char *lines;
+	unsigned rank;
+	unsigned n;
+};
+
+static struct snapshot_request *request_of(struct snapshot_turn *turn)
+{
+	return (void *)turn;
+}
+
+/* The one under way, or next */
+static struct snapshot_request *first(const struct session *s)
+{
+	return request_of(s->requests);
+}
+
+static void request_free(struct snapshot_request *request)
+{
+	(void)sd_event_source_disable_unref(request->post);
+	coresight_job_done(&request->coresight);
+	close_p(&request->cut.dir_fd);
+	close_p(&request->cut.part_fd);
+	segment_cut_done(&request->cut);
+	free(request->session);
+	free(request->reason);
+	free(request->detail);
+	free(request->what);
+	free(request);
+}
+
+static void answer(struct session *s, struct snapshot_request *request, int result,
+		   const char *path, const struct fault *why)
+{
+	snapshot_queue_remove(&s->requests, &request->turn);
+	if (s->join && s->join->request == request) {
+		s->join->request = NULL;
+		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
+			       result >= 0 ? request->cut.name : "");
+	}
+	s->answered = request;
+	request->done(request->userdata, result, path, why);
+	s->answered = NULL;
+	request_free(request);
+}
+
+void session_drop_snapshots(struct session *s)
+{
+	struct fault why;
+
+	while (s->requests) {
+		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
+		answer(s, first(s), why.error, NULL, &why);
+	}
+}
+
+/* Nothing came of it: the next one shall not be refused over that */
+static void give_back(struct session *s, const struct segment_cut *cut)
+{
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER && !cut->parts)
+		trigger_limit_give_back(&s->member_limit);
+}
+
+static struct snapshot_request *find_call(const struct session *s, const void *call)
+{
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (!t->begun && request_of(t)->cut.call == call)
+			return request_of(t);
+	return NULL;
+}
+
+void session_cancel_snapshots(struct session *s, const void *call)
+{
+	struct snapshot_request *request;
+	struct fault why;
+
+	while ((request = find_call(s, call))) {
+		(void)fault_set(&why, -ECANCELED, "nobody waits for it any more");
+		give_back(s, &request->cut);
+		answer(s, request, why.error, NULL, &why);
+	}
+}
+
+bool session_snapshots_busy(const struct session *s)
+{
+	unsigned waiting = 0;
+
+	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
+		    (!t->too_early || ++waiting >= POSTS_MAX))
+			return true;
+	return false;
+}
+
+static bool is_word(const char *reason)
+{
+	return *reason && strlen(reason) <= 28 &&
+	       strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(reason);
+}
+
+static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (request_of(t)->post == source) {
+			request_of(t)->post = sd_event_source_disable_unref(source);
+			t->too_early = false;
+		}
+	session_advance(s);
+	return 0;
+}
+
+bool session_takes_triggers(const struct session *s)
+{
+	return s->state == SESSION_RECORDING && !s->stop_wanted;
+}
+
+/* --- triggers that come together */
+
+struct addition {
+	int dir_fd; /* STATE/NAME */
+	char name[64];
+	char *lines;
+	unsigned rank;
+	struct fault why;
+};
+
+static void addition_free(struct addition *a)
+{
+	close_p(&a->dir_fd);
+	free(a->lines);
+	free(a);
+}
+
+/* Thread: job, beside all others: it has nothing of the session's */
+static int run_addition(void *userdata)
+{
+	struct addition *a = userdata;
+	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
+
+	dir_fd = openat(a->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(&a->why, -errno, "cannot open %s", a->name);
+	/* Two that come one soon after the other */
+	(void)flock(fd, LOCK_EX);
+	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
+		(void)store_set_rank(fd, a->rank);
+	return snapshot_note_add(fd, a->name, a->lines, &a->why);
+}
+
+static void on_addition_done(void *userdata, int result)
+{
+	struct addition *a = userdata;
+
+	/* The log has it in any case */
+	if (result < 0)
+		(void)log_full(LOG_NOTICE, NULL, MESSAGE_SNAPSHOT, result,
+			       "cannot add a trigger to a snapshot, ignoring: %s", a->why.text);
+	addition_free(a);
+}
+
+/* What has joined the last snapshot while it was made, or since */
+static void join_add_to_file(struct session *s)
+{
+	struct snapshot_join *join = s->join;
+	struct addition *a;
+
+	if (!join || !join->lines || join->request || !join->name[0])
+		return;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->dir_fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 3);
+	a->lines = TAKE_PTR(join->lines);
+	a->rank = join->rank;
+	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
+	if (a->dir_fd < 0 || job_start(s->daemon->event, run_addition, on_addition_done, a) < 0)
+		addition_free(a);
+}
+
+/* A new snapshot, which others may join */
+static int join_begin(struct session *s, struct snapshot_request *request,
+		      const struct snapshot_cause *cause)
+{
+	if (!s->join)
+		s->join = calloc(1, sizeof(*s->join));
+	if (!s->join)
+		return -ENOMEM;
+	free(s->join->what);
+	free(s->join->lines);
+	*s->join = (struct snapshot_join){
+		.what = strdup(cause->what),
+		.asked_usec = now_usec(CLOCK_MONOTONIC),
+		.request = request,
+		.rank = cause->rank,
+	};
+	return 0;
+}
+
+static int append(char **text, const char *more)
+{
+	char *both;
+
+	if (asprintf(&both, "%s%s", *text ? *text : "", more) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = both;
+	return 0;
+}
+
+/* One that has not begun is of both; the file is called after what is worth more */
+static int join_waiting(struct snapshot_request *request, const struct snapshot_cause *cause,
+			const char *lines)
+{
+	char *word;
+
+	if (append(&request->detail, lines) < 0)
+		return -ENOMEM;
+	request->cut.detail = request->detail;
+	if (cause->rank <= request->cut.rank)
+		return 0;
+	request->cut.rank = cause->rank;
+	word = strdup(cause->reason);
+	if (!word)
+		return 0;
+	free(request->reason);
+	request->cut.reason = request->reason = word;
+	return 0;
+}
+
+int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
+{
+	struct snapshot_join *join = s->join;
+	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
+	_cleanup_free_ char *lines = NULL;
+	int r;
+
+	if (!session_takes_triggers(s) || ago_usec >= JOIN_USEC ||
+	    (!join->request && !join->name[0]))
+		return 0;
+	/* The same once more has its own, as far as Burst= goes */
+	if (!join->what || strcmp(join->what, cause->what) == 0)
+		return 0;
+	if (join->n++ >= JOIN_MAX)
+		return 1;
+	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
+		lines = NULL;
+		return -ENOMEM;
+	}
+	if (join->request && !join->request->turn.begun)
+		r = join_waiting(join->request, cause, lines);
+	else
+		r = append(&join->lines, lines);
+	if (r < 0)
+		return r;
+	join->rank = MAX(join->rank, cause->rank);
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+		       "%s triggered%s, joining the snapshot of %llu ms ago", cause->what,
+		       cause->text, (unsigned long long)(ago_usec / 1000));
+	join_add_to_file(s);
+	return 1;
+}
+
+void session_forget_triggers(struct session *s)
+{
+	if (s->join) {
+		free(s->join->what);
+		free(s->join->lines);
+	}
+	free(TAKE_PTR(s->join));
+}
+
+/* @cut, @cause: their texts are copied; @cause: of a trigger, or NULL */
+static int enqueue(struct session *s, const struct segment_cut *cut,
+		   const struct snapshot_cause *cause, uint64_t post_usec,
+		   session_snapshot_done_t done, void *userdata)
+{
+	struct snapshot_request *request;
+	int r = 0;
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return -ENOTCONN;
+	if (!is_word(cut->reason) || cut->from_usec > cut->to_usec)
+		return -EINVAL;
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return -ENOMEM;
+	request->cut = *cut;
+	request->cut.dir_fd = request->cut.part_fd = -EBADF;
+	request->cut.session = request->session = strdup(cut->session ? cut->session : s->name);
+	request->cut.reason = request->reason = strdup(cut->reason);
+	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
+	request->what = cause ? strdup(cause->what) : NULL;
+	if (!request->session || !request->reason || (cut->detail && !request->detail) ||
+	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
+		r = -ENOMEM;
+	else if (post_usec > 0)
+		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
+					       post_usec, 0, on_post, s);
+	if (r < 0) {
+		if (s->join && s->join->request == request)
+			s->join->request = NULL;
+		request_free(request);
+		return r;
+	}
+	request->done = done;
+	request->userdata = userdata;
+	request->turn.asker = cut->asker;
+	request->turn.too_early = request->post;
+	snapshot_queue_add(&s->requests, &request->turn);
+	session_advance(s);
+	return 0;
+}
+
+/* What follows the word, as a line of the file's text; *@ret is NULL if nothing does */
+static int detail_of(const char *reason, char **ret)
+{
+	const char *text = strchr(reason, ' ');
+	size_t n;
+
+	*ret = NULL;
+	if (!text)
+		return 0;
+	text += strspn(text, " ");
+	n = strlen(text);
+	if (n > DETAIL_MAX || escape_plain(text, n, false) != n || memchr(text, '\t', n))
+		return -EINVAL;
+	if (asprintf(ret, "for: %s\n", text) >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
+}
+
+static int refuse(const struct session *s, int error, struct fault *why)
+{
+	switch (error) {
+	case -ENOTCONN:
+		return fault_set(why, error, "session %s does not record", s->name);
+	case -EINVAL:
+		return fault_set(why, error,
+				 "a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe "
+				 "a line of text; a range begins before it ends");
+	default:
+		return fault_errno(why, error, "session %s: cannot take a snapshot", s->name);
+	}
+}
+
+static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
+	*ret_interval_usec =
+		config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC;
+}
+
+static void count_member(struct session *s)
+{
+	uint64_t interval_usec;
+	unsigned burst;
+
+	member_burst(s, &burst, &interval_usec);
+	(void)trigger_limit_admit(&s->member_limit, burst, interval_usec,
+				  now_usec(CLOCK_MONOTONIC));
+}
+
+int session_request_cut(struct session *s, const struct segment_cut *what, const char *reason,
+			session_snapshot_done_t done, void *userdata, struct fault *why)
+{
+	_cleanup_free_ char *detail = NULL, *word = NULL;
+	struct segment_cut cut = *what;
+	int r = detail_of(reason, &detail);
+
+	if (r < 0)
+		return refuse(s, r, why);
+	word = strndup(reason, strcspn(reason, " "));
+	if (!word)
+		return refuse(s, -ENOMEM, why);
+	cut.reason = word;
+	cut.detail = detail;
+	/* One that is put together of its parts has been counted with those */
+	if (cut.asker.origin == SNAPSHOT_BY_MEMBER && !cut.parts)
+		count_member(s);
+	r = enqueue(s, &cut, NULL, 0, done, userdata);
+	return r < 0 ? refuse(s, r, why) : 0;
+}
+
+int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker, struct fault *why)
+{
+	uint64_t interval_usec, wait_usec;
+	unsigned burst;
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return refuse(s, -ENOTCONN, why);
+	if (asker->origin == SNAPSHOT_BY_MEMBER) {
+		member_burst(s, &burst, &interval_usec);
+		wait_usec = trigger_limit_wait(&s->member_limit, burst, interval_usec,
+					       now_usec(CLOCK_MONOTONIC));
+		if (wait_usec > 0)
+			return fault_set(
+				why, -EUSERS,
+				"session %s: group flyrec has had the %u snapshots that it "
+				"may have in %.0f s; the next one in %.0f s",
+				s->name, burst, (double)interval_usec / USEC_PER_SEC,
+				(double)(wait_usec / USEC_PER_SEC + 1));
+	}
+	return snapshot_queue_admit(s->requests, asker, s->name, why);
+}
+
+int session_snapshot(struct session *s, const struct snapshot_wish *wish,
+		     session_snapshot_done_t done, void *userdata, struct fault *why)
+{
+	const struct segment_cut what = {
+		.from_usec = wish->from_usec,
+		.to_usec = wish->to_usec,
+		.trigger_usec = now_usec(CLOCK_REALTIME),
+		.asker = wish->asker,
+		.call = wish->call,
+		.coresight = wish->coresight,
+		.pin = wish->pin,
+	};
+	int r = session_admit_snapshot(s, &wish->asker, why);
+
+	return r < 0 ? r : session_request_cut(s, &what, wish->reason, done, userdata, why);
+}
+
+int session_take_part(struct session *s, char ret_boot_id[static 33])
+{
+	memcpy(ret_boot_id, s->answered->cut.boot_id, 33);
+	return TAKE_FD(s->answered->cut.part_fd);
+}
+
+void session_shape(const struct session *s, struct together_shape *ret)
+{
+	*ret = (struct together_shape){
+		.name = s->name,
+		.clock = s->config->trace.clock,
+		.subbuf_size = instance_subbuf_size(s->instance),
+		.n_cpus = instance_n_cpus(s->instance),
+	};
+}
+
+const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
+{
+	*ret_why = &s->answered->coresight.why;
+	return s->answered->coresight.name;
+}
+
+/* Nobody waits for it: the log says what became of it, and those who listen are told */
+static void on_triggered(void *userdata, int result, const char *path, const struct fault *why)
+{
+	struct session *s = userdata;
+
+	if (result < 0) {
+		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
+			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
+		/* Nothing had been traced yet: the next one shall not be refused over that */
+		if (result == -ENODATA)
+			triggers_give_back(s, s->answered->what);
+		return;
+	}
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
+	daemon_snapshot_finished(s->daemon, s->name, path);
+	join_add_to_file(s);
+}
+
+int session_trigger(struct session *s, const struct snapshot_cause *cause)
+{
+	const struct snapshot_config *config;
+	struct segment_cut cut = {
+		.to_usec = UINT64_MAX,
+		.reason = cause->reason,
+		.detail = cause->detail,
+		.rank = cause->rank,
+		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
+	};
+	int r;
+
+	if (!session_takes_triggers(s))
+		return -ENOTCONN;
+	config = &s->config->snapshot;
+	if (config->last_usec > 0)
+		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
+	r = enqueue(s, &cut, cause, config->post_usec, on_triggered, s);
+	/* Under way by now: events are being overwritten */
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
+		       cause->what, cause->text);
+	return r;
+}
+
+/* Begin with the one whose turn it is, if any */
+bool session_begin_snapshot(struct session *s)
+{
+	struct segment_cut *cut;
+
+	/* A stop cuts PostSec= short */
+	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
+		return false;
+	s->requests->begun = true;
+	cut = &first(s)->cut;
+	first(s)->coresight.wanted =
+		!cut->is_part && (cut->coresight || s->config->snapshot.coresight);
+	if (cut->asker.origin == SNAPSHOT_BY_MEMBER)
+		session_member_limits(s, &cut->limits);
+	else
+		session_snapshot_limits(s, &cut->limits);
+	if (cut->parts) {
+		session_start_job(s, STEP_CUTTING);
+		return true;
+	}
+	if (s->flight) {
+		s->capture_keep_free =
+			cut->asker.origin == SNAPSHOT_BY_MEMBER ? cut->limits.keep_free : 0;
+		session_begin_capture(s, cut->from_usec, cut->to_usec);
+		return true;
+	}
+	s->step = STEP_FLUSHING;
+	(void)drain_post(&s->drain, WORKER_FLUSH);
+	return true;
+}
+
+/* What can only be done before the session goes on; the rest is label_file()'s */
+static bool is_whole(const struct session *s, const struct segment_cut *cut)
+{
+	return s->flight && !cut->parts;
+}
+
+static void label_file(struct snapshot_request *request)
+{
+	if (request->cut.is_part)
+		return;
+	segment_label(&request->cut);
+	coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
+}
+
+int session_run_cut(void *userdata)
+{
+	struct session *s = userdata;
+	struct snapshot_request *request = first(s);
+	int r;
+
+	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	if (r >= 0 && request->coresight.wanted)
+		coresight_job_collect(&request->coresight, request->cut.dir_fd,
+				      request->cut.trigger_usec, request->reason);
+	if (r >= 0 && !is_whole(s, &request->cut))
+		return segment_cut_begin(&s->segment, &request->cut);
+	if (r >= 0)
+		r = flight_export(s->flight, &s->segment, &request->cut);
+	flight_drop(s->flight);
+	if (r >= 0)
+		label_file(request);
+	return r;
+}
+
+/* What is there, or why not. That a machine has none is said once. */
+static void report_coresight(struct session *s)
+{
+	const struct coresight_job *job = &first(s)->coresight;
+
+	if (!job->wanted)
+		return;
+	STRV_FOREACH (note, job->notes)
+		if (job->name[0])
+			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
+	if (job->name[0] || (job->why.error == -ENODEV && s->coresight_said))
+		return;
+	s->coresight_said |= job->why.error == -ENODEV;
+	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
+		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
+}
+
+static void finish(struct session *s, int result, struct fault *why)
+{
+	const struct segment_cut *cut = &first(s)->cut;
+	_cleanup_free_ char *path = NULL;
+
+	if (cut->complaint.error < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, cut->complaint.error, "%s",
+			       cut->complaint.text);
+	if (cut->evicted_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "retention removed %u old snapshots, %llu bytes", cut->evicted_files,
+			       (unsigned long long)cut->evicted_bytes);
+	if (result >= 0 && cut->report.left_out_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "%u segments of that time are left out: a snapshot is of one boot, "
+			       "one clock and one size of sub-buffers",
+			       cut->report.left_out_files);
+	if (result >= 0 && !cut->is_part)
+		session_note_snapshots(s, cut->kept_files, cut->kept_bytes);
+	if (result >= 0 && !cut->is_part &&
+	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, cut->name) <
+		    0)
+		result = fault_errno(why, -ENOMEM, "cannot name the snapshot");
+	if (result >= 0)
+		report_coresight(s);
+	if (result >= 0 && cut->unpinned.error < 0)
+		result =
+			fault_set(why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
+				  path, cut->unpinned.text);
+	if (result == -ENODATA)
+		give_back(s, cut);
+	answer(s, first(s), result, path, why);
+	session_file_is_made();
+	/* Nothing else looks after a flight session's instance */
+	if (s->flight)
+		(void)session_check_instance(s);
+}
+
+/* Thread: job. The session goes on meanwhile: its next segment, its syncs. */
+static int run_copy(void *userdata)
+{
+	struct session *s = userdata;
+	struct snapshot_request *request = first(s);
+	int r = segment_cut_copy(&request->cut, &request->why);
+
+	if (r >= 0)
+		label_file(request);
+	return r;
+}
+
+static void set_copying(struct session *s, bool copying)
+{
+	s->copying = copying;
+	atomic_store(&s->segment.held_open, copying);
+}
+
+static void on_copied(void *userdata, int result)
+{
+	struct session *s = userdata;
+	struct fault why = first(s)->why;
+
+	set_copying(s, false);
+	finish(s, result, &why);
+	session_advance(s);
+}
+
+void session_cut_done(struct session *s, int result)
+{
+	if (s->flight)
+		flight_add_counts(s->flight);
+	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
+		result = job_start(s->daemon->event, run_copy, on_copied, s);
+		set_copying(s, result >= 0);
+		if (s->copying)
+			return;
+		(void)fault_errno(&s->segment.failure, result, "cannot start a thread");
+	}
+	finish(s, result, &s->segment.failure);
+}

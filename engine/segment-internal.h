@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the steps of a segment share: segment.c, segment-cut.c and segment-leftover.c.
+ */
+#pragma once
+
+#include "engine/segment.h"
+
+/* Leave a line for the log; @level: LOG_DEBUG … LOG_ERR */
+void segment_note(struct segment *segment, int level, int error, const char *format, ...)
+	_printf_(4, 5);
+
+/* Name the snapshot, and say what makes the file explain itself, wherever it is carried: shown by
+ * trace-cmd report --stat; malloc'ed */
+int segment_name_snapshot(struct segment *segment, struct segment_cut *request, char **ret_text);
+
+/*
+ * Before a file of @bytes is written for a snapshot: may there be one? For a trigger's or an
+ * administrator's older snapshots make way for it, for a member's nothing does.
+ * Return: 0; -ENOSPC it would leave less than KeepFree=; -EDQUOT it cannot be pinned; or another
+ * negative errno with @why.
+ */
+int segment_make_way(struct segment_cut *request, uint64_t bytes, struct fault *why);
+
+/*
+ * After a new one: whose it is, pinned if it is to be, then the snapshots' own retention:
+ * kept_bytes, complaint, unpinned Return: 0, or negative errno with @why: it could not be marked as
+ * a member's and is gone again.
+ */
+int segment_retain_snapshots(struct segment_cut *request, struct fault *why);
+
+/* The task names that are known now into the file */
+int segment_write_names(struct segment *segment, struct trace_file *file);
+
+/* A file called @name now into the archive, complete and dense; or away if there is nothing in it.
+ * Sets the segment's archive to its name there. */
+int segment_archive(struct segment *segment, struct trace_file *file, const char *name);
+
+/*
+ * Open a file that an earlier process left, and make it whole; one that is damaged is renamed.
+ * Return: 1 with @ret set, 0 if there is none (any more), or negative errno with the failure set.
+ */
+int segment_take_up(struct segment *segment, const char *name, struct trace_file **ret);
+
+/* All files into the archive that an earlier process was about to put there */
+int segment_finish_leftovers(struct segment *segment);
+
+/* Has a file of an earlier process been unreadable for so long that it is not for a moment? */
+bool segment_has_waited(struct segment *segment);
