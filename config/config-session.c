@@ -5,8 +5,8 @@
 
 #include "basic/ini.h"
 #include "basic/strv.h"
-#include "engine/clock.h"
 #include "config/config-session.h"
+#include "engine/clock.h"
 
 /* One file being read */
 struct reading {

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "ctl/ctl.h"
-#include "decode/filter.h"
 #include "ctl/out-file.h"
+#include "decode/filter.h"
 
 /* One export, for the function of its format. Borrowed. */
 struct export

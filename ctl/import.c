@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
-#include "ctl/confine.h"
-#include "ctl/copy.h"
 #include "convert/gdb/import-gdb.h"
 #include "convert/qemu4v/import-qemu4v.h"
+#include "ctl/confine.h"
+#include "ctl/copy.h"
 #include "ctl/import.h"
 
 /* --- formats: one row each */

@@ -7,9 +7,9 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "decode/merge.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
+#include "decode/merge.h"
 
 #define BLOCK_SIZE   (64 * KIB)
 #define BLOCKS_TOTAL (16 * MIB) /* for all CPUs */

@@ -6,12 +6,12 @@
 
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "decode/filter.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
 #include "ctl/tail.h"
+#include "decode/filter.h"
 
 #define LINES_DEFAULT 10
 

@@ -7,8 +7,8 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/confine.h"
 #include "convert/arm/verify-arm.h"
+#include "ctl/confine.h"
 #include "ctl/verify-file.h"
 #include "ctl/verify.h"
 #include "formats/arm-snapshot.h"

@@ -10,8 +10,8 @@
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
-#include "decode/print/body.h"
 #include "decode/decode.h"
+#include "decode/print/body.h"
 
 #define DECODE_MAX_FIELD 65536U /* fields end before; a bigger one is none of the kernel's */
 

@@ -9,8 +9,8 @@
 #include "basic/log.h"
 #include "basic/new-dir.h"
 #include "basic/strv.h"
-#include "ctl/copy.h"
 #include "convert/arm/export-arm.h"
+#include "ctl/copy.h"
 #include "formats/trace-dat-read.h"
 #include "recorder/coresight.h"
 

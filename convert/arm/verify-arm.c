@@ -6,8 +6,8 @@
 
 #include "basic/in-root.h"
 #include "basic/io.h"
-#include "convert/arm/verify-arm.h"
 #include "convert/arm/arm-check.h"
+#include "convert/arm/verify-arm.h"
 #include "formats/arm-ini.h"
 
 struct context {

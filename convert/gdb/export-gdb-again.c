@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "basic/io.h"
-#include "decode/decode-internal.h"
 #include "convert/gdb/export-gdb.h"
+#include "convert/gdb/gdb-record.h"
+#include "decode/decode-internal.h"
 #include "decode/run.h"
 #include "decode/source.h"
-#include "convert/gdb/gdb-record.h"
 #include "formats/trace-dat.h"
 
 #define OUTPUT_SIZE MIB

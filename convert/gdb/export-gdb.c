@@ -5,11 +5,11 @@
 
 #include "basic/io.h"
 #include "convert/gdb/export-gdb.h"
-#include "decode/run.h"
-#include "decode/source.h"
 #include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
+#include "decode/run.h"
+#include "decode/source.h"
 
 #define OUTPUT_SIZE  MIB
 #define KEEP_EVENTS  256U /* after so many, let go of what they point into */

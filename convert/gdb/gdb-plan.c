@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "basic/strv.h"
-#include "decode/decode-internal.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
+#include "decode/decode-internal.h"
 #include "formats/trace-dat.h"
 
 #define COMM_SIZE 16U

@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "decode/decode.h"
 #include "convert/gdb/gdb-probe.h"
+#include "decode/decode.h"
 
 /* Where what has no address is put: no program of x86-64 or aarch64 has anything there */
 #define GDB_PLAN_OWN_ADDRESS UINT64_C(0x0010000000000000)

@@ -16,8 +16,8 @@
 #pragma once
 
 #include "basic/fault.h"
-#include "formats/gdb-registers.h"
 #include "convert/gdb/gdb-tfile.h"
+#include "formats/gdb-registers.h"
 
 #define GDB_RECORD_SYSTEM "tfile"
 #define GDB_RECORD_NOTE	  "GDB trace file:\n"

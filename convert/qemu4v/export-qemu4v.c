@@ -8,10 +8,10 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "convert/qemu4v/export-qemu4v.h"
+#include "convert/qemu4v/qemu4v-event.h"
+#include "decode/format-guard.h"
 #include "decode/region.h"
 #include "decode/run.h"
-#include "decode/format-guard.h"
-#include "convert/qemu4v/qemu4v-event.h"
 
 #define BLOCK_SIZE   (256 * KIB)
 #define BLOCKS_TOTAL (64 * MIB) /* for all CPUs */

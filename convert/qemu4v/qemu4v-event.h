@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines of convert/qemu4v/qemu4v.h as events of a trace.dat: system "qemu4v" with the events insn, mem,
- * reg and text. Each has the time as the line says it, the number of the line, and how it was
+ * Lines of convert/qemu4v/qemu4v.h as events of a trace.dat: system "qemu4v" with the events insn,
+ * mem, reg and text. Each has the time as the line says it, the number of the line, and how it was
  * written ("form"), so that the line can be printed again. Numbers are in this machine's byte
  * order. Pure functions over memory; any thread.
  */
 #pragma once
 
-#include "formats/event-head.h"
 #include "convert/qemu4v/qemu4v.h"
+#include "formats/event-head.h"
 
 #define QEMU4V_SYSTEM "qemu4v"
 /*

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "daemon/manager/check-config.h"
 #include "config/config.h"
+#include "daemon/manager/check-config.h"
 
 static void print_complaint(enum config_severity severity, const char *file, unsigned line,
 			    const char *text, void *userdata)

@@ -13,9 +13,9 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/owner.h"
-#include "engine/clock.h"
 #include "daemon/manager/daemon-state.h"
 #include "daemon/session/session.h"
+#include "engine/clock.h"
 #include "recorder/saved-cmdlines.h"
 #include "writer/file-age.h"
 

@@ -14,8 +14,8 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "engine/clock.h"
 #include "daemon/session/session-internal.h"
+#include "engine/clock.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-age.h"
 

@@ -7,10 +7,10 @@
 #include <errno.h>
 
 #include "basic/log.h"
-#include "engine/boot-note.h"
-#include "engine/clock.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
+#include "engine/boot-note.h"
+#include "engine/clock.h"
 
 #define THREADS_MAX 4U /* copying: memory is no faster with more */
 

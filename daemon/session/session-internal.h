@@ -6,6 +6,10 @@
  */
 #pragma once
 
+#include "daemon/session/session.h"
+#include "daemon/session/state.h"
+#include "daemon/trigger/trigger-limit.h"
+#include "daemon/trigger/trigger.h"
 #include "engine/account.h"
 #include "engine/boot-trace.h"
 #include "engine/coresight-job.h"
@@ -13,10 +17,6 @@
 #include "engine/flight.h"
 #include "engine/reach.h"
 #include "engine/segment.h"
-#include "daemon/session/session.h"
-#include "daemon/session/state.h"
-#include "daemon/trigger/trigger-limit.h"
-#include "daemon/trigger/trigger.h"
 
 /* What a session waits for; only one thing at a time */
 enum session_step {

@@ -6,9 +6,9 @@
  */
 #pragma once
 
+#include "daemon/session/session.h"
 #include "engine/account.h"
 #include "engine/reach.h"
-#include "daemon/session/session.h"
 
 enum session_wait {
 	WAIT_ROTATED, /* text: the finished file's path, "" if there was nothing in it */

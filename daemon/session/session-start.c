@@ -13,11 +13,11 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "engine/clock.h"
 #include "daemon/manager/daemon-state.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
 #include "daemon/session/session-tail.h"
+#include "engine/clock.h"
 #include "formats/tail-message.h"
 #include "writer/store.h"
 

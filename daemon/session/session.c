@@ -4,10 +4,10 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
-#include "engine/clock.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
 #include "daemon/session/session-tail.h"
+#include "engine/clock.h"
 #include "formats/tail-message.h"
 
 int session_new(struct daemon *daemon, const char *name, struct session **ret)

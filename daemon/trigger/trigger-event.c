@@ -8,8 +8,8 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "daemon/trigger/event-watch.h"
 #include "daemon/session/session-internal.h"
+#include "daemon/trigger/event-watch.h"
 #include "daemon/trigger/trigger-internal.h"
 
 #define SUFFIX	  ".trigger"   /* of the instance: no session's name has a dot in it */

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "decode/print/expr.h"
 #include "decode/kallsyms.h"
+#include "decode/print/expr.h"
 #include "decode/printk-formats.h"
 #include "decode/text.h"
 

@@ -10,8 +10,8 @@
 #include "basic/log.h"
 #include "config/config-session.h"
 #include "daemon/control/control-internal.h"
-#include "daemon/plumbing/fdstore.h"
 #include "daemon/control/guard.h"
+#include "daemon/plumbing/fdstore.h"
 #include "tests/fuzz/control-target.h"
 
 #define ROUNDS_MAX 4096

@@ -8,8 +8,8 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "convert/gdb/export-gdb.h"
-#include "convert/gdb/import-gdb.h"
 #include "convert/gdb/gdb-tfile.h"
+#include "convert/gdb/import-gdb.h"
 #include "tests/fuzz/gdb-target.h"
 
 static void require(bool true_, const char *what, const struct fault *why)

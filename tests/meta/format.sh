@@ -9,18 +9,14 @@ command -v "$format" >/dev/null || {
 	echo "SKIP: needs $format"
 	exit 77
 }
-folders='basic formats recorder writer daemon ctl tests bench'
-files=$(for folder in $folders; do
-	[ ! -d "$folder" ] || find "$folder" -name '*.[ch]'
-done)
+files=$(find basic formats decode recorder writer engine config convert daemon ctl tests bench -name '*.[ch]')
 if [ "${1:-}" = --fix ]; then
 	# shellcheck disable=SC2086 # no blanks in our file names
 	$format -i $files
 	exit
 fi
-status=0
-for file in $files; do
-	$format "$file" | diff -u --label "$file" --label "$file (formatted)" "$file" - || status=1
-done
-[ $status = 0 ] || echo "FAIL: run tests/meta/format.sh --fix"
-exit $status
+# shellcheck disable=SC2086
+printf '%s\n' $files | xargs -P 2 -n 32 "$format" --dry-run --Werror || {
+	echo "FAIL: run tests/meta/format.sh --fix"
+	exit 1
+}

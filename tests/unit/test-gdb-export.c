@@ -17,8 +17,8 @@
 #include "basic/io.h"
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-command.h"
-#include "formats/gdb-registers.h"
 #include "convert/gdb/gdb-tfile.h"
+#include "formats/gdb-registers.h"
 #include "writer/event-file.h"
 
 #define PROBE_IP UINT64_C(0xaaaab0001149)
