@@ -8,10 +8,10 @@
 #include "basic/now.h"
 #include "ctl/bus.h"
 #include "ctl/cat.h"
-#include "ctl/copy.h"
 #include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
+#include "writer/copy.h"
 
 #define BAR_WIDTH 40
 

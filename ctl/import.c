@@ -9,8 +9,8 @@
 #include "convert/gdb/import-gdb.h"
 #include "convert/qemu4v/import-qemu4v.h"
 #include "ctl/confine.h"
-#include "ctl/copy.h"
 #include "ctl/import.h"
+#include "writer/copy.h"
 
 /* --- formats: one row each */
 

@@ -10,11 +10,11 @@
 #include "basic/strv.h"
 #include "basic/timestamp.h"
 #include "convert/arm/export-arm.h"
-#include "ctl/copy.h"
 #include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/snapshot.h"
 #include "ctl/view.h"
+#include "writer/copy.h"
 
 #define REASON_MAX 28U
 

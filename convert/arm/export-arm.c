@@ -10,9 +10,9 @@
 #include "basic/new-dir.h"
 #include "basic/strv.h"
 #include "convert/arm/export-arm.h"
-#include "ctl/copy.h"
 #include "formats/trace-dat-read.h"
 #include "recorder/coresight.h"
+#include "writer/copy.h"
 
 struct memory {
 	struct coresight_memory *items;

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
-#include "ctl/copy.h"
 #include "formats/trace-dat-read.h"
+#include "writer/copy.h"
 
 #define CHUNK	   (4 * MIB)
 #define BUFFER	   (256 * KIB)
