@@ -6,9 +6,9 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/out-file.h"
 #include "ctl/bus.h"
 #include "ctl/cat.h"
-#include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "writer/copy.h"

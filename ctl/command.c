@@ -121,8 +121,8 @@ static int take_coresight_option(int c, struct command *command)
 		ctl->coresight = true;
 		ctl->coresight_dir = optarg;
 	} else if (c == OPTION_SYSROOT) {
-		ctl->sysroot = optarg;
-	} else if (strv_append(&ctl->memory, optarg) < 0) {
+		ctl->convert.sysroot = optarg;
+	} else if (strv_append(&ctl->convert.memory, optarg) < 0) {
 		(void)fprintf(stderr, "flyrecctl: out of memory\n");
 		return -ENOMEM;
 	}
@@ -135,13 +135,13 @@ static void take_format_option(int c, struct command *command)
 
 	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
 	if (c == OPTION_CLK) {
-		ctl->clk = optarg;
+		ctl->convert.clk = optarg;
 		ctl->format_options |= CTL_CLK;
 	} else if (c == OPTION_STRICT) {
-		ctl->strict = true;
+		ctl->convert.strict = true;
 		ctl->format_options |= CTL_STRICT;
 	} else {
-		ctl->tarmac = true;
+		ctl->convert.tarmac = true;
 		ctl->format_options |= CTL_TARMAC;
 	}
 }
@@ -247,12 +247,12 @@ static int take_option(int c, struct command *command)
 			return -ENOMEM;
 		break;
 	case OPTION_MAX_FRAMES:
-		command->ctl.max_frames = optarg;
+		command->ctl.convert.max_frames = optarg;
 		command->ctl.format_options |= CTL_MAX_FRAMES;
 		command->used |= TAKES_MAX_FRAMES;
 		break;
 	case OPTION_ENDIAN:
-		command->ctl.endian = optarg;
+		command->ctl.convert.endian = optarg;
 		command->ctl.format_options |= CTL_ENDIAN;
 		command->used |= TAKES_ENDIAN;
 		break;

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "convert/convert.h"
+
 enum ctl_status {
 	CTL_DONE = 0,
 	CTL_FAILED = 1, /* refused or failed; one line on stderr says why */
@@ -46,16 +48,11 @@ struct ctl {
 	bool together;		 /* --together: one file of several sessions */
 	const char *format;	 /* --format= */
 	unsigned format_options; /* enum ctl_format_option, those that were given */
-	const char *clk;	 /* --clk= */
-	bool strict, tarmac;
-	const char *max_frames;	   /* --max-frames=, NULL: not given */
-	const char *endian;	   /* --endian= */
+	struct convert_options convert;
 	const char *cpus;	   /* --cpu= */
 	char **events, **pids;	   /* each --event= and --pid= */
 	const char *max_use;	   /* --max-use=, NULL: not given */
 	const char *older_than;	   /* --older-than= */
-	const char *sysroot;	   /* --sysroot=, NULL: / */
-	char **memory;		   /* each --memory= */
 	bool coresight;		   /* --coresight */
 	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 	bool follow;		   /* -f */

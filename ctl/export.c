@@ -8,9 +8,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
-#include "convert/arm/export-arm.h"
-#include "convert/gdb/export-gdb.h"
-#include "convert/qemu4v/export-qemu4v.h"
+#include "convert/convert.h"
 #include "ctl/confine.h"
 #include "ctl/export.h"
 #include "ctl/output.h"
@@ -26,99 +24,17 @@ static void on_fault(const char *text)
 	log_error("%s", text);
 }
 
-/* @in_fd: what is exported */
-static int open_output(const char *path, int in_fd, struct out_file *out)
-{
-	struct fault why;
-	int r = out_file_open(out, path, in_fd, "export", 0, &why);
-
-	if (r < 0)
-		log_error("%s", why.text);
-	return r;
-}
-
-int export_output_open(const struct export *export, struct out_file *out)
-{
-	if (!export->output)
-		return open_output(export->ctl->output, export->dat->fd, out);
-	*out = *export->output;
-	out->file = (struct new_file){.fd = -EBADF};
-	return 0;
-}
-
-static enum ctl_status close_output(struct out_file *out, int r)
-{
-	struct fault why;
-
-	if (r == 0) {
-		r = out_file_publish(out, &why);
-		if (r < 0)
-			log_error("%s", why.text);
-	}
-	out_file_done(out);
-	return r < 0 ? CTL_FAILED : CTL_DONE;
-}
-
-enum ctl_status export_output_close(const struct export *export, struct out_file *out, int r)
-{
-	if (!export->output)
-		return close_output(out, r);
-	*export->ret_complete = r == 0;
-	return r < 0 ? CTL_FAILED : CTL_DONE;
-}
-
-static enum ctl_status run_lines(const struct export *export, enum export_format format)
-{
-	struct export_job job = {
-		.dat = export->dat,
-		.decoder = export->decoder,
-		.filter = export->filter,
-		.format = format,
-		.on_fault = on_fault,
-	};
-	enum ctl_status status;
-	struct out_file output;
-	struct fault why;
-	int r;
-
-	if (event_time_choose(&job.time, export->ctl->time, EVENT_TIME_EPOCH, export->decoder,
-			      &why) < 0) {
-		log_error("%s", why.text);
-		return CTL_FAILED;
-	}
-	if (export_output_open(export, &output) < 0)
-		return CTL_FAILED;
-	job.fd = output.fd;
-	job.escape = output_escape(export->ctl, output.fd);
-	r = export_run(&job, &why);
-	if (r < 0)
-		log_error("%s", why.text);
-	status = export_output_close(export, &output, r);
-	return r != EXPORT_E_PIPE && job.n_faults ? CTL_FAILED : status;
-}
-
-static enum ctl_status run_text(const struct export *export)
-{
-	return run_lines(export, EXPORT_TEXT);
-}
-
-static enum ctl_status run_json(const struct export *export)
-{
-	return run_lines(export, EXPORT_JSON);
-}
-
 /* One row each. A function logs what goes wrong. */
 static const struct format {
 	const char *name;
 	unsigned options; /* of enum ctl_format_option, those it takes */
-	enum ctl_status (*run)(const struct export *export);
+	enum convert_status (*run)(const struct export *export); /* NULL: our own */
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
-	/* in its place: a format that is not made out of one FILE */
-	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
+	bool no_file;	 /* it is not made out of one FILE */
 } formats[] = {
-	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, run_text},
-	{"json", CTL_FILTER, run_json},
-	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
+	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, NULL},
+	{"json", CTL_FILTER, NULL},
+	{"arm-snapshot", CTL_SYSROOT, NULL, .no_file = true},
 	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile, .more_files = true},
 	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
 	{},
@@ -206,6 +122,37 @@ struct work {
 	bool complete; /* the output is */
 };
 
+/* Text or JSON, our own */
+static enum convert_status run_lines(const struct work *w, const struct export *export)
+{
+	struct export_job job = {
+		.dat = export->dat,
+		.decoder = export->decoder,
+		.filter = export->filter,
+		.format = strcmp(w->format->name, "json") == 0 ? EXPORT_JSON : EXPORT_TEXT,
+		.on_fault = on_fault,
+	};
+	enum convert_status status;
+	struct out_file output;
+	struct fault why;
+	int r;
+
+	if (event_time_choose(&job.time, w->ctl->time, EVENT_TIME_EPOCH, export->decoder, &why) <
+	    0) {
+		log_error("%s", why.text);
+		return CONVERT_FAILED;
+	}
+	if (export_output_open(export, &output) < 0)
+		return CONVERT_FAILED;
+	job.fd = output.fd;
+	job.escape = output_escape(w->ctl, output.fd);
+	r = export_run(&job, &why);
+	if (r < 0)
+		log_error("%s", why.text);
+	status = export_output_close(export, &output, r);
+	return r != EXPORT_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
+}
+
 #define COMPLETE 8 /* beside a status: the output is */
 
 /* Without rights: from here on the file is read */
@@ -214,8 +161,14 @@ static int export_open(void *userdata)
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	struct work *w = userdata;
-	struct export export = {.ctl = w->ctl, .filter = w->filter};
-	enum ctl_status status;
+	struct export export = {
+		.options = &w->ctl->convert,
+		.path = w->ctl->output,
+		.filter = w->filter,
+		.output = w->format->more_files ? NULL : &w->output,
+		.ret_complete = &w->complete,
+	};
+	enum convert_status status;
 	struct fault why;
 
 	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 ||
@@ -226,16 +179,15 @@ static int export_open(void *userdata)
 	}
 	export.dat = dat;
 	export.decoder = decoder;
-	export.output = w->format->more_files ? NULL : &w->output;
-	export.ret_complete = &w->complete;
-	status = w->format->run(&export);
+	status = w->format->run ? w->format->run(&export) : run_lines(w, &export);
 	return (int)status | (w->complete ? COMPLETE : 0);
 }
 
 /* What makes a new file leaves it to us to give it its name */
 static enum ctl_status export_confined(struct work *w)
 {
-	enum ctl_status status;
+	enum ctl_status status = CTL_FAILED;
+	struct fault why;
 	int r;
 
 	plugins_open();
@@ -243,17 +195,22 @@ static enum ctl_status export_confined(struct work *w)
 		return ctl_confine_writer(w->ctl->output, "/") < 0
 			       ? CTL_FAILED
 			       : (enum ctl_status)export_open(w);
-	if (open_output(w->ctl->output, w->fd, &w->output) < 0)
-		return CTL_FAILED;
-	if (w->output.kind != OUT_FILE_NEW) {
-		status = ctl_confine() < 0 ? CTL_FAILED
-					   : (enum ctl_status)(export_open(w) & ~COMPLETE);
-		out_file_done(&w->output);
-		return status;
+	r = out_file_open(&w->output, w->ctl->output, w->fd, "export", 0, &why);
+	if (r >= 0 && w->output.kind != OUT_FILE_NEW) {
+		if (ctl_confine() >= 0)
+			status = (enum ctl_status)(export_open(w) & ~COMPLETE);
+	} else if (r >= 0) {
+		int status_of = ctl_confined(w->name, NULL, export_open, w);
+
+		if (status_of >= 0 && status_of & COMPLETE)
+			r = out_file_publish(&w->output, &why);
+		if (r >= 0 && status_of == COMPLETE)
+			status = CTL_DONE;
 	}
-	r = ctl_confined(w->name, NULL, export_open, w);
-	status = close_output(&w->output, r >= 0 && r & COMPLETE ? 0 : -ECANCELED);
-	return r < 0 || r & ~COMPLETE ? CTL_FAILED : status;
+	if (r < 0)
+		log_error("%s", why.text);
+	out_file_done(&w->output);
+	return status;
 }
 
 static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
@@ -297,8 +254,13 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 			      format->name);
 		return CTL_USAGE;
 	}
-	if (format->run_verb)
-		return format->run_verb(ctl, argc, argv);
+	if (format->no_file && (argc > 2 || !ctl->output)) {
+		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
+				      "and at most one FILE\n");
+		return CTL_USAGE;
+	}
+	if (format->no_file)
+		return (enum ctl_status)export_arm(&ctl->convert, ctl->output, argv[1]);
 	if (argc != 2) {
 		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
 				      "input\n");

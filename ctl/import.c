@@ -6,11 +6,9 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
-#include "convert/gdb/import-gdb.h"
-#include "convert/qemu4v/import-qemu4v.h"
+#include "convert/convert.h"
 #include "ctl/confine.h"
 #include "ctl/import.h"
-#include "writer/copy.h"
 
 /* --- formats: one row each */
 
@@ -48,47 +46,6 @@ static void catch_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-ssize_t import_read(const struct import *import, void *buffer, size_t size, struct fault *why)
-{
-	ssize_t n = -1;
-
-	while (!stopped_by) {
-		n = read(import->fd, buffer, size);
-		if (n >= 0 || errno != EINTR)
-			break;
-	}
-	if (stopped_by)
-		return fault_errno(why, -EINTR, "%s", import->name);
-	return n < 0 ? fault_errno(why, -errno, "%s: cannot read", import->name) : n;
-}
-
-int import_stopped(const struct import *import, struct fault *why)
-{
-	return stopped_by ? fault_errno(why, -EINTR, "%s", import->name) : 0;
-}
-
-int import_begin(struct import *import, const struct event_file_params *params, struct fault *why)
-{
-	struct event_file_params p = *params;
-
-	p.path = import->out.kind == OUT_FILE_NEW ? import->out.path : NULL;
-	p.mode = OUT_FILE_MODE;
-	return event_file_new(&p, &import->file, why);
-}
-
-int import_finish(struct import *import, struct event_file_totals *ret, struct fault *why)
-{
-	int r;
-
-	if (stopped_by)
-		return fault_errno(why, -EINTR, "%s", import->name);
-	r = event_file_finish(import->file, ret, why);
-	if (r >= 0 && import->out.kind != OUT_FILE_NEW)
-		r = copy_trace(event_file_fd(import->file), import->out.path, import->out.fd, NULL,
-			       why);
-	return r;
-}
-
 static int open_input(struct import *import, const char *path, struct fault *why)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -108,7 +65,12 @@ static int open_input(struct import *import, const char *path, struct fault *why
 static enum ctl_status import_file(const struct ctl *ctl, const struct format *format,
 				   const char *path)
 {
-	struct import import = {.ctl = ctl, .fd = -EBADF, .out = {.fd = -EBADF}};
+	struct import import = {
+		.options = &ctl->convert,
+		.fd = -EBADF,
+		.out = {.fd = -EBADF},
+		.stop = &stopped_by,
+	};
 	struct fault why = {};
 	int r = open_input(&import, path, &why);
 

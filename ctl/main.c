@@ -330,6 +330,6 @@ int main(int argc, char **argv)
 	status = run(&command, argc, argv);
 	strv_free(command.ctl.events);
 	strv_free(command.ctl.pids);
-	strv_free(command.ctl.memory);
+	strv_free(command.ctl.convert.memory);
 	return (int)status;
 }

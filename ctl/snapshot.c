@@ -6,11 +6,11 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/out-file.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
-#include "convert/arm/export-arm.h"
-#include "ctl/out-file.h"
+#include "convert/convert.h"
 #include "ctl/output.h"
 #include "ctl/snapshot.h"
 #include "ctl/view.h"
@@ -300,7 +300,7 @@ static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
 {
 	struct local local = {.bus = bus, .w = w, .name = name};
 	const struct arm_dat dat = {.open = open_local, .userdata = &local, .path = name};
-	int r = arm_save(w->ctl, w->ctl->coresight_dir, &dat) == CTL_DONE ? 0 : -EIO;
+	int r = arm_save(&w->ctl->convert, w->ctl->coresight_dir, &dat) == CONVERT_DONE ? 0 : -EIO;
 
 	if (r >= 0) {
 		local.made.directory = w->ctl->coresight_dir;
@@ -470,7 +470,7 @@ static bool check_options(const struct ctl *ctl, int argc)
 	if (ctl->coresight_dir && (argc != 2 || ctl->host))
 		return usage(ctl->host ? "--coresight=DIR reads this machine's sinks: not with -H"
 				       : "--coresight=DIR needs one SESSION");
-	if (!ctl->coresight_dir && (ctl->sysroot || ctl->memory))
+	if (!ctl->coresight_dir && (ctl->convert.sysroot || ctl->convert.memory))
 		return usage("--sysroot= and --memory= need --coresight=DIR");
 	return true;
 }

@@ -9,7 +9,7 @@
 #include "basic/log.h"
 #include "basic/new-dir.h"
 #include "basic/strv.h"
-#include "convert/arm/export-arm.h"
+#include "convert/convert.h"
 #include "formats/trace-dat-read.h"
 #include "recorder/coresight.h"
 #include "writer/copy.h"
@@ -27,7 +27,7 @@ static void memory_done(struct memory *memory)
 }
 
 /* ADDR=FILE */
-static enum ctl_status open_memory(const char *text, struct coresight_memory *ret)
+static enum convert_status open_memory(const char *text, struct coresight_memory *ret)
 {
 	struct stat st;
 	char *end;
@@ -37,40 +37,40 @@ static enum ctl_status open_memory(const char *text, struct coresight_memory *re
 	if (*text < '0' || *text > '9' || errno || *end != '=' || !end[1]) {
 		(void)fprintf(stderr, "flyrecctl: --memory=: ADDRESS=FILE is wanted: \"%s\"\n",
 			      text);
-		return CTL_USAGE;
+		return CONVERT_USAGE;
 	}
 	ret->name = end + 1;
 	ret->fd = io_open_at(AT_FDCWD, ret->name, 0);
 	if (ret->fd < 0) {
 		(void)log_error_errno(ret->fd, "%s: cannot open: %m", ret->name);
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	}
 	if (fstat(ret->fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		close_p(&ret->fd);
 		log_error("%s: is no regular file", ret->name);
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	}
-	return CTL_DONE;
+	return CONVERT_DONE;
 }
 
-static enum ctl_status read_memory(const struct ctl *ctl, struct memory *memory)
+static enum convert_status read_memory(const struct convert_options *options, struct memory *memory)
 {
-	enum ctl_status status;
+	enum convert_status status;
 
 	*memory = (struct memory){
-		.items = calloc(strv_length(ctl->memory) + 1, sizeof(*memory->items)),
+		.items = calloc(strv_length(options->memory) + 1, sizeof(*memory->items)),
 	};
 	if (!memory->items) {
 		(void)log_error_errno(-ENOMEM, "--memory=: %m");
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	}
-	STRV_FOREACH (m, ctl->memory) {
+	STRV_FOREACH (m, options->memory) {
 		status = open_memory(*m, &memory->items[memory->n]);
-		if (status != CTL_DONE)
+		if (status != CONVERT_DONE)
 			return status;
 		memory->n++;
 	}
-	return CTL_DONE;
+	return CONVERT_DONE;
 }
 
 static int copy_dat(int dir_fd, const struct arm_dat *dat, struct fault *why)
@@ -90,10 +90,10 @@ static int copy_dat(int dir_fd, const struct arm_dat *dat, struct fault *why)
 	return r;
 }
 
-static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd,
+static int fill(const struct convert_options *options, const struct memory *memory, int dir_fd,
 		const struct arm_dat *dat, struct fault *why)
 {
-	const char *sysroot = ctl->sysroot ? ctl->sysroot : "/";
+	const char *sysroot = options->sysroot ? options->sysroot : "/";
 	_cleanup_close_ int root_fd = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_(strv_freep) char **notes = NULL;
 	int r;
@@ -118,23 +118,24 @@ static int fill(const struct ctl *ctl, const struct memory *memory, int dir_fd,
 	return r;
 }
 
-static enum ctl_status save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat)
+static enum convert_status save(const struct convert_options *options, const char *dir,
+				const struct arm_dat *dat)
 {
 	_cleanup_(memory_done) struct memory memory = {};
-	enum ctl_status status;
+	enum convert_status status;
 	struct new_dir new;
 	struct fault why = {};
 	int r;
 
-	status = read_memory(ctl, &memory);
-	if (status != CTL_DONE)
+	status = read_memory(options, &memory);
+	if (status != CONVERT_DONE)
 		return status;
 	r = new_dir_open(&new, AT_FDCWD, dir, 0700);
 	if (r < 0) {
 		(void)log_error_errno(r, "%s: cannot create: %m", dir);
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	}
-	r = fill(ctl, &memory, new.fd, dat, &why);
+	r = fill(options, &memory, new.fd, dat, &why);
 	if (r >= 0) {
 		r = new_dir_publish(&new);
 		if (r < 0)
@@ -143,12 +144,13 @@ static enum ctl_status save(const struct ctl *ctl, const char *dir, const struct
 	new_dir_done(&new);
 	if (r < 0 && why.error)
 		log_error("%s", why.text);
-	return r < 0 ? CTL_FAILED : CTL_DONE;
+	return r < 0 ? CONVERT_FAILED : CONVERT_DONE;
 }
 
-enum ctl_status arm_save(const struct ctl *ctl, const char *dir, const struct arm_dat *dat)
+enum convert_status arm_save(const struct convert_options *options, const char *dir,
+			     const struct arm_dat *dat)
 {
-	enum ctl_status status;
+	enum convert_status status;
 	sigset_t set, old;
 
 	/* Ctrl-C counts when the directory is whole, or gone */
@@ -157,7 +159,7 @@ enum ctl_status arm_save(const struct ctl *ctl, const char *dir, const struct ar
 	(void)sigaddset(&set, SIGTERM);
 	(void)sigaddset(&set, SIGHUP);
 	(void)sigprocmask(SIG_BLOCK, &set, &old);
-	status = save(ctl, dir, dat);
+	status = save(options, dir, dat);
 	(void)sigprocmask(SIG_SETMASK, &old, NULL);
 	return status;
 }
@@ -170,21 +172,17 @@ static int open_dat(void *userdata)
 	return fd < 0 ? log_error_errno(-errno, "%s: cannot open: %m", dat->path) : fd;
 }
 
-enum ctl_status export_arm(const struct ctl *ctl, int argc, char **argv)
+enum convert_status export_arm(const struct convert_options *options, const char *dir,
+			       const char *file)
 {
-	struct arm_dat arm_dat;
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	struct arm_dat arm_dat;
 	struct fault why;
 
-	if (argc > 2 || !ctl->output) {
-		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
-				      "and at most one FILE\n");
-		return CTL_USAGE;
-	}
-	if (argc == 2 && trace_dat_open(argv[1], &dat, &why) < 0) {
+	if (file && trace_dat_open(file, &dat, &why) < 0) {
 		log_error("%s", why.text);
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	}
-	arm_dat = (struct arm_dat){.open = open_dat, .userdata = dat, .path = argv[argc - 1]};
-	return arm_save(ctl, ctl->output, dat ? &arm_dat : NULL);
+	arm_dat = (struct arm_dat){.open = open_dat, .userdata = dat, .path = file};
+	return arm_save(options, dir, dat ? &arm_dat : NULL);
 }

@@ -7,12 +7,14 @@
 #include "basic/in-root.h"
 #include "basic/io.h"
 #include "convert/arm/arm-check.h"
-#include "convert/arm/verify-arm.h"
+#include "convert/convert.h"
 #include "formats/arm-ini.h"
 
 struct context {
 	int dir_fd;
-	struct verify_report *report;
+	const char *path;
+	void (*on_fault)(void *userdata, const char *line);
+	void *userdata;
 };
 
 static int read_file(void *userdata, const char *name, char **ret_data, size_t *ret_size)
@@ -49,21 +51,19 @@ static void on_fault(void *userdata, const char *file, unsigned line, const char
 	int n;
 
 	if (line)
-		n = asprintf(&where, "%s/%s:%u: %s", c->report->path, file, line, text);
+		n = asprintf(&where, "%s/%s:%u: %s", c->path, file, line, text);
 	else
-		n = asprintf(&where, "%s/%s: %s", c->report->path, file, text);
-	if (n < 0) {
+		n = asprintf(&where, "%s/%s: %s", c->path, file, text);
+	if (n < 0)
 		where = NULL;
-		c->report->no_memory = true;
-		return;
-	}
-	verify_report_line(c->report, where);
+	c->on_fault(c->userdata, where);
 }
 
-int verify_arm(int dir_fd, struct verify_report *report)
+int verify_arm(int dir_fd, const char *path, void (*report)(void *userdata, const char *line),
+	       void *userdata, unsigned *ret_version)
 {
-	struct context c = {.dir_fd = dir_fd, .report = report};
+	struct context c = {dir_fd, path, report, userdata};
 	const struct arm_files files = {.read = read_file, .size = file_size, .userdata = &c};
 
-	return arm_check(&files, on_fault, &c, &report->version);
+	return arm_check(&files, on_fault, &c, ret_version);
 }

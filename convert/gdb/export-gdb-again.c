@@ -8,11 +8,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "basic/io.h"
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-record.h"
 #include "decode/decode-internal.h"
-#include "decode/run.h"
 #include "decode/source.h"
 #include "formats/trace-dat.h"
 
@@ -120,12 +118,10 @@ static int learn_kind(struct again *a, size_t format)
 
 static int flush(struct again *a)
 {
-	int r = io_write_all(a->job->fd, a->output.bytes, a->output.size);
+	int r = out_file_write(a->job->fd, a->output.bytes, a->output.size, a->why);
 
 	a->output.size = 0;
-	if (r == -EPIPE)
-		return EXPORT_E_PIPE;
-	return r < 0 ? fault_errno(a->why, r, "cannot write") : 0;
+	return r;
 }
 
 static int end_frame(struct again *a)
@@ -253,7 +249,7 @@ static int add_to_frame(struct again *a, const struct decode_event *event, uint3
 	return 0;
 }
 
-/* Return: 1 to go on, 0 enough, EXPORT_E_PIPE + 1 they have, or negative errno */
+/* Return: 1 to go on, 0 enough, OUT_FILE_E_PIPE + 1 they have, or negative errno */
 static int take_event(struct again *a, const struct decode_event *event)
 {
 	const struct export_gdb_job *job = a->job;
@@ -270,7 +266,7 @@ static int take_event(struct again *a, const struct decode_event *event)
 	}
 	r = end_frame(a);
 	if (r != 0)
-		return r < 0 ? r : EXPORT_E_PIPE + 1;
+		return r < 0 ? r : OUT_FILE_E_PIPE + 1;
 	if (!export_filter_wants(job->filter, job->decoder, event))
 		return 1;
 	if (job->max_frames && a->frames == job->max_frames) {
@@ -308,7 +304,7 @@ static int pass(struct again *a)
 	if (r == 0)
 		r = end_frame(a);
 	else if (r > 0)
-		r = EXPORT_E_PIPE;
+		r = OUT_FILE_E_PIPE;
 	if (!a->writing)
 		job->n_faults += source.n_faults;
 	merge_keep_done(&keep);

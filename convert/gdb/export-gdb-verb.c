@@ -7,7 +7,6 @@
 
 #include "basic/log.h"
 #include "convert/gdb/export-gdb.h"
-#include "decode/run.h"
 
 static void on_fault(const char *text)
 {
@@ -73,7 +72,7 @@ static int run(struct export_gdb_job *job)
 	return r;
 }
 
-enum ctl_status export_gdb_tfile(const struct export *export)
+enum convert_status export_gdb_tfile(const struct export *export)
 {
 	struct export_gdb_job job = {
 		.dat = export->dat,
@@ -85,17 +84,17 @@ enum ctl_status export_gdb_tfile(const struct export *export)
 	};
 	struct new_file command = {.fd = -EBADF};
 	struct out_file output;
-	enum ctl_status status;
+	enum convert_status status;
 	int r;
 
-	if (parse_max_frames(export->ctl->max_frames, &job.max_frames) < 0)
-		return CTL_USAGE;
-	if (!export->ctl->output) {
+	if (parse_max_frames(export->options->max_frames, &job.max_frames) < 0)
+		return CONVERT_USAGE;
+	if (!export->path) {
 		(void)fprintf(stderr, "flyrecctl: export: --output= is missing\n");
-		return CTL_USAGE;
+		return CONVERT_USAGE;
 	}
 	if (export_output_open(export, &output) < 0)
-		return CTL_FAILED;
+		return CONVERT_FAILED;
 	job.fd = output.fd;
 	job.tfile = output.path;
 	r = open_command(&output, &command, &job.command);
@@ -109,8 +108,8 @@ enum ctl_status export_gdb_tfile(const struct export *export)
 			(void)log_error_errno(r, "%s: cannot write: %m", command.path);
 	}
 	status = export_output_close(export, &output, r);
-	if (status == CTL_FAILED && r == 0)
+	if (status == CONVERT_FAILED && r == 0)
 		(void)unlink(command.path);
 	new_file_done(&command);
-	return r != EXPORT_E_PIPE && job.n_faults ? CTL_FAILED : status;
+	return r != OUT_FILE_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
 }

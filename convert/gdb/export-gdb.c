@@ -3,12 +3,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "basic/io.h"
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "decode/run.h"
 #include "decode/source.h"
 
 #define OUTPUT_SIZE  MIB
@@ -113,12 +111,10 @@ static int count_event(struct export_gdb *x, const struct decode_event *event,
 
 static int flush(struct export_gdb *x, struct fault *why)
 {
-	int r = io_write_all(x->job->fd, x->output, x->used);
+	int r = out_file_write(x->job->fd, x->output, x->used, why);
 
 	x->used = 0;
-	if (r == -EPIPE)
-		return EXPORT_E_PIPE;
-	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
+	return r;
 }
 
 static int put_event(struct export_gdb *x, const struct decode_event *event, struct gdb_plan *plan,
@@ -304,17 +300,13 @@ static int write_head(struct export_gdb *x, struct fault *why)
 	_cleanup_free_ char *head = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&head, &size);
-	int r;
 
 	if (!out)
 		return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
 	put_head(x, out);
 	if (fclose(out) != 0)
 		return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
-	r = io_write_all(x->job->fd, head, size);
-	if (r == -EPIPE)
-		return EXPORT_E_PIPE;
-	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
+	return out_file_write(x->job->fd, head, size, why);
 }
 
 /* --- the command file */
@@ -404,10 +396,8 @@ int export_gdb_run(struct export_gdb_job *job, struct fault *why)
 		r = pass(&x, false, put_event, why);
 	if (r == 0)
 		r = flush(&x, why);
-	if (r == 0) {
-		r = io_write_all(job->fd, end, sizeof(end));
-		r = r == -EPIPE ? EXPORT_E_PIPE : r < 0 ? fault_errno(why, r, "cannot write") : 0;
-	}
+	if (r == 0)
+		r = out_file_write(job->fd, end, sizeof(end), why);
 	if (r == 0)
 		r = write_command(&x, why);
 	if (r == 0)

@@ -5,7 +5,8 @@
  */
 #pragma once
 
-#include "ctl/export.h"
+#include "convert/convert.h"
+#include "decode/filter.h"
 
 #define EXPORT_GDB_MAX_FRAMES 20000U /* unless told otherwise: gdb goes through them one by one */
 
@@ -24,7 +25,7 @@ struct export_gdb_job {
 
 /**
  * export_gdb_run() - write the trace file, then the command file
- * Return: 0, EXPORT_E_PIPE, or negative errno with the story in @why.
+ * Return: 0, OUT_FILE_E_PIPE, or negative errno with the story in @why.
  */
 int export_gdb_run(struct export_gdb_job *job, struct fault *why);
 
@@ -33,8 +34,3 @@ int export_gdb_run(struct export_gdb_job *job, struct fault *why);
  * @ret_done: false: it is none, nothing was done
  */
 int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *why);
-
-/**
- * export_gdb_tfile() - the format's row in export.c
- */
-enum ctl_status export_gdb_tfile(const struct export *export);

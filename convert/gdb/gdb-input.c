@@ -208,7 +208,7 @@ static int read_description(struct gdb_input *input, struct fault *why)
 
 static int find_endian(struct gdb_input *input, struct fault *why)
 {
-	const char *given = input->import->ctl->endian;
+	const char *given = input->import->options->endian;
 	struct fault ignored = {};
 	int little, big;
 

@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "convert/convert.h"
 #include "convert/gdb/gdb-record.h"
-#include "ctl/import.h"
 
 struct gdb_input;
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "convert/convert.h"
 #include "convert/gdb/gdb-input.h"
 #include "convert/gdb/gdb-record.h"
-#include "convert/gdb/import-gdb.h"
 
 #define MAX_SHAPES 8192U
 #define NOTE_MAX   (900 * KIB) /* readers take a MiB */

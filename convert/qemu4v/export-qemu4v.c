@@ -5,13 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
-#include "convert/qemu4v/export-qemu4v.h"
+#include "convert/convert.h"
 #include "convert/qemu4v/qemu4v-event.h"
+#include "decode/filter.h"
 #include "decode/format-guard.h"
 #include "decode/region.h"
-#include "decode/run.h"
 
 #define BLOCK_SIZE   (256 * KIB)
 #define BLOCKS_TOTAL (64 * MIB) /* for all CPUs */
@@ -355,12 +354,10 @@ static int add_sources(struct job *job, struct fault *why)
 
 static int flush(struct job *job, struct fault *why)
 {
-	int r = io_write_all(job->fd, job->out, job->used);
+	int r = out_file_write(job->fd, job->out, job->used, why);
 
 	job->used = 0;
-	if (r == -EPIPE)
-		return EXPORT_E_PIPE;
-	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
+	return r;
 }
 
 static uint64_t get(const struct job *job, const struct decode_event *event, struct place place)
@@ -418,7 +415,7 @@ static int write_event(struct job *job, const struct source *s, struct fault *wh
 			return 0;
 		}
 	}
-	if (job->export->ctl->tarmac)
+	if (job->export->options->tarmac)
 		record.form.cpu = dat->n_cpus > 1 ? QEMU4V_CPU_NAME : QEMU4V_CPU_NONE;
 	if (qemu4v_print_room(&record) > job->room - job->used)
 		r = flush(job, why);
@@ -461,10 +458,10 @@ static int run(struct job *job, struct fault *why)
 	return r < 0 ? r : write_all(job, why);
 }
 
-enum ctl_status export_qemu4v(const struct export *export)
+enum convert_status export_qemu4v(const struct export *export)
 {
 	struct job job = {.export = export};
-	enum ctl_status status = CTL_FAILED;
+	enum convert_status status = CONVERT_FAILED;
 	struct out_file output;
 	struct fault why;
 	int r = learn_formats(&job, &why);
@@ -477,8 +474,8 @@ enum ctl_status export_qemu4v(const struct export *export)
 		if (r < 0)
 			log_error("%s", why.text);
 		status = export_output_close(export, &output, r);
-		if (job.n_faults && r != EXPORT_E_PIPE)
-			status = CTL_FAILED;
+		if (job.n_faults && r != OUT_FILE_E_PIPE)
+			status = CONVERT_FAILED;
 	}
 	job_done(&job);
 	return status;

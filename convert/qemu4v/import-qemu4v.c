@@ -5,7 +5,7 @@
 
 #include "basic/log.h"
 #include "basic/parse.h"
-#include "convert/qemu4v/import-qemu4v.h"
+#include "convert/convert.h"
 #include "convert/qemu4v/qemu4v-event.h"
 
 #define BLOCK	      (512U * 1024)
@@ -121,7 +121,7 @@ static int add_text(struct job *job, const struct qemu4v_record *r, uint64_t ts)
 
 static int note_malformed(struct job *job, const char *reason, struct fault *why)
 {
-	if (job->import->ctl->strict)
+	if (job->import->options->strict)
 		return fault_set(why, -EBADMSG, "%s: line %" PRIu64 ": %s", job->import->name,
 				 job->line, reason);
 	if (job->malformed++ == 0) {
@@ -292,11 +292,11 @@ int import_qemu4v(struct import *import, struct fault *why)
 
 	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
 		formats[i] = (struct sections_format){QEMU4V_SYSTEM, qemu4v_event_formats[i]};
-	if (import->ctl->clk)
-		r = parse_clk(import->ctl->clk, &job.clk);
+	if (import->options->clk)
+		r = parse_clk(import->options->clk, &job.clk);
 	if (r < 0)
 		return fault_set(why, r, "--clk=: not understood, or not from 1ns to 1s: \"%s\"",
-				 import->ctl->clk);
+				 import->options->clk);
 	r = import_begin(import, &params, why);
 	if (r >= 0)
 		r = read_all(&job, why);

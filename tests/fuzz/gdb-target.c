@@ -9,7 +9,6 @@
 #include "basic/log.h"
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "convert/gdb/import-gdb.h"
 #include "tests/fuzz/gdb-target.h"
 
 static void require(bool true_, const char *what, const struct fault *why)
@@ -83,8 +82,8 @@ static void round_trip(const uint8_t *data, size_t size, int fd, bool big_endian
 static int try(const uint8_t *data, size_t size, const char *endian)
 {
 	_cleanup_close_ int in = memory_file("in");
-	const struct ctl ctl = {.endian = endian};
-	struct import import = {.ctl = &ctl,
+	const struct convert_options options = {.endian = endian};
+	struct import import = {.options = &options,
 				.name = "in",
 				.fd = in,
 				.out = {.path = "/dev/null",

@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ctl/out-file.h"
+#include "basic/io.h"
+#include "basic/out-file.h"
 
 bool out_file_is_standard(const char *path)
 {
@@ -60,6 +61,15 @@ int out_file_open(struct out_file *out, const char *path, int in_fd, const char 
 		return fault_errno(why, r, "%s: cannot create", path);
 	out->fd = out->file.fd;
 	return 0;
+}
+
+int out_file_write(int fd, const void *bytes, size_t size, struct fault *why)
+{
+	int r = io_write_all(fd, bytes, size);
+
+	if (r == -EPIPE)
+		return OUT_FILE_E_PIPE;
+	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }
 
 int out_file_publish(struct out_file *out, struct fault *why)

@@ -49,6 +49,16 @@ int out_file_choose(struct out_file *out, const char *path, int in_fd, const cha
 int out_file_open(struct out_file *out, const char *path, int in_fd, const char *verb,
 		  unsigned flags, struct fault *why);
 
+enum {
+	OUT_FILE_E_PIPE = 1, /* whoever read the output has gone */
+};
+
+/**
+ * out_file_write() - all of it, to the descriptor of an output
+ * Return: 0, OUT_FILE_E_PIPE, or negative errno with the story in @why.
+ */
+int out_file_write(int fd, const void *bytes, size_t size, struct fault *why);
+
 /**
  * out_file_publish() - all is written
  */
