@@ -316,9 +316,7 @@ static int write_file(struct boot_trace *t, struct flight *flight, struct fault 
 		t->taken = flight_has_taken(flight);
 	}
 	if (r >= 0) {
-		r = flight_export(flight, &t->segment, &t->cut);
-		if (r < 0)
-			*why = t->segment.failure;
+		r = flight_export(flight, &t->segment, &t->cut, why);
 	}
 	flight_drop(flight);
 	if (r >= 0)

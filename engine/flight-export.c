@@ -191,7 +191,8 @@ static int fill(struct export *e, const struct segment_cut *request)
 }
 
 /* Room for the header is only known when it is there */
-static int create(struct export *e, struct segment_cut *request, const char *note)
+static int create(struct export *e, struct segment_cut *request, const char *note,
+		  struct fault *why)
 {
 	struct flight *f = e->flight;
 	_cleanup_free_ uint64_t *rooms = calloc(f->n_cpus, sizeof(*rooms));
@@ -200,12 +201,12 @@ static int create(struct export *e, struct segment_cut *request, const char *not
 	int r;
 
 	if (!rooms)
-		return fault_errno(&e->segment->failure, -ENOMEM, "cannot take a snapshot");
+		return fault_errno(why, -ENOMEM, "cannot take a snapshot");
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		rooms[cpu] = (f->cpus[cpu].n + flight_left(f, &f->cpus[cpu])) * f->subbuf_size;
 		bytes += rooms[cpu];
 	}
-	r = segment_make_way(request, bytes, &e->segment->failure);
+	r = segment_make_way(request, bytes, why);
 	if (r < 0)
 		return r;
 	params.rooms = rooms;
@@ -214,16 +215,16 @@ static int create(struct export *e, struct segment_cut *request, const char *not
 		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
 	r = trace_file_create(request->dir_fd, request->name, &params, &e->file,
-			      &e->segment->failure);
+			      why);
 	if (r >= 0)
-		r = segment_make_way(request, bytes, &e->segment->failure);
+		r = segment_make_way(request, bytes, why);
 	if (r < 0 && e->file)
 		remove_unfinished(request);
 	return r;
 }
 
 /* A part has no name, and lives as long as it is open */
-static int publish_part(struct export *e, struct segment_cut *request)
+static int publish_part(struct export *e, struct segment_cut *request, struct fault *why)
 {
 	struct trace_file_region first;
 	int fd;
@@ -231,22 +232,22 @@ static int publish_part(struct export *e, struct segment_cut *request)
 	trace_file_region(e->file, 0, &first);
 	fd = fcntl(first.buffered_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
-		return fault_errno(&e->segment->failure, -errno, "cannot keep a part");
+		return fault_errno(why, -errno, "cannot keep a part");
 	request->part_fd = fd;
 	remove_unfinished(request);
 	return 0;
 }
 
-static int publish(struct export *e, struct segment_cut *request)
+static int publish(struct export *e, struct segment_cut *request, struct fault *why)
 {
 	int r;
 
 	if (request->is_part)
-		return publish_part(e, request);
+		return publish_part(e, request, why);
 	fault_point("flight-rename");
-	r = trace_file_publish(request->dir_fd, request->name, false, &e->segment->failure);
+	r = trace_file_publish(request->dir_fd, request->name, false, why);
 	if (r >= 0 && fsync(request->dir_fd) < 0)
-		return fault_errno(&e->segment->failure, -errno, "cannot sync the directory");
+		return fault_errno(why, -errno, "cannot sync the directory");
 	return r;
 }
 
@@ -264,30 +265,31 @@ static void count(struct flight *f, struct segment_cut *request)
 	}
 }
 
-int flight_export(struct flight *f, struct segment *s, struct segment_cut *request)
+int flight_export(struct flight *f, struct segment *s, struct segment_cut *request,
+		  struct fault *why)
 {
 	struct export e = {.flight = f, .segment = s};
 	_cleanup_free_ char *note = NULL;
 	int r;
 
-	s->failure = (struct fault){0};
-	f->why = &s->failure;
-	r = segment_name_snapshot(s, request, &note);
+	*why = (struct fault){0};
+	f->why = why;
+	r = segment_name_snapshot(request, &note, why);
 	if (r >= 0)
-		r = create(&e, request, note);
+		r = create(&e, request, note, why);
 	if (r >= 0) {
 		r = fill(&e, request);
 		if (r >= 0)
-			r = publish(&e, request);
+			r = publish(&e, request, why);
 		if (r < 0)
 			remove_unfinished(request);
 	}
 	trace_file_free(e.file);
 	f->why = NULL;
-	if (r < 0 && s->failure.error == 0)
-		return fault_errno(&s->failure, r, "cannot write the snapshot");
+	if (r < 0 && why->error == 0)
+		return fault_errno(why, r, "cannot write the snapshot");
 	if (r < 0)
 		return r;
 	count(f, request);
-	return request->is_part ? 0 : segment_retain_snapshots(request, &s->failure);
+	return request->is_part ? 0 : segment_retain_snapshots(request, why);
 }

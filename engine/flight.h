@@ -107,9 +107,10 @@ bool flight_has_taken(const struct flight *flight);
 /**
  * flight_export() - job: what was captured into a file, then the snapshots' own retention
  * @segment: its params, names and notes
- * Nothing is left behind on error (segment->failure).
+ * Nothing is left behind on error.
  */
-int flight_export(struct flight *flight, struct segment *segment, struct segment_cut *request);
+int flight_export(struct flight *flight, struct segment *segment, struct segment_cut *request,
+		  struct fault *why);
 
 /* The capture is no longer needed */
 void flight_drop(struct flight *flight);

@@ -168,17 +168,17 @@ int segment_retain_snapshots(struct segment_cut *request, struct fault *why)
 	return 0;
 }
 
-int segment_name_snapshot(struct segment *s, struct segment_cut *request, char **ret_text)
+int segment_name_snapshot(struct segment_cut *request, char **ret_text, struct fault *why)
 {
 	_cleanup_free_ char *text = explain(request);
 	int r;
 
 	if (!text)
-		return fault_errno(&s->failure, -ENOMEM, "cannot take a snapshot");
+		return fault_errno(why, -ENOMEM, "cannot take a snapshot");
 	r = store_snapshot_name(request->dir_fd, request->trigger_usec, request->reason,
 				request->name);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name the snapshot");
+		return fault_errno(why, r, "cannot name the snapshot");
 	*ret_text = TAKE_PTR(text);
 	return 0;
 }
@@ -195,25 +195,25 @@ static uint64_t parts_size(const struct segment_cut *request)
 	return bytes;
 }
 
-int segment_cut_begin(struct segment *s, struct segment_cut *request)
+int segment_cut_begin(struct segment *s, struct segment_cut *request, struct fault *why)
 {
 	int r;
 
 	if (request->parts) {
-		r = segment_make_way(request, parts_size(request), &s->failure);
-		return r < 0 ? r : segment_name_snapshot(s, request, &request->text);
+		r = segment_make_way(request, parts_size(request), why);
+		return r < 0 ? r : segment_name_snapshot(request, &request->text, why);
 	}
 	/* Names of tasks that came since the last sync */
 	r = segment_write_names(s, s->file);
 	if (r < 0)
 		segment_note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
-	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &request->found, &s->failure);
+	r = cut_open(s->dir_fd, request->from_usec, request->to_usec, &request->found, why);
 	if (r >= 0)
-		r = segment_make_way(request, cut_size(request->found), &s->failure);
+		r = segment_make_way(request, cut_size(request->found), why);
 	if (r < 0)
 		return r;
 	note_boot_id(request);
-	return segment_name_snapshot(s, request, &request->text);
+	return segment_name_snapshot(request, &request->text, why);
 }
 
 int segment_cut_copy(struct segment_cut *request, struct fault *why)

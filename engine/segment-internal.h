@@ -12,7 +12,7 @@ void segment_note(struct segment *segment, int level, int error, const char *for
 
 /* Name the snapshot, and say what makes the file explain itself, wherever it is carried: shown by
  * trace-cmd report --stat; malloc'ed */
-int segment_name_snapshot(struct segment *segment, struct segment_cut *request, char **ret_text);
+int segment_name_snapshot(struct segment_cut *request, char **ret_text, struct fault *why);
 
 /*
  * Before a file of @bytes is written for a snapshot: may there be one? For a trigger's or an
@@ -34,16 +34,18 @@ int segment_write_names(struct segment *segment, struct trace_file *file);
 
 /* A file called @name now into the archive, complete and dense; or away if there is nothing in it.
  * Sets the segment's archive to its name there. */
-int segment_archive(struct segment *segment, struct trace_file *file, const char *name);
+int segment_archive(struct segment *segment, struct trace_file *file, const char *name,
+		    struct fault *why);
 
 /*
  * Open a file that an earlier process left, and make it whole; one that is damaged is renamed.
- * Return: 1 with @ret set, 0 if there is none (any more), or negative errno with the failure set.
+ * Return: 1 with @ret set, 0 if there is none (any more), or negative errno with @why.
  */
-int segment_take_up(struct segment *segment, const char *name, struct trace_file **ret);
+int segment_take_up(struct segment *segment, const char *name, struct trace_file **ret,
+		    struct fault *why);
 
 /* All files into the archive that an earlier process was about to put there */
-int segment_finish_leftovers(struct segment *segment);
+int segment_finish_leftovers(struct segment *segment, struct fault *why);
 
 /* Has a file of an earlier process been unreadable for so long that it is not for a moment? */
 bool segment_has_waited(struct segment *segment);

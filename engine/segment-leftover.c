@@ -14,16 +14,16 @@
 
 #define EIO_USEC (20 * USEC_PER_SEC)
 
-static int set_aside(struct segment *s, const char *name)
+static int set_aside(struct segment *s, const char *name, struct fault *why)
 {
 	char to[STORE_NAME_SIZE];
-	char reason[sizeof(s->failure.text)];
+	char reason[sizeof(why->text)];
 	int r;
 
-	(void)snprintf(reason, sizeof(reason), "%.*s", 900, s->failure.text);
+	(void)snprintf(reason, sizeof(reason), "%.*s", 900, why->text);
 	r = store_set_aside(s->dir_fd, name, to);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot rename %s, which is damaged (%s)", name,
+		return fault_errno(why, r, "cannot rename %s, which is damaged (%s)", name,
 				   reason);
 	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is damaged (%s), renamed to %s", name,
 		     reason, to);
@@ -49,21 +49,21 @@ bool segment_has_waited(struct segment *s)
  * @error: why it cannot be taken up. Read errors may pass: the file is put aside for them when they
  * have not for a while, and where that cannot be done either, it is the disk that is away.
  */
-static int refuse(struct segment *s, const char *name, int error)
+static int refuse(struct segment *s, const char *name, int error, struct fault *why)
 {
-	struct fault why = s->failure;
+	struct fault first = *why;
 	int r;
 
 	if (!is_damage(error) && (error != -EIO || !segment_has_waited(s)))
 		return error;
-	r = set_aside(s, name);
+	r = set_aside(s, name, why);
 	if (r >= 0 || error != -EIO)
 		return r;
-	s->failure = why;
+	*why = first;
 	return error;
 }
 
-int segment_take_up(struct segment *s, const char *name, struct trace_file **ret)
+int segment_take_up(struct segment *s, const char *name, struct trace_file **ret, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	struct recover_report report;
@@ -72,16 +72,16 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 
 	if (faccessat(s->dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0
-				       : fault_errno(&s->failure, -errno, "cannot open %s", name);
+				       : fault_errno(why, -errno, "cannot open %s", name);
 	/* Direct= may have been set since: what is there is finished all the same */
 	r = trace_file_open(s->dir_fd, name,
 			    s->params.direct == STORAGE_DIRECT_NO ? STORAGE_DIRECT_NO
 								  : STORAGE_DIRECT_AUTO,
-			    &file, &s->failure);
+			    &file, why);
 	if (r >= 0 && compact_interrupted(file))
-		r = compact_resume(file, &s->failure);
+		r = compact_resume(file, why);
 	if (r < 0)
-		return refuse(s, name, r);
+		return refuse(s, name, r, why);
 	/* Its sizes were right and on the disk before the first gap was closed */
 	if (trace_file_phase(file) == LIVE_DENSE) {
 		*ret = TAKE_PTR(file);
@@ -90,9 +90,9 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	if (trace_file_n_cpus(file) != s->params.n_cpus ||
 	    trace_file_subbuf_size(file) != s->params.subbuf_size)
 		slots = NULL;
-	r = recover_file(file, s->dir_fd, name, slots, &report, &s->failure);
+	r = recover_file(file, s->dir_fd, name, slots, &report, why);
 	if (r < 0)
-		return refuse(s, name, r);
+		return refuse(s, name, r, why);
 	if (report.adopted > 0 || report.cut > 0)
 		segment_note(
 			s, report.unreadable ? LOG_WARNING : LOG_INFO, 0,
@@ -104,7 +104,7 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	return 1;
 }
 
-static int finish_leftover(struct segment *s, const char *name)
+static int finish_leftover(struct segment *s, const char *name, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
@@ -114,32 +114,30 @@ static int finish_leftover(struct segment *s, const char *name)
 		(void)unlinkat(s->dir_fd, name, 0);
 		return 0;
 	}
-	r = segment_take_up(s, name, &file);
+	r = segment_take_up(s, name, &file, why);
 	if (r <= 0)
 		return r;
-	r = segment_archive(s, file, name);
+	r = segment_archive(s, file, name, why);
 	if (r >= 0)
 		segment_note(s, LOG_INFO, 0, "record/%s: finished what had been begun", name);
 	return r;
 }
 
-int segment_finish_leftovers(struct segment *s)
+int segment_finish_leftovers(struct segment *s, struct fault *why)
 {
 	_cleanup_(strv_freep) char **names = NULL;
-	struct fault why;
+	struct fault one;
 	int r, result = 0;
 
 	r = store_list_finishing(s->dir_fd, &names);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot read directory record");
+		return fault_errno(why, r, "cannot read directory record");
 	for (char **name = names; *name; name++) {
-		r = finish_leftover(s, *name);
+		r = finish_leftover(s, *name, &one);
 		if (r < 0 && result >= 0) {
 			result = r;
-			why = s->failure;
+			*why = one;
 		}
 	}
-	if (result < 0)
-		s->failure = why;
 	return result;
 }

@@ -127,22 +127,22 @@ static void retain(struct segment *s, uint64_t beside)
 /* Make a complete file dense that is called @name now, where that goes; then give it the name @to
  */
 static int compact_and_rename(struct segment *s, struct trace_file *file, const char *name,
-			      const char *to)
+			      const char *to, struct fault *why)
 {
 	int r = COMPACT_DENSE;
 
 	if (trace_file_phase(file) != LIVE_DENSE)
-		r = compact_file(file, s->dir_fd, name, &s->failure);
+		r = compact_file(file, s->dir_fd, name, why);
 	if (r < 0)
 		return r;
 	s->sparse_left |= r == COMPACT_BUSY;
 	fault_point("finish-rename");
 	r = io_rename_new_at(s->dir_fd, name, to);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot rename %s to %s", name, to);
+		return fault_errno(why, r, "cannot rename %s to %s", name, to);
 	fault_point("finish-renamed");
 	if (fsync(s->dir_fd) < 0)
-		return fault_errno(&s->failure, -errno, "cannot sync the directory of %s", to);
+		return fault_errno(why, -errno, "cannot sync the directory of %s", to);
 	return 0;
 }
 
@@ -152,7 +152,8 @@ static bool is_of_this_boot(const struct segment *s, const struct trace_file *fi
 		      sizeof(s->params.boot_id)) == 0;
 }
 
-int segment_archive(struct segment *s, struct trace_file *file, const char *name)
+int segment_archive(struct segment *s, struct trace_file *file, const char *name,
+		    struct fault *why)
 {
 	uint64_t usec = trace_file_first_time(file);
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
@@ -161,26 +162,26 @@ int segment_archive(struct segment *s, struct trace_file *file, const char *name
 	s->archive[0] = '\0';
 	if (!has_data(file))
 		return unlinkat(s->dir_fd, name, 0) < 0
-			       ? fault_errno(&s->failure, -errno, "cannot remove empty %s", name)
+			       ? fault_errno(why, -errno, "cannot remove empty %s", name)
 			       : 0;
 	fault_point("finish-begin");
 	r = trace_file_complete(file);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot finish %s", name);
+		return fault_errno(why, r, "cannot finish %s", name);
 	r = store_finished_name(s->dir_fd, name, to) ? 0 : -ENOENT;
 	if (r < 0)
 		r = store_archive_name(s->dir_fd, usec > 0 ? usec : now_usec(CLOCK_REALTIME), to);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name %s", name);
+		return fault_errno(why, r, "cannot name %s", name);
 	/* Not under the name current.dat: what is seen while gaps are closed is no valid file */
 	if (strcmp(name, STORE_CURRENT) == 0) {
 		store_finishing_name(to, finishing);
 		if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
-			return fault_errno(&s->failure, -errno, "cannot rename %s", name);
+			return fault_errno(why, -errno, "cannot rename %s", name);
 		name = finishing;
 		fault_point("finish-hidden");
 	}
-	r = compact_and_rename(s, file, name, to);
+	r = compact_and_rename(s, file, name, to, why);
 	if (r < 0)
 		return r;
 	if (is_of_this_boot(s, file))
@@ -201,12 +202,12 @@ static bool continues(const struct segment *s, const struct trace_file *file)
 	       trace_file_subbuf_size(file) == s->params.subbuf_size && is_of_this_boot(s, file);
 }
 
-static int create(struct segment *s, struct trace_file **ret)
+static int create(struct segment *s, struct trace_file **ret, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
-	r = trace_file_create(s->dir_fd, STORE_CURRENT, &s->params, &file, &s->failure);
+	r = trace_file_create(s->dir_fd, STORE_CURRENT, &s->params, &file, why);
 	if (r < 0)
 		return r;
 	s->scan_tasks = true;
@@ -216,7 +217,7 @@ static int create(struct segment *s, struct trace_file **ret)
 		r = trace_file_sync(file);
 	if (r < 0) {
 		store_remove_unfinished(s->dir_fd);
-		return fault_errno(&s->failure, r, "cannot write the next segment's header");
+		return fault_errno(why, r, "cannot write the next segment's header");
 	}
 	*ret = TAKE_PTR(file);
 	return 0;
@@ -256,35 +257,36 @@ static bool any_slot_used(const struct segment *s)
  * What an earlier process left; @ret: current.dat, if there is one. One bad sector in a finished
  * file is no reason not to record; that file is waited for if it may have what is in the slots.
  */
-static int put_right(struct segment *s, struct trace_file **ret)
+static int put_right(struct segment *s, struct trace_file **ret, struct fault *why)
 {
-	int r, left = segment_finish_leftovers(s);
-	struct fault why = s->failure;
+	int r, left = segment_finish_leftovers(s, why);
+	struct fault left_why = *why;
 
 	if (left < 0 && (left != -EIO || (any_slot_used(s) && !segment_has_waited(s))))
 		return left;
 	count_files(s);
-	r = segment_take_up(s, STORE_CURRENT, ret);
+	r = segment_take_up(s, STORE_CURRENT, ret, why);
 	if (r < 0)
 		return r;
 	if (left < 0)
-		segment_note(s, LOG_WARNING, left, "%s; trying again with each sync", why.text);
+		segment_note(s, LOG_WARNING, left, "%s; trying again with each sync",
+			     left_why.text);
 	else
 		s->eio_usec = 0;
 	s->unfinished_left = left < 0;
 	return 0;
 }
 
-int segment_open(struct segment *s)
+int segment_open(struct segment *s, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
 	s->clock_usec = s->old_clock_usec = file_age_offset_usec();
-	r = put_right(s, &file);
+	r = put_right(s, &file, why);
 	if (r == -ENOSPC || r == -EDQUOT) {
 		retain(s, 0);
-		r = put_right(s, &file);
+		r = put_right(s, &file, why);
 	}
 	if (r < 0 && r != -EIO)
 		s->eio_usec = 0;
@@ -298,7 +300,7 @@ int segment_open(struct segment *s)
 		return 0;
 	}
 	if (file) {
-		r = segment_archive(s, file, STORE_CURRENT);
+		r = segment_archive(s, file, STORE_CURRENT, why);
 		if (r < 0)
 			return r;
 		s->archived_id = trace_file_trace_id(file);
@@ -306,9 +308,9 @@ int segment_open(struct segment *s)
 		trace_file_free(TAKE_PTR(file));
 	}
 	retain(s, 0);
-	r = create(s, &file);
+	r = create(s, &file, why);
 	if (r >= 0)
-		r = trace_file_publish(s->dir_fd, STORE_CURRENT, false, &s->failure);
+		r = trace_file_publish(s->dir_fd, STORE_CURRENT, false, why);
 	if (r < 0)
 		return r;
 	sync_names(s);
@@ -317,21 +319,21 @@ int segment_open(struct segment *s)
 }
 
 /* current.dat gets its other name, and the new file the name current.dat, which is never missing */
-static int swap_current(struct segment *s)
+static int swap_current(struct segment *s, struct fault *why)
 {
 	int r;
 
 	if (linkat(s->dir_fd, STORE_CURRENT, s->dir_fd, s->old_name, 0) < 0)
-		return fault_errno(&s->failure, -errno, "cannot link %s", STORE_CURRENT);
+		return fault_errno(why, -errno, "cannot link %s", STORE_CURRENT);
 	fault_point("rotate-linked");
-	r = trace_file_publish(s->dir_fd, STORE_CURRENT, true, &s->failure);
+	r = trace_file_publish(s->dir_fd, STORE_CURRENT, true, why);
 	if (r < 0)
 		(void)unlinkat(s->dir_fd, s->old_name, 0);
 	fault_point("rotate-swapped");
 	return r;
 }
 
-int segment_begin_next(struct segment *s)
+int segment_begin_next(struct segment *s, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	uint64_t usec = trace_file_first_time(s->file);
@@ -341,13 +343,13 @@ int segment_begin_next(struct segment *s)
 	retain(s, trace_file_disk_bytes(s->file));
 	r = store_archive_name(s->dir_fd, usec > 0 ? usec : now_usec(CLOCK_REALTIME), archive);
 	if (r < 0)
-		return fault_errno(&s->failure, r, "cannot name the finished segment");
+		return fault_errno(why, r, "cannot name the finished segment");
 	store_finishing_name(archive, s->old_name);
-	r = create(s, &file);
+	r = create(s, &file, why);
 	if (r < 0)
 		return r;
 	fault_point("rotate-created");
-	r = swap_current(s);
+	r = swap_current(s, why);
 	if (r < 0)
 		return r;
 	s->old = s->file;
@@ -384,7 +386,7 @@ static void count_unsure(struct segment *s, struct trace_file *file, const char 
 		     (unsigned long long)bytes, name);
 }
 
-int segment_finish_old(struct segment *s)
+int segment_finish_old(struct segment *s, struct fault *why)
 {
 	int r;
 
@@ -398,7 +400,7 @@ int segment_finish_old(struct segment *s)
 		segment_note(s, LOG_WARNING, r,
 			     "cannot write the last task names and statistics into record/%s: %s",
 			     s->old_name, strerror(-r));
-	r = segment_archive(s, s->old, s->old_name);
+	r = segment_archive(s, s->old, s->old_name, why);
 	count_unsure(s, s->old, s->old_name);
 	s->unfinished_left |= r < 0;
 	trace_file_free(TAKE_PTR(s->old));
@@ -410,14 +412,15 @@ int segment_finish_old(struct segment *s)
  * A finished file that is still sparse: under a hidden name while its gaps are closed
  * @was: it keeps the time of its last data, by which it ages
  */
-static int make_dense(struct segment *s, const char *name, const struct stat *was)
+static int make_dense(struct segment *s, const char *name, const struct stat *was,
+		      struct fault *why)
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, was->st_mtim};
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	char finishing[STORE_NAME_SIZE];
 	int r;
 
-	r = trace_file_open(s->dir_fd, name, STORAGE_DIRECT_NO, &file, &s->failure);
+	r = trace_file_open(s->dir_fd, name, STORAGE_DIRECT_NO, &file, why);
 	if (r < 0 || trace_file_phase(file) != LIVE_SPARSE)
 		return 0; /* not of our making: leave it alone */
 	if (compact_in_use(file)) {
@@ -426,8 +429,8 @@ static int make_dense(struct segment *s, const char *name, const struct stat *wa
 	}
 	store_finishing_name(name, finishing);
 	if (renameat(s->dir_fd, name, s->dir_fd, finishing) < 0)
-		return fault_errno(&s->failure, -errno, "cannot rename it");
-	r = compact_and_rename(s, file, finishing, name);
+		return fault_errno(why, -errno, "cannot rename it");
+	r = compact_and_rename(s, file, finishing, name, why);
 	if (r >= 0)
 		(void)utimensat(s->dir_fd, name, times, AT_SYMLINK_NOFOLLOW);
 	return r;
@@ -441,14 +444,15 @@ static void compact_leftovers(struct segment *s)
 	s->sparse_left = false;
 	for (int i = 0; i < n; i++) {
 		const char *name = entries[i]->d_name;
+		struct fault why;
 		struct stat st;
 		uint64_t usec;
 
 		if (store_parse_archive_name(name, &usec) &&
 		    fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st) < 0) {
+		    st.st_blocks * 512 < st.st_size && make_dense(s, name, &st, &why) < 0) {
 			segment_note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name,
-				     s->failure.text);
+				     why.text);
 			s->unfinished_left = true; /* perhaps under its hidden name */
 		}
 		free(entries[i]);
@@ -456,8 +460,9 @@ static void compact_leftovers(struct segment *s)
 	free(entries);
 }
 
-int segment_sync(struct segment *s)
+int segment_sync(struct segment *s, struct fault *why)
 {
+	struct fault ignored;
 	int r, synced;
 
 	retain(s, 0);
@@ -468,22 +473,22 @@ int segment_sync(struct segment *s)
 	/* Where there was no room for the names the data may still be made safe */
 	synced = trace_file_sync(s->file);
 	count_unsure(s, s->file, STORE_CURRENT);
-	if (s->unfinished_left && segment_finish_leftovers(s) >= 0) {
+	if (s->unfinished_left && segment_finish_leftovers(s, &ignored) >= 0) {
 		s->unfinished_left = false;
 		s->eio_usec = 0;
 	}
 	if (s->sparse_left)
 		compact_leftovers(s);
 	r = synced < 0 ? synced : r;
-	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+	return r < 0 ? fault_errno(why, r, "cannot sync record/" STORE_CURRENT) : 0;
 }
 
-int segment_probe_disk(struct segment *s)
+int segment_probe_disk(struct segment *s, struct fault *why)
 {
 	int r = 0;
 
 	/* What the first writes, the second waits for */
 	for (unsigned i = 0; i < 2 && s->file && r >= 0; i++)
 		r = trace_file_sync(s->file);
-	return r < 0 ? fault_errno(&s->failure, r, "cannot sync record/" STORE_CURRENT) : 0;
+	return r < 0 ? fault_errno(why, r, "cannot sync record/" STORE_CURRENT) : 0;
 }

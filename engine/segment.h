@@ -57,7 +57,6 @@ struct segment {
 	char archive[64];	 /* its name then; "" if it was removed, being empty */
 	char **finished;	 /* names of all that came into the archive: to be announced */
 	struct segment_notes notes;
-	struct fault failure; /* why a step returned negative errno */
 };
 
 /* Frees what it owns, and closes files */
@@ -65,21 +64,21 @@ void segment_done(struct segment *segment);
 
 /**
  * segment_open() - step: put right what an earlier process left, then begin or continue current.dat
- * Return: 0 with file set, or negative errno with failure set.
+ * Return: 0 with file set, or negative errno with @why.
  */
-int segment_open(struct segment *segment);
+int segment_open(struct segment *segment, struct fault *why);
 
 /**
  * segment_begin_next() - step: make the next current.dat; the old one becomes old_name, still open
  * On error everything is as before.
  */
-int segment_begin_next(struct segment *segment);
+int segment_begin_next(struct segment *segment, struct fault *why);
 
 /**
  * segment_finish_old() - step: last names and statistics, synced, into the archive; closes it
  * A file without data is removed.
  */
-int segment_finish_old(struct segment *segment);
+int segment_finish_old(struct segment *segment, struct fault *why);
 
 /**
  * segment_close_current() - between steps: current.dat is complete, make it the old one
@@ -126,7 +125,7 @@ struct segment_cut {
  * sessions
  * The files that it is in stay open, so that they are not made dense meanwhile.
  */
-int segment_cut_begin(struct segment *segment, struct segment_cut *cut);
+int segment_cut_begin(struct segment *segment, struct segment_cut *cut, struct fault *why);
 
 /**
  * segment_cut_copy() - make the file, then the snapshots' own retention
@@ -147,10 +146,10 @@ void segment_label(const struct segment_cut *cut);
  * finished files that somebody had open when they were finished are made dense, and what could not
  * be finished is tried again
  */
-int segment_sync(struct segment *segment);
+int segment_sync(struct segment *segment, struct fault *why);
 
 /**
  * segment_probe_disk() - does the disk, which was gone, take writes to current.dat again?
- * Thread: job. Return: 0, or negative errno with the segment's failure set.
+ * Thread: job. Return: 0, or negative errno with @why.
  */
-int segment_probe_disk(struct segment *segment);
+int segment_probe_disk(struct segment *segment, struct fault *why);

@@ -30,14 +30,14 @@ static void end(struct work *w, int result)
 	free(w);
 }
 
-static int run_work(void *userdata)
+static int run_work(void *userdata, struct fault *why)
 {
 	struct work *w = userdata;
 
 	return w->work(w->data);
 }
 
-static void on_work_done(void *userdata, int result)
+static void on_work_done(void *userdata, int result, const struct fault *why)
 {
 	struct work *w = userdata;
 	struct control *c = w->request->control;

@@ -5,17 +5,17 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "basic/macro.h"
 #include "daemon/plumbing/job.h"
 
 struct job {
 	pthread_t thread;
 	int done_fd;
 	sd_event_source *source;
-	int (*work)(void *userdata);
-	void (*done)(void *userdata, int result);
+	job_work_t work;
+	job_done_t done;
 	void *userdata;
 	int result;
+	struct fault why;
 };
 
 static void *job_main(void *userdata)
@@ -24,7 +24,7 @@ static void *job_main(void *userdata)
 	uint64_t one = 1;
 
 	(void)pthread_setname_np(pthread_self(), "flyrec-job");
-	job->result = job->work(job->userdata);
+	job->result = job->work(job->userdata, &job->why);
 	(void)!write(job->done_fd, &one, sizeof(one));
 	return NULL;
 }
@@ -41,13 +41,12 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user
 	struct job *job = userdata;
 
 	(void)pthread_join(job->thread, NULL);
-	job->done(job->userdata, job->result);
+	job->done(job->userdata, job->result, &job->why);
 	job_free(job);
 	return 0;
 }
 
-int job_start(sd_event *event, int (*work)(void *userdata),
-	      void (*done)(void *userdata, int result), void *userdata)
+int job_start(sd_event *event, job_work_t work, job_done_t done, void *userdata)
 {
 	struct job *job = calloc(1, sizeof(*job));
 	sigset_t all, old;

@@ -7,7 +7,12 @@
 
 #include <systemd/sd-event.h>
 
-struct job;
+#include "basic/fault.h"
+
+/* On the job's thread; @why may be set when it returns negative errno, is empty before */
+typedef int (*job_work_t)(void *userdata, struct fault *why);
+/* On the main thread; @why as the work has left it */
+typedef void (*job_done_t)(void *userdata, int result, const struct fault *why);
 
 /**
  * job_start() - run @work on a new thread, then @done on the main thread
@@ -15,5 +20,4 @@ struct job;
  * @done: the job object is freed after it
  * Return: 0 or negative errno (then neither is called).
  */
-int job_start(sd_event *event, int (*work)(void *userdata),
-	      void (*done)(void *userdata, int result), void *userdata);
+int job_start(sd_event *event, job_work_t work, job_done_t done, void *userdata);

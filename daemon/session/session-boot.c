@@ -95,11 +95,11 @@ bool session_begin_boot_trace(struct session *s)
 	return true;
 }
 
-int session_run_boot_trace(void *userdata)
+int session_run_boot_trace(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
 
-	return boot_trace_save(s->boot_trace, &s->segment.failure);
+	return boot_trace_save(s->boot_trace, why);
 }
 
 static void report_saved(struct session *s)
@@ -119,19 +119,18 @@ static void report_saved(struct session *s)
 	daemon_snapshot_finished(s->daemon, s->name, path);
 }
 
-void session_boot_trace_done(struct session *s, int result)
+void session_boot_trace_done(struct session *s, int result, const struct fault *why)
 {
-	struct fault why = s->segment.failure;
 	bool taken = boot_trace_is_taken(s->boot_trace);
 
 	if (result < 0 && may_pass(result) && !taken) {
-		fail_for_now(s, result, why.text);
+		fail_for_now(s, result, why->text);
 		return;
 	}
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, result,
 			       "the trace of boot %s could not be saved and is lost: %s",
-			       boot_trace_boot_id(s->boot_trace), why.text);
+			       boot_trace_boot_id(s->boot_trace), why->text);
 	else
 		report_saved(s);
 	forget(s);
@@ -154,18 +153,14 @@ void session_warn_of_clock(struct session *s)
 	last_boot_done(&boot);
 }
 
-int session_write_notes(struct session *s)
+int session_write_notes(struct session *s, struct fault *why)
 {
 	_cleanup_free_ char *text = TAKE_PTR(s->notes);
-	struct fault why;
 	int r = text ? state_write_text(s->dir_fd, text) : -ENOMEM;
 
 	if (r < 0)
-		return fault_errno(&s->segment.failure, r, "cannot write the state file");
+		return fault_errno(why, r, "cannot write the state file");
 	if (!s->kept)
 		return 0;
-	r = boot_note_write(s->dir_fd, &s->segment.params, s->daemon->boot_id_text, &why);
-	if (r < 0)
-		s->segment.failure = why;
-	return r;
+	return boot_note_write(s->dir_fd, &s->segment.params, s->daemon->boot_id_text, why);
 }

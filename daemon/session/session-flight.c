@@ -154,48 +154,46 @@ static void start_capture(struct session *s)
 /* Nothing slow before this: what is oldest is being overwritten */
 void session_begin_capture(struct session *s, uint64_t from_usec, uint64_t to_usec)
 {
-	int r = find_range(s, from_usec, to_usec, &s->segment.failure);
+	struct fault why;
 
-	if (r < 0)
-		session_defer(s, STEP_CAPTURING, r);
+	if (find_range(s, from_usec, to_usec, &why) < 0)
+		session_defer(s, STEP_CAPTURING, &why);
 	else
 		start_capture(s);
 }
 
-int session_run_capture(void *userdata)
+int session_run_capture(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-
 	int r = 0;
 
 	if (s->capture_keep_free > 0)
-		r = flight_check_room(s->flight, s->capture_keep_free, &s->segment.failure);
-	return r < 0 ? r : flight_capture(s->flight, s->from_nsec, s->to_nsec, &s->segment.failure);
+		r = flight_check_room(s->flight, s->capture_keep_free, why);
+	return r < 0 ? r : flight_capture(s->flight, s->from_nsec, s->to_nsec, why);
 }
 
-void session_captured(struct session *s, int result)
+void session_captured(struct session *s, int result, const struct fault *why)
 {
 	bool busy = result == -EBUSY;
-	struct fault why;
+	struct fault unprepared;
 
 	if (result < 0 && flight_fall_back(s->flight, result)) {
 		(void)log_full(LOG_WARNING, s->name, busy ? MESSAGE_MEDDLING : NULL, 0,
-			       "%s%s: going on with method %s", s->segment.failure.text,
+			       "%s%s: going on with method %s", why->text,
 			       busy ? " (a snapshot trigger?)" : "", session_method(s));
 		start_capture(s);
 		return;
 	}
 	if (result >= 0) {
-		result = session_prepare_segment(s, &why);
-		if (result < 0)
-			s->segment.failure = why;
+		result = session_prepare_segment(s, &unprepared);
+		why = &unprepared;
 	}
 	if (result >= 0) {
 		session_start_job(s, STEP_CUTTING);
 		return;
 	}
 	flight_drop(s->flight);
-	session_cut_done(s, result);
+	session_cut_done(s, result, why);
 }
 
 void session_stop_flight(struct session *s)

@@ -54,7 +54,7 @@ struct session {
 	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
 	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
-	int deferred;			   /* see session_defer() */
+	struct fault deferred;		   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
 	struct snapshot_join *join;	   /* what later triggers may still join; or NULL */
 	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
@@ -139,7 +139,7 @@ void session_settle(struct session *session, enum session_state state);
 void session_start_job(struct session *session, enum session_step step);
 /* end a step that could not be begun, from the event loop: whoever begins it need not expect that
  */
-void session_defer(struct session *session, enum session_step step, int result);
+void session_defer(struct session *session, enum session_step step, const struct fault *why);
 /* the next segment */
 void session_begin_next(struct session *session);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
@@ -201,12 +201,12 @@ void session_start_new(struct session *session);
 
 /* session-boot.c: is the trace of a boot that died being saved? session_start_new() follows then */
 bool session_begin_boot_trace(struct session *session);
-int session_run_boot_trace(void *userdata);
-void session_boot_trace_done(struct session *session, int result);
+int session_run_boot_trace(void *userdata, struct fault *why);
+void session_boot_trace_done(struct session *session, int result, const struct fault *why);
 void session_warn_of_clock(struct session *session);
 /* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
  * must know beside it */
-int session_write_notes(struct session *session);
+int session_write_notes(struct session *session, struct fault *why);
 
 /* session-snapshot.c */
 /* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
@@ -222,8 +222,8 @@ int session_take_part(struct session *session, char ret_boot_id[static 33]);
 /* Of one that records */
 void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);
-int session_run_cut(void *userdata);
-void session_cut_done(struct session *session, int result);
+int session_run_cut(void *userdata, struct fault *why);
+void session_cut_done(struct session *session, int result, const struct fault *why);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
 void session_file_is_made(void);
 /* one of a trigger is being made, or waits for nothing but its turn, or very many wait for PostSec=
@@ -235,7 +235,7 @@ void session_drop_snapshots(struct session *session);
 void session_forget_triggers(struct session *session);
 
 /* session.c: after segment_open, or at once where there are no segments */
-void session_opened(struct session *session, int result);
+void session_opened(struct session *session, int result, const struct fault *why);
 
 /* session-flight.c */
 bool session_is_flight(const struct session *session);
@@ -244,8 +244,8 @@ void session_end_flight(struct session *session);
 /* Method= or Memory= may be different now */
 void session_change_flight(struct session *session);
 void session_begin_capture(struct session *session, uint64_t from_usec, uint64_t to_usec);
-int session_run_capture(void *userdata);
-void session_captured(struct session *session, int result);
+int session_run_capture(void *userdata, struct fault *why);
+void session_captured(struct session *session, int result, const struct fault *why);
 /* Releases everything; the session is to be settled then */
 void session_stop_flight(struct session *session);
 int session_discard_flight(struct session *session, const struct state *left, struct fault *why);

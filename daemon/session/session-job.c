@@ -45,19 +45,19 @@ static uint64_t next_limit(struct session *s)
 }
 
 /* The next file is there: point the workers at it */
-static void on_next(struct session *s, int result)
+static void on_next(struct session *s, int result, const struct fault *why)
 {
 	if (result < 0 && result != s->next_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "cannot begin a new segment, going on in the old one: %s",
-			       s->segment.failure.text);
+			       why->text);
 	s->next_error = result;
 	if (result < 0) {
 		s->retry_usec = now_usec(CLOCK_MONOTONIC) + RETRY_USEC;
 		s->held = false;
 		drain_flush(&s->drain);
-		session_rotation_done(s, result, s->segment.failure.text);
-		session_drop_change(s, result, s->segment.failure.text);
+		session_rotation_done(s, result, why->text);
+		session_drop_change(s, result, why->text);
 		return;
 	}
 	s->segment_usec = now_usec(CLOCK_MONOTONIC);
@@ -70,40 +70,40 @@ void session_file_is_made(void)
 	(void)malloc_trim(0);
 }
 
-static void on_finished(struct session *s, int result)
+static void on_finished(struct session *s, int result, const struct fault *why)
 {
 	const struct segment *g = &s->segment;
 	_cleanup_free_ char *path = NULL;
 
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
-			       "%s; what is left to do is tried again", g->failure.text);
+			       "%s; what is left to do is tried again", why->text);
 	if (result >= 0 && g->archive[0] &&
 	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
 		    0)
 		path = NULL;
-	session_rotation_done(s, result, result < 0 ? g->failure.text : path ? path : "");
+	session_rotation_done(s, result, result < 0 ? why->text : path ? path : "");
 	session_file_is_made();
 	daemon_session_changed(s->daemon, s);
 }
 
-static void on_closed(struct session *s, int result)
+static void on_closed(struct session *s, int result, const struct fault *why)
 {
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; the file stays as it is and is finished at the next start",
-			       s->segment.failure.text);
+			       why->text);
 	else if (s->segment.archive[0])
-		on_finished(s, 0);
+		on_finished(s, 0, why);
 	session_release(s, false);
 	session_settle(s, SESSION_STOPPED);
 }
 
-static void on_synced(struct session *s, int result)
+static void on_synced(struct session *s, int result, const struct fault *why)
 {
 	if (result < 0 && result != s->sync_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-			       s->segment.failure.text);
+			       why->text);
 	s->sync_error = result;
 	s->rotate_wanted |= trace_file_is_unsure(s->segment.file);
 	session_note_synced(s); /* it says what was synced, whatever else has failed */
@@ -141,7 +141,7 @@ static void announce_finished(struct session *s)
 	strv_free(TAKE_PTR(s->segment.finished));
 }
 
-static void on_job(void *userdata, int result)
+static void on_job(void *userdata, int result, const struct fault *why)
 {
 	struct session *s = userdata;
 	enum session_step step = s->step;
@@ -152,33 +152,33 @@ static void on_job(void *userdata, int result)
 	announce_finished(s);
 	switch (step) {
 	case STEP_SAVING_BOOT:
-		session_boot_trace_done(s, result);
+		session_boot_trace_done(s, result, why);
 		return;
 	case STEP_OPENING:
-		session_opened(s, result);
+		session_opened(s, result, why);
 		break;
 	case STEP_NEXT:
-		on_next(s, result);
+		on_next(s, result, why);
 		break;
 	case STEP_FINISHING:
-		on_finished(s, result);
+		on_finished(s, result, why);
 		break;
 	case STEP_SYNCING:
-		on_synced(s, result);
+		on_synced(s, result, why);
 		break;
 	case STEP_NOTING:
 		if (result < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, result, "%s, ignoring",
-				       s->segment.failure.text);
+				       why->text);
 		break;
 	case STEP_CAPTURING:
-		session_captured(s, result);
+		session_captured(s, result, why);
 		break;
 	case STEP_CUTTING:
-		session_cut_done(s, result);
+		session_cut_done(s, result, why);
 		break;
 	case STEP_CLOSING:
-		on_closed(s, result);
+		on_closed(s, result, why);
 		return;
 	default:
 		break;
@@ -199,60 +199,60 @@ static void count_snapshots(struct session *s)
 	s->snapshot_bytes = report.kept_bytes;
 }
 
-static int run_open(void *userdata)
+static int run_open(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-	int r = segment_open(&s->segment);
+	int r = segment_open(&s->segment, why);
 
 	count_snapshots(s);
-	return r >= 0 && s->away ? segment_probe_disk(&s->segment) : r;
+	return r >= 0 && s->away ? segment_probe_disk(&s->segment, why) : r;
 }
 
 /* What it says of the file is of one called current.dat */
-static int run_next(void *userdata)
+static int run_next(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
 
 	session_forget_synced(s);
-	return segment_begin_next(&s->segment);
+	return segment_begin_next(&s->segment, why);
 }
 
-static int run_close(void *userdata)
+static int run_close(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
 
 	session_forget_synced(s);
-	return segment_finish_old(&s->segment);
+	return segment_finish_old(&s->segment, why);
 }
 
 /* The new segment's counters into the state file as well, which may wait for the disk like the rest
  */
-static int run_finish(void *userdata)
+static int run_finish(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-	int noted = session_write_notes(s), r;
-	struct fault why = s->segment.failure;
+	struct fault not_noted;
+	int noted = session_write_notes(s, &not_noted), r;
 
-	r = run_close(s);
+	r = run_close(s, why);
 	if (r >= 0 && noted < 0)
-		s->segment.failure = why;
+		*why = not_noted;
 	return r < 0 ? r : noted;
 }
 
-static int run_note(void *userdata)
+static int run_note(void *userdata, struct fault *why)
 {
-	return session_write_notes(userdata);
+	return session_write_notes(userdata, why);
 }
 
-static int run_sync(void *userdata)
+static int run_sync(void *userdata, struct fault *why)
 {
-	return segment_sync(&((struct session *)userdata)->segment);
+	return segment_sync(&((struct session *)userdata)->segment, why);
 }
 
 /* Without a thread for it the step fails */
 void session_start_job(struct session *s, enum session_step step)
 {
-	static int (*const work[])(void *) = {
+	static const job_work_t work[] = {
 		[STEP_SAVING_BOOT] = session_run_boot_trace,
 		[STEP_OPENING] = run_open,
 		[STEP_NEXT] = run_next,
@@ -263,6 +263,7 @@ void session_start_job(struct session *s, enum session_step step)
 		[STEP_NOTING] = run_note,
 		[STEP_CAPTURING] = session_run_capture,
 	};
+	struct fault why;
 	int r;
 
 	s->step = step;
@@ -272,26 +273,27 @@ void session_start_job(struct session *s, enum session_step step)
 	r = job_start(s->daemon->event, work[step], on_job, s);
 	if (r < 0) {
 		free(TAKE_PTR(s->notes));
-		(void)fault_errno(&s->segment.failure, r, "cannot start a thread");
-		session_defer(s, step, r);
+		(void)fault_errno(&why, r, "cannot start a thread");
+		session_defer(s, step, &why);
 	}
 }
 
 static int on_deferred(sd_event_source *source, void *userdata)
 {
 	struct session *s = userdata;
+	struct fault why = s->deferred;
 
 	(void)sd_event_source_disable_unref(source); /* else it stays as long as the loop */
-	on_job(s, s->deferred);
+	on_job(s, why.error, &why);
 	return 0;
 }
 
-void session_defer(struct session *s, enum session_step step, int result)
+void session_defer(struct session *s, enum session_step step, const struct fault *why)
 {
 	s->step = step;
-	s->deferred = result;
+	s->deferred = *why;
 	if (sd_event_add_defer(s->daemon->event, NULL, on_deferred, s) < 0)
-		on_job(s, result);
+		on_job(s, why->error, why);
 }
 
 void session_begin_next(struct session *s)
@@ -302,8 +304,7 @@ void session_begin_next(struct session *s)
 	s->rotate_wanted = false;
 	session_rotation_begins(s);
 	if (r < 0) {
-		s->segment.failure = why;
-		on_next(s, r);
+		on_next(s, r, &why);
 		return;
 	}
 	session_start_job(s, STEP_NEXT);

@@ -31,7 +31,6 @@ struct snapshot_request {
 	struct coresight_job coresight;
 	char *session, *reason;
 	char *detail;	       /* or NULL */
-	struct fault why;      /* of the copying that has failed */
 	char *what;	       /* of a trigger */
 	sd_event_source *post; /* while PostSec= runs */
 	session_snapshot_done_t done;
@@ -168,7 +167,6 @@ struct addition {
 	char name[64];
 	char *lines;
 	unsigned rank;
-	struct fault why;
 };
 
 static void addition_free(struct addition *a)
@@ -179,7 +177,7 @@ static void addition_free(struct addition *a)
 }
 
 /* Thread: job, beside all others: it has nothing of the session's */
-static int run_addition(void *userdata)
+static int run_addition(void *userdata, struct fault *why)
 {
 	struct addition *a = userdata;
 	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
@@ -188,22 +186,22 @@ static int run_addition(void *userdata)
 	if (dir_fd >= 0)
 		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return fault_errno(&a->why, -errno, "cannot open %s", a->name);
+		return fault_errno(why, -errno, "cannot open %s", a->name);
 	/* Two that come one soon after the other */
 	(void)flock(fd, LOCK_EX);
 	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
 		(void)store_set_rank(fd, a->rank);
-	return snapshot_note_add(fd, a->name, a->lines, &a->why);
+	return snapshot_note_add(fd, a->name, a->lines, why);
 }
 
-static void on_addition_done(void *userdata, int result)
+static void on_addition_done(void *userdata, int result, const struct fault *why)
 {
 	struct addition *a = userdata;
 
 	/* The log has it in any case */
 	if (result < 0)
 		(void)log_full(LOG_NOTICE, NULL, MESSAGE_SNAPSHOT, result,
-			       "cannot add a trigger to a snapshot, ignoring: %s", a->why.text);
+			       "cannot add a trigger to a snapshot, ignoring: %s", why->text);
 	addition_free(a);
 }
 
@@ -581,20 +579,20 @@ static void label_file(struct snapshot_request *request)
 	coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
 }
 
-int session_run_cut(void *userdata)
+int session_run_cut(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
 	struct snapshot_request *request = first(s);
 	int r;
 
-	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, &s->segment.failure);
+	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, why);
 	if (r >= 0 && request->coresight.wanted)
 		coresight_job_collect(&request->coresight, request->cut.dir_fd,
 				      request->cut.trigger_usec, request->reason);
 	if (r >= 0 && !is_whole(s, &request->cut))
-		return segment_cut_begin(&s->segment, &request->cut);
+		return segment_cut_begin(&s->segment, &request->cut, why);
 	if (r >= 0)
-		r = flight_export(s->flight, &s->segment, &request->cut);
+		r = flight_export(s->flight, &s->segment, &request->cut, why);
 	flight_drop(s->flight);
 	if (r >= 0)
 		label_file(request);
@@ -618,8 +616,9 @@ static void report_coresight(struct session *s)
 		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
 
-static void finish(struct session *s, int result, struct fault *why)
+static void finish(struct session *s, int result, const struct fault *failure)
 {
+	struct fault why = *failure;
 	const struct segment_cut *cut = &first(s)->cut;
 	_cleanup_free_ char *path = NULL;
 
@@ -640,16 +639,16 @@ static void finish(struct session *s, int result, struct fault *why)
 	if (result >= 0 && !cut->is_part &&
 	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, cut->name) <
 		    0)
-		result = fault_errno(why, -ENOMEM, "cannot name the snapshot");
+		result = fault_errno(&why, -ENOMEM, "cannot name the snapshot");
 	if (result >= 0)
 		report_coresight(s);
 	if (result >= 0 && cut->unpinned.error < 0)
 		result =
-			fault_set(why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
+			fault_set(&why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
 				  path, cut->unpinned.text);
 	if (result == -ENODATA)
 		give_back(s, cut);
-	answer(s, first(s), result, path, why);
+	answer(s, first(s), result, path, &why);
 	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
@@ -657,11 +656,11 @@ static void finish(struct session *s, int result, struct fault *why)
 }
 
 /* Thread: job. The session goes on meanwhile: its next segment, its syncs. */
-static int run_copy(void *userdata)
+static int run_copy(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
 	struct snapshot_request *request = first(s);
-	int r = segment_cut_copy(&request->cut, &request->why);
+	int r = segment_cut_copy(&request->cut, why);
 
 	if (r >= 0)
 		label_file(request);
@@ -674,18 +673,19 @@ static void set_copying(struct session *s, bool copying)
 	atomic_store(&s->segment.held_open, copying);
 }
 
-static void on_copied(void *userdata, int result)
+static void on_copied(void *userdata, int result, const struct fault *why)
 {
 	struct session *s = userdata;
-	struct fault why = first(s)->why;
 
 	set_copying(s, false);
-	finish(s, result, &why);
+	finish(s, result, why);
 	session_advance(s);
 }
 
-void session_cut_done(struct session *s, int result)
+void session_cut_done(struct session *s, int result, const struct fault *why)
 {
+	struct fault no_thread;
+
 	if (s->flight)
 		flight_add_counts(s->flight);
 	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
@@ -693,7 +693,8 @@ void session_cut_done(struct session *s, int result)
 		set_copying(s, result >= 0);
 		if (s->copying)
 			return;
-		(void)fault_errno(&s->segment.failure, result, "cannot start a thread");
+		(void)fault_errno(&no_thread, result, "cannot start a thread");
+		why = &no_thread;
 	}
-	finish(s, result, &s->segment.failure);
+	finish(s, result, why);
 }

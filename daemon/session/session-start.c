@@ -122,7 +122,7 @@ static void start_with(struct session *s, int r, struct fault *why)
 	if (r >= 0)
 		r = prepare_files(s, why);
 	if (r >= 0 && session_is_flight(s)) {
-		session_opened(s, 0);
+		session_opened(s, 0, why);
 		return;
 	}
 	/* Before the files: what waits in the slots tells whether it has reached one */

@@ -259,7 +259,7 @@ struct fetch {
 	int tracing_fd;
 };
 
-static int run_fetch(void *userdata)
+static int run_fetch(void *userdata, struct fault *why)
 {
 	struct fetch *fetch = userdata;
 	_cleanup_free_ char *text = NULL;
@@ -268,7 +268,7 @@ static int run_fetch(void *userdata)
 	return r < 0 ? r : task_names_merge(fetch->names, text);
 }
 
-static void on_fetched(void *userdata, int result)
+static void on_fetched(void *userdata, int result, const struct fault *why)
 {
 	struct fetch *fetch = userdata;
 
@@ -287,7 +287,7 @@ static void fetch_names(struct session *s)
 	fetch->names = task_names_ref(s->segment.names);
 	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
 	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
-		on_fetched(fetch, 0); /* the next sync gets those that are still there */
+		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */
 }
 
 /* Not too often, but as soon as that is over */

@@ -155,9 +155,9 @@ void session_fail(struct session *s, const struct fault *why)
 	session_settle(s, anew ? SESSION_STOPPED : SESSION_FAILED);
 }
 
-void session_opened(struct session *s, int result)
+void session_opened(struct session *s, int result, const struct fault *failure)
 {
-	struct fault why = s->segment.failure;
+	struct fault why = *failure;
 
 	session_forget_file(s, s->segment.archived_id);
 	if (result >= 0)
