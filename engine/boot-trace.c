@@ -21,8 +21,8 @@ struct boot_trace {
 	struct instance *instance;
 	struct boot_note *note; /* NULL: nobody has noted which boot it was */
 	struct last_boot info;
-	struct segment segment;
-	struct segment_cut cut;
+	struct file_plan plan; /* without names: the tasks of now are not those of then */
+	struct snapshot_result made;
 	struct symbols *symbols; /* of that boot */
 	size_t symbols_size;	 /* of their text */
 	char *kept, *missing;	 /* CPUs: "0 1" */
@@ -34,9 +34,9 @@ void boot_trace_free(struct boot_trace *t)
 {
 	if (!t)
 		return;
-	segment_done(&t->segment);
+	file_plan_done(&t->plan);
+	snapshot_result_done(&t->made);
 	symbols_free(t->symbols);
-	close_p(&t->cut.dir_fd);
 	instance_free(t->instance);
 	boot_note_free(t->note);
 	last_boot_done(&t->info);
@@ -58,7 +58,7 @@ bool boot_trace_is_taken(const struct boot_trace *t)
 
 const char *boot_trace_name(const struct boot_trace *t)
 {
-	return t->cut.name;
+	return t->made.name;
 }
 
 const char *boot_trace_missing(const struct boot_trace *t)
@@ -116,7 +116,7 @@ int boot_trace_find(const struct boot_trace_params *params, struct boot_trace **
 	if (!t)
 		return fault_errno(why, -ENOMEM, "cannot look at instance %s", params->instance);
 	t->params = *params;
-	t->segment.dir_fd = t->cut.dir_fd = -EBADF;
+	t->made = (struct snapshot_result)SNAPSHOT_RESULT_INIT;
 	r = open_instance(t, why);
 	if (r <= 0 || t->info.current)
 		return r < 0 ? r : BOOT_TRACE_NONE;
@@ -232,7 +232,7 @@ static int explain(struct boot_trace *t, const char *method)
 static int take_systems(struct boot_trace *t)
 {
 	const struct trace_config *trace = t->params.trace;
-	char ***systems = &t->segment.systems;
+	char ***systems = &t->plan.systems;
 	int r = 0;
 
 	for (size_t i = 0; i < trace->n_events && r >= 0; i++)
@@ -243,7 +243,7 @@ static int take_systems(struct boot_trace *t)
 
 static int make_clock(struct boot_trace *t)
 {
-	char **text = &t->segment.clock_text;
+	char **text = &t->plan.clock_text;
 
 	if (!t->note)
 		return io_read_file_at(instance_dir_fd(t->instance), "trace_clock", text, NULL);
@@ -255,7 +255,7 @@ static int make_clock(struct boot_trace *t)
 
 static int make_params(struct boot_trace *t)
 {
-	struct trace_file_params *p = &t->segment.params;
+	struct trace_file_params *p = &t->plan.params;
 	const struct boot_note *note = t->note;
 	sd_id128_t boot_id = SD_ID128_NULL;
 	int r = take_systems(t);
@@ -271,9 +271,9 @@ static int make_params(struct boot_trace *t)
 		.subbuf_size = instance_subbuf_size(t->instance),
 		.source = {.tracing_fd = t->params.tracing_fd,
 			   .instance_fd = instance_dir_fd(t->instance),
-			   .systems = t->segment.systems},
+			   .systems = t->plan.systems},
 		.symbols = t->symbols,
-		.clock = t->segment.clock_text,
+		.clock = t->plan.clock_text,
 		.direct = t->params.direct,
 		.has_date = note && note->has_date,
 		.date_usec = note ? note->date_usec : 0,
@@ -295,32 +295,30 @@ static uint64_t head_size(const struct boot_trace *t)
 
 static int write_file(struct boot_trace *t, struct flight *flight, struct fault *why)
 {
-	const char *method = flight_method_name(flight);
+	struct snapshot_order order = {
+		.session = t->params.session,
+		.reason = "boot",
+		.rank = RETENTION_RANK_LAST,
+		.trigger_usec = now_usec(CLOCK_REALTIME),
+		.limits = t->params.limits,
+	};
 	int r;
 
-	r = explain(t, method);
+	r = explain(t, flight_method_name(flight));
 	if (r >= 0)
 		r = make_params(t);
 	if (r < 0)
 		return fault_errno(why, r, "cannot describe the last boot's trace");
-	t->cut.session = t->params.session;
-	t->cut.reason = "boot";
-	t->cut.rank = RETENTION_RANK_LAST;
-	t->cut.detail = t->detail;
-	(void)snprintf(t->cut.boot_id, sizeof(t->cut.boot_id), "%s", boot_trace_boot_id(t));
-	t->cut.trigger_usec = now_usec(CLOCK_REALTIME);
-	t->cut.limits = t->params.limits;
+	order.detail = t->detail;
+	(void)snprintf(t->made.boot_id, sizeof(t->made.boot_id), "%s", boot_trace_boot_id(t));
 	r = flight_check_room(flight, head_size(t), why);
 	if (r >= 0) {
 		r = flight_capture(flight, 0, UINT64_MAX, why);
 		t->taken = flight_has_taken(flight);
 	}
-	if (r >= 0) {
-		r = flight_export(flight, &t->segment, &t->cut, why);
-	}
-	flight_drop(flight);
 	if (r >= 0)
-		segment_label(&t->cut);
+		r = flight_export(flight, &t->plan, &order, &t->made, why);
+	flight_drop(flight);
 	return r;
 }
 
@@ -337,10 +335,10 @@ int boot_trace_save(struct boot_trace *t, struct fault *why)
 	};
 	int r;
 
-	r = store_open_dir(t->params.dir_fd, "snapshot", &t->cut.dir_fd, why);
+	r = store_open_dir(t->params.dir_fd, "snapshot", &t->made.dir_fd, why);
 	if (r < 0)
 		return r;
-	params.dir_fd = t->cut.dir_fd;
+	params.dir_fd = t->made.dir_fd;
 	r = instance_buffer_size(t->instance, &params.buffer_size);
 	if (r < 0)
 		return fault_errno(why, r, "cannot tell the size of instance %s's ring buffer",

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "engine/boot-note.h"
-#include "engine/segment.h"
+#include "engine/snapshot-order.h"
 #include "recorder/instance.h"
 
 struct boot_trace;

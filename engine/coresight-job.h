@@ -10,7 +10,6 @@
 #include "writer/store.h"
 
 struct coresight_job {
-	bool wanted;
 	char name[STORE_NAME_SIZE]; /* of the directory; "": there is none */
 	struct fault why;	    /* then: error and reason; -ENODEV: no CoreSight here */
 	char **notes;		    /* what is not in it */

@@ -6,13 +6,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
 #include "engine/flight-internal.h"
 #include "engine/parallel.h"
-#include "engine/segment-internal.h"
 #include "recorder/kernel-text.h"
 #include "writer/store.h"
 
@@ -22,7 +20,9 @@
 struct export
 {
 	struct flight *flight;
-	struct segment *segment;
+	const struct file_plan *plan;
+	const struct snapshot_order *order;
+	struct snapshot_result *made;
 	struct trace_file *file;
 	int names_error;
 };
@@ -120,19 +120,16 @@ static int write_item(void *userdata, unsigned item)
 
 	if (item > 0)
 		return write_cpu(e, item - 1);
-	if (!e->segment->names) /* of another boot: the tasks of now are not those of then */
-		return 0;
-	e->segment->scan_tasks = true;
-	e->names_error = segment_write_names(e->segment, e->file);
+	e->names_error = file_plan_write_names(e->plan, e->file, true);
 	return 0;
 }
 
-static void remove_unfinished(const struct segment_cut *request)
+static void remove_unfinished(const struct snapshot_result *made)
 {
 	char tmp[STORE_NAME_SIZE + 8];
 
-	(void)snprintf(tmp, sizeof(tmp), ".%s.new", request->name);
-	(void)unlinkat(request->dir_fd, tmp, 0);
+	(void)snprintf(tmp, sizeof(tmp), ".%s.new", made->name);
+	(void)unlinkat(made->dir_fd, tmp, 0);
 }
 
 static char *stats_text(const struct flight *f, unsigned cpu)
@@ -166,7 +163,7 @@ static int write_tables(struct export *e)
 	return r;
 }
 
-static int fill(struct export *e, const struct segment_cut *request)
+static int fill(struct export *e)
 {
 	struct flight *f = e->flight;
 	struct trace_file_region first;
@@ -175,28 +172,26 @@ static int fill(struct export *e, const struct segment_cut *request)
 	/* The header on its way to the disk beside the data, and names beside both: they mostly
 	 * wait */
 	trace_file_region(e->file, 0, &first);
-	if (!request->is_part)
+	if (!e->order->is_part)
 		(void)sync_file_range(first.buffered_fd, 0, (off_t)first.offset,
 				      SYNC_FILE_RANGE_WRITE);
 	fault_point("flight-captured");
 	r = parallel_run(f->n_cpus + 1, f->params.threads + 1, write_item, e);
 	fault_point("flight-data");
 	if (r >= 0 && e->names_error < 0)
-		segment_note(e->segment, LOG_WARNING, e->names_error,
-			     "cannot write task names into a snapshot: %s",
-			     strerror(-e->names_error));
+		(void)fault_errno(&e->made->nameless, e->names_error,
+				  "cannot write task names into a snapshot");
 	if (r >= 0)
 		r = write_tables(e);
-	return r >= 0 && !request->is_part ? trace_file_complete(e->file) : r;
+	return r >= 0 && !e->order->is_part ? trace_file_complete(e->file) : r;
 }
 
 /* Room for the header is only known when it is there */
-static int create(struct export *e, struct segment_cut *request, const char *note,
-		  struct fault *why)
+static int create(struct export *e, const char *note, struct fault *why)
 {
 	struct flight *f = e->flight;
 	_cleanup_free_ uint64_t *rooms = calloc(f->n_cpus, sizeof(*rooms));
-	struct trace_file_params params = e->segment->params;
+	struct trace_file_params params = e->plan->params;
 	uint64_t bytes = 0;
 	int r;
 
@@ -206,25 +201,24 @@ static int create(struct export *e, struct segment_cut *request, const char *not
 		rooms[cpu] = (f->cpus[cpu].n + flight_left(f, &f->cpus[cpu])) * f->subbuf_size;
 		bytes += rooms[cpu];
 	}
-	r = segment_make_way(request, bytes, why);
+	r = snapshot_order_make_way(e->order, bytes, e->made, why);
 	if (r < 0)
 		return r;
 	params.rooms = rooms;
-	params.note = request->is_part ? NULL : note;
-	if (request->is_part) /* read again at once, then gone: it need never come to the disk */
+	params.note = e->order->is_part ? NULL : note;
+	if (e->order->is_part) /* read again at once, then gone: it need never come to the disk */
 		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
-	r = trace_file_create(request->dir_fd, request->name, &params, &e->file,
-			      why);
+	r = trace_file_create(e->made->dir_fd, e->made->name, &params, &e->file, why);
 	if (r >= 0)
-		r = segment_make_way(request, bytes, why);
+		r = snapshot_order_make_way(e->order, bytes, e->made, why);
 	if (r < 0 && e->file)
-		remove_unfinished(request);
+		remove_unfinished(e->made);
 	return r;
 }
 
 /* A part has no name, and lives as long as it is open */
-static int publish_part(struct export *e, struct segment_cut *request, struct fault *why)
+static int publish_part(struct export *e, struct fault *why)
 {
 	struct trace_file_region first;
 	int fd;
@@ -233,25 +227,25 @@ static int publish_part(struct export *e, struct segment_cut *request, struct fa
 	fd = fcntl(first.buffered_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return fault_errno(why, -errno, "cannot keep a part");
-	request->part_fd = fd;
-	remove_unfinished(request);
+	e->made->part_fd = fd;
+	remove_unfinished(e->made);
 	return 0;
 }
 
-static int publish(struct export *e, struct segment_cut *request, struct fault *why)
+static int publish(struct export *e, struct fault *why)
 {
 	int r;
 
-	if (request->is_part)
-		return publish_part(e, request, why);
+	if (e->order->is_part)
+		return publish_part(e, why);
 	fault_point("flight-rename");
-	r = trace_file_publish(request->dir_fd, request->name, false, why);
-	if (r >= 0 && fsync(request->dir_fd) < 0)
+	r = trace_file_publish(e->made->dir_fd, e->made->name, false, why);
+	if (r >= 0 && fsync(e->made->dir_fd) < 0)
 		return fault_errno(why, -errno, "cannot sync the directory");
 	return r;
 }
 
-static void count(struct flight *f, struct segment_cut *request)
+static void count(struct flight *f, struct snapshot_result *made)
 {
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		struct flight_cpu *c = &f->cpus[cpu];
@@ -261,28 +255,29 @@ static void count(struct flight *f, struct segment_cut *request)
 			.bytes = c->written,
 			.torn = c->copy.torn,
 		};
-		request->report.bytes += c->written;
+		made->report.bytes += c->written;
 	}
 }
 
-int flight_export(struct flight *f, struct segment *s, struct segment_cut *request,
+int flight_export(struct flight *f, const struct file_plan *plan,
+		  const struct snapshot_order *order, struct snapshot_result *made,
 		  struct fault *why)
 {
-	struct export e = {.flight = f, .segment = s};
+	struct export e = {.flight = f, .plan = plan, .order = order, .made = made};
 	_cleanup_free_ char *note = NULL;
 	int r;
 
 	*why = (struct fault){0};
 	f->why = why;
-	r = segment_name_snapshot(request, &note, why);
+	r = snapshot_order_name(order, made, &note, why);
 	if (r >= 0)
-		r = create(&e, request, note, why);
+		r = create(&e, note, why);
 	if (r >= 0) {
-		r = fill(&e, request);
+		r = fill(&e);
 		if (r >= 0)
-			r = publish(&e, request, why);
+			r = publish(&e, why);
 		if (r < 0)
-			remove_unfinished(request);
+			remove_unfinished(made);
 	}
 	trace_file_free(e.file);
 	f->why = NULL;
@@ -290,6 +285,11 @@ int flight_export(struct flight *f, struct segment *s, struct segment_cut *reque
 		return fault_errno(why, r, "cannot write the snapshot");
 	if (r < 0)
 		return r;
-	count(f, request);
-	return request->is_part ? 0 : segment_retain_snapshots(request, why);
+	count(f, made);
+	if (order->is_part)
+		return 0;
+	r = snapshot_order_retain(order, made, why);
+	if (r >= 0)
+		snapshot_order_label(order, made);
+	return r;
 }

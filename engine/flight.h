@@ -16,7 +16,8 @@
  */
 #pragma once
 
-#include "engine/segment.h"
+#include "engine/file-plan.h"
+#include "engine/snapshot-order.h"
 #include "recorder/instance.h"
 
 enum flight_method {
@@ -106,10 +107,11 @@ bool flight_has_taken(const struct flight *flight);
 
 /**
  * flight_export() - job: what was captured into a file, then the snapshots' own retention
- * @segment: its params, names and notes
+ * @made: from snapshot_order_open(), or with its dir_fd
  * Nothing is left behind on error.
  */
-int flight_export(struct flight *flight, struct segment *segment, struct segment_cut *request,
+int flight_export(struct flight *flight, const struct file_plan *plan,
+		  const struct snapshot_order *order, struct snapshot_result *made,
 		  struct fault *why);
 
 /* The capture is no longer needed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the steps of a segment share: segment.c, segment-cut.c and segment-leftover.c.
+ * What the steps of a segment share: segment.c and segment-leftover.c.
  */
 #pragma once
 
@@ -9,25 +9,6 @@
 /* Leave a line for the log; @level: LOG_DEBUG … LOG_ERR */
 void segment_note(struct segment *segment, int level, int error, const char *format, ...)
 	_printf_(4, 5);
-
-/* Name the snapshot, and say what makes the file explain itself, wherever it is carried: shown by
- * trace-cmd report --stat; malloc'ed */
-int segment_name_snapshot(struct segment_cut *request, char **ret_text, struct fault *why);
-
-/*
- * Before a file of @bytes is written for a snapshot: may there be one? For a trigger's or an
- * administrator's older snapshots make way for it, for a member's nothing does.
- * Return: 0; -ENOSPC it would leave less than KeepFree=; -EDQUOT it cannot be pinned; or another
- * negative errno with @why.
- */
-int segment_make_way(struct segment_cut *request, uint64_t bytes, struct fault *why);
-
-/*
- * After a new one: whose it is, pinned if it is to be, then the snapshots' own retention:
- * kept_bytes, complaint, unpinned Return: 0, or negative errno with @why: it could not be marked as
- * a member's and is gone again.
- */
-int segment_retain_snapshots(struct segment_cut *request, struct fault *why);
 
 /* The task names that are known now into the file */
 int segment_write_names(struct segment *segment, struct trace_file *file);

@@ -23,8 +23,7 @@ static int set_aside(struct segment *s, const char *name, struct fault *why)
 	(void)snprintf(reason, sizeof(reason), "%.*s", 900, why->text);
 	r = store_set_aside(s->dir_fd, name, to);
 	if (r < 0)
-		return fault_errno(why, r, "cannot rename %s, which is damaged (%s)", name,
-				   reason);
+		return fault_errno(why, r, "cannot rename %s, which is damaged (%s)", name, reason);
 	segment_note(s, LOG_WARNING, -EBADMSG, "record/%s is damaged (%s), renamed to %s", name,
 		     reason, to);
 	return 0;
@@ -71,12 +70,11 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 	int r;
 
 	if (faccessat(s->dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0
-				       : fault_errno(why, -errno, "cannot open %s", name);
+		return errno == ENOENT ? 0 : fault_errno(why, -errno, "cannot open %s", name);
 	/* Direct= may have been set since: what is there is finished all the same */
 	r = trace_file_open(s->dir_fd, name,
-			    s->params.direct == STORAGE_DIRECT_NO ? STORAGE_DIRECT_NO
-								  : STORAGE_DIRECT_AUTO,
+			    s->plan.params.direct == STORAGE_DIRECT_NO ? STORAGE_DIRECT_NO
+								       : STORAGE_DIRECT_AUTO,
 			    &file, why);
 	if (r >= 0 && compact_interrupted(file))
 		r = compact_resume(file, why);
@@ -87,8 +85,8 @@ int segment_take_up(struct segment *s, const char *name, struct trace_file **ret
 		*ret = TAKE_PTR(file);
 		return 1;
 	}
-	if (trace_file_n_cpus(file) != s->params.n_cpus ||
-	    trace_file_subbuf_size(file) != s->params.subbuf_size)
+	if (trace_file_n_cpus(file) != s->plan.params.n_cpus ||
+	    trace_file_subbuf_size(file) != s->plan.params.subbuf_size)
 		slots = NULL;
 	r = recover_file(file, s->dir_fd, name, slots, &report, why);
 	if (r < 0)

@@ -12,7 +12,6 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "engine/segment-internal.h"
-#include "recorder/saved-cmdlines.h"
 #include "writer/compact.h"
 #include "writer/file-age.h"
 #include "writer/store.h"
@@ -36,13 +35,9 @@ void segment_done(struct segment *s)
 {
 	trace_file_free(s->file);
 	trace_file_free(s->old);
-	task_names_free(s->names);
-	for (char **p = s->systems; p && *p; p++)
-		free(*p);
-	free(s->systems);
-	free(s->clock_text);
-	for (unsigned cpu = 0; s->cpustat && cpu < s->params.n_cpus; cpu++)
+	for (unsigned cpu = 0; s->cpustat && cpu < s->plan.params.n_cpus; cpu++)
 		free(s->cpustat[cpu]);
+	file_plan_done(&s->plan);
 	free(s->cpustat);
 	strv_free(s->finished);
 	free(s->evicted);
@@ -51,31 +46,17 @@ void segment_done(struct segment *s)
 	*s = (struct segment){.dir_fd = -EBADF, .eio_usec = s->eio_usec};
 }
 
-/* Names that the kernel knows; and, where asked for, those of all tasks alive */
-static int refresh_names(struct segment *s)
-{
-	_cleanup_free_ char *text = NULL;
-	_cleanup_close_ int proc = -EBADF;
-	int r;
-
-	r = saved_cmdlines_read(s->params.source.tracing_fd, &text);
-	if (r >= 0)
-		r = task_names_merge(s->names, text);
-	if (r < 0 || !s->scan_tasks)
-		return r;
-	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return proc < 0 ? -errno : task_names_scan_proc(s->names, proc);
-}
-
 int segment_write_names(struct segment *s, struct trace_file *file)
 {
-	_cleanup_free_ char *text = NULL;
-	int r;
+	return file_plan_write_names(&s->plan, file, s->scan_tasks);
+}
 
-	r = refresh_names(s);
-	if (r >= 0)
-		r = task_names_render(s->names, trace_file_names_room(file), &text, NULL);
-	return r < 0 ? r : trace_file_write_names(file, text);
+void segment_refresh_names(struct segment *s)
+{
+	int r = segment_write_names(s, s->file);
+
+	if (r < 0)
+		segment_note(s, LOG_WARNING, r, "cannot write task names: %s", strerror(-r));
 }
 
 static int write_stats(struct segment *s, struct trace_file *file)
@@ -102,7 +83,8 @@ static bool has_data(const struct trace_file *file)
 /* @beside: bytes on the disk that will count as a finished file in a moment */
 static void retain(struct segment *s, uint64_t beside)
 {
-	struct retention_report report = {.cpu_subbufs = s->evicted, .n_cpus = s->params.n_cpus};
+	struct retention_report report = {.cpu_subbufs = s->evicted,
+					  .n_cpus = s->plan.params.n_cpus};
 	struct retention_limits limits = s->limits;
 	struct fault why;
 	int r;
@@ -148,12 +130,11 @@ static int compact_and_rename(struct segment *s, struct trace_file *file, const 
 
 static bool is_of_this_boot(const struct segment *s, const struct trace_file *file)
 {
-	return memcmp(trace_file_live_block(file)->boot_id, s->params.boot_id,
-		      sizeof(s->params.boot_id)) == 0;
+	return memcmp(trace_file_live_block(file)->boot_id, s->plan.params.boot_id,
+		      sizeof(s->plan.params.boot_id)) == 0;
 }
 
-int segment_archive(struct segment *s, struct trace_file *file, const char *name,
-		    struct fault *why)
+int segment_archive(struct segment *s, struct trace_file *file, const char *name, struct fault *why)
 {
 	uint64_t usec = trace_file_first_time(file);
 	char to[STORE_NAME_SIZE], finishing[STORE_NAME_SIZE];
@@ -197,9 +178,10 @@ int segment_archive(struct segment *s, struct trace_file *file, const char *name
 /* Can what the instance holds be appended to this file? */
 static bool continues(const struct segment *s, const struct trace_file *file)
 {
-	return s->adopt && trace_file_n_cpus(file) == s->params.n_cpus &&
-	       (s->params.direct != STORAGE_DIRECT_YES || trace_file_is_direct(file)) &&
-	       trace_file_subbuf_size(file) == s->params.subbuf_size && is_of_this_boot(s, file);
+	return s->adopt && trace_file_n_cpus(file) == s->plan.params.n_cpus &&
+	       (s->plan.params.direct != STORAGE_DIRECT_YES || trace_file_is_direct(file)) &&
+	       trace_file_subbuf_size(file) == s->plan.params.subbuf_size &&
+	       is_of_this_boot(s, file);
 }
 
 static int create(struct segment *s, struct trace_file **ret, struct fault *why)
@@ -207,7 +189,7 @@ static int create(struct segment *s, struct trace_file **ret, struct fault *why)
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	int r;
 
-	r = trace_file_create(s->dir_fd, STORE_CURRENT, &s->params, &file, why);
+	r = trace_file_create(s->dir_fd, STORE_CURRENT, &s->plan.params, &file, why);
 	if (r < 0)
 		return r;
 	s->scan_tasks = true;
@@ -247,8 +229,9 @@ static bool any_slot_used(const struct segment *s)
 {
 	static const char none[sizeof(uint64_t)];
 
-	for (unsigned cpu = 0; s->slots && cpu < s->params.n_cpus; cpu++)
-		if (memcmp(s->slots + (size_t)cpu * s->params.subbuf_size, none, sizeof(none)) != 0)
+	for (unsigned cpu = 0; s->slots && cpu < s->plan.params.n_cpus; cpu++)
+		if (memcmp(s->slots + (size_t)cpu * s->plan.params.subbuf_size, none,
+			   sizeof(none)) != 0)
 			return true;
 	return false;
 }
@@ -374,7 +357,7 @@ static void count_unsure(struct segment *s, struct trace_file *file, const char 
 
 	if (!s->unsure || !trace_file_take_unsure(file))
 		return;
-	for (unsigned cpu = 0; cpu < s->params.n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < s->plan.params.n_cpus; cpu++) {
 		uint64_t size = 0;
 
 		(void)trace_file_read_size(file, cpu, &size);

@@ -7,12 +7,8 @@
 
 #include <stdatomic.h>
 
-#include "daemon/session/snapshot-queue.h"
-#include "writer/cut.h"
+#include "engine/file-plan.h"
 #include "writer/retention.h"
-#include "writer/task-names.h"
-#include "writer/together.h"
-#include "writer/trace-file.h"
 
 #define SEGMENT_NOTES_MAX 16
 
@@ -29,10 +25,8 @@ struct segment_notes {
 
 /* All that the steps need; filled in by the session on the main thread before each job */
 struct segment {
-	int dir_fd;			 /* STATE/NAME/record */
-	struct trace_file_params params; /* of the next file; text fields owned by this */
-	char **systems;			 /* params.source.systems points here */
-	char *clock_text;
+	int dir_fd;	       /* STATE/NAME/record */
+	struct file_plan plan; /* of the next file */
 	struct retention_limits limits;
 	atomic_bool held_open;	    /* a snapshot is being copied out of finished files */
 	uint64_t *evicted;	    /* [n_cpus]: sub-buffers removed by retention, to be counted */
@@ -44,18 +38,17 @@ struct segment {
 	bool unfinished_left;	    /* something could not be finished: to be tried again */
 	uint64_t archived_id;	    /* of the current.dat that was finished at the start; 0: none */
 	uint64_t eio_usec;	    /* monotonic: first read error of what is left; survives done */
-	struct task_names *names;
-	bool scan_tasks;	 /* look at /proc as well */
-	char **cpustat;		 /* [n_cpus]: texts of the last CPUSTAT options */
-	bool adopt;		 /* the instance still holds what follows current.dat */
-	char *slots;		 /* partial sub-buffers an earlier process left, or NULL */
-	struct trace_file *file; /* current.dat; NULL: none open */
-	struct trace_file *old;	 /* the one before, on its way to the archive */
-	int64_t clock_usec;	 /* file_age_offset_usec() when current.dat was made, or found */
-	int64_t old_clock_usec;	 /* of the one before */
-	char old_name[64];	 /* its name now */
-	char archive[64];	 /* its name then; "" if it was removed, being empty */
-	char **finished;	 /* names of all that came into the archive: to be announced */
+	bool scan_tasks;	    /* look at /proc as well */
+	char **cpustat;		    /* [n_cpus]: texts of the last CPUSTAT options */
+	bool adopt;		    /* the instance still holds what follows current.dat */
+	char *slots;		    /* partial sub-buffers an earlier process left, or NULL */
+	struct trace_file *file;    /* current.dat; NULL: none open */
+	struct trace_file *old;	    /* the one before, on its way to the archive */
+	int64_t clock_usec;	    /* file_age_offset_usec() when current.dat was made, or found */
+	int64_t old_clock_usec;	    /* of the one before */
+	char old_name[64];	    /* its name now */
+	char archive[64];	    /* its name then; "" if it was removed, being empty */
+	char **finished;	    /* names of all that came into the archive: to be announced */
 	struct segment_notes notes;
 };
 
@@ -85,61 +78,8 @@ int segment_finish_old(struct segment *segment, struct fault *why);
  */
 void segment_close_current(struct segment *segment);
 
-#define BOOT_UNKNOWN "unknown" /* in the place of a boot's id */
-
-/* A snapshot in the making: what is wanted, and what came of it */
-struct segment_cut {
-	int dir_fd;		     /* STATE/NAME/snapshot; borrowed */
-	uint64_t from_usec, to_usec; /* realtime */
-	const char *reason;
-	const char *detail;    /* more lines for the text in the file, or NULL */
-	unsigned rank;	       /* see retention_rank(); of a trigger's */
-	const char *session;   /* for the text in the file; of several all names */
-	char boot_id[33];      /* of the boot that it is from; "": this one */
-	uint64_t trigger_usec; /* realtime */
-	struct snapshot_asker asker;
-	const void *call; /* see session_cancel_snapshots() */
-	bool coresight;	  /* a CoreSight snapshot too, whatever Coresight= says */
-	bool pin;
-	bool is_part; /* of a snapshot of several sessions: not NAME, but part_fd */
-	int part_fd;  /* then: the file, once it is there */
-	const struct together_part *parts; /* put these together instead; borrowed */
-	size_t n_parts;
-	struct retention_limits limits;
-	char name[64]; /* of the file, once it is there */
-	struct cut_report report;
-	uint64_t kept_files; /* all finished snapshots, afterwards */
-	uint64_t kept_bytes;
-	unsigned evicted_files; /* that had to go for it */
-	uint64_t evicted_bytes;
-	struct fault complaint; /* of their retention */
-	struct fault unpinned;	/* it was to be pinned, and why it is not */
-
-	/* between segment_cut_begin() and segment_cut_copy(); freed by segment_cut_done() */
-	char *text;
-	struct cut *found; /* NULL: there are parts */
-};
-
-/**
- * segment_cut_begin() - step: find what belongs to a snapshot of a time range, or of several
- * sessions
- * The files that it is in stay open, so that they are not made dense meanwhile.
- */
-int segment_cut_begin(struct segment *segment, struct segment_cut *cut, struct fault *why);
-
-/**
- * segment_cut_copy() - make the file, then the snapshots' own retention
- * Uses nothing of the segment: it may run beside the steps, for as long as it takes.
- * Return: 0 or negative errno with @why.
- */
-int segment_cut_copy(struct segment_cut *cut, struct fault *why);
-void segment_cut_done(struct segment_cut *cut);
-
-/**
- * segment_label() - extended attributes for those who list files without opening them
- * Not every file system takes them.
- */
-void segment_label(const struct segment_cut *cut);
+/* The task names that are known now into current.dat; not a step of its own */
+void segment_refresh_names(struct segment *segment);
 
 /**
  * segment_sync() - step: retention; names and statistics into current.dat, data to the disk;

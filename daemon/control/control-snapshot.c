@@ -9,28 +9,15 @@
 
 struct snapshot_call {
 	struct control_request *request;
-	char *session;
 	bool coresight; /* asked for: its directory is part of the answer */
 };
 
-static void call_free(struct snapshot_call *call)
-{
-	if (!call)
-		return;
-	free(call->session);
-	free(call);
-}
-
-DEFINE_CLEANUP(struct snapshot_call *, call_free)
-
 /* The path, the directory of the CoreSight snapshot, or "" and why there is none */
-static void answer_coresight(const struct snapshot_call *call, const struct session *s,
-			     const char *path)
+static void answer_coresight(const struct snapshot_call *call, const struct snapshot_result *made)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_free_ char *directory = NULL;
-	const struct fault *why;
-	const char *name = session_coresight_name(s, &why);
+	const char *name = made->coresight.name, *path = made->path;
 	int r = 0;
 
 	if (*name &&
@@ -42,27 +29,23 @@ static void answer_coresight(const struct snapshot_call *call, const struct sess
 		r = sd_bus_message_new_method_return(call->request->call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "sss", path, directory ? directory : "",
-					  *name ? "" : why->text);
+					  *name ? "" : made->coresight.why.text);
 	if (r >= 0)
 		control_request_reply(call->request, reply);
 	else
 		control_request_done(call->request, r, NULL);
 }
 
-static void on_snapshot(void *userdata, int result, const char *path, const struct fault *why)
+static void on_snapshot(void *userdata, int result, const struct snapshot_result *made)
 {
 	struct snapshot_call *call = userdata;
-	struct control *c = call->request->control;
-	struct session *s;
 
-	if (path)
-		daemon_snapshot_finished(c->daemon, call->session, path);
-	s = daemon_find_session(c->daemon, call->session);
-	if (result >= 0 && call->coresight && s)
-		answer_coresight(call, s, path);
+	if (result >= 0 && call->coresight)
+		answer_coresight(call, made);
 	else
-		control_answer_path(call->request, result, path, result < 0 ? why->text : NULL);
-	call_free(call);
+		control_answer_path(call->request, result, made->path,
+				    result < 0 ? made->why.text : NULL);
+	free(call);
 }
 
 /* What has not begun need not be made: there would be nobody to tell of it */
@@ -75,17 +58,14 @@ static void on_gone(void *userdata)
 		session_cancel_snapshots(d->sessions[i], call);
 }
 
-/* @s: the file will be its. Return: 0, or what the handler is to return. */
-static int call_new(struct control *c, sd_bus_message *m, const struct session *s,
-		    sd_bus_error *error, struct snapshot_call **ret)
+/* Return: 0, or what the handler is to return. */
+static int call_new(struct control *c, sd_bus_message *m, sd_bus_error *error,
+		    struct snapshot_call **ret)
 {
-	_cleanup_(call_freep) struct snapshot_call *call = calloc(1, sizeof(*call));
+	_cleanup_free_ struct snapshot_call *call = calloc(1, sizeof(*call));
 	int r;
 
 	if (!call)
-		return -ENOMEM;
-	call->session = strdup(session_name(s));
-	if (!call->session)
 		return -ENOMEM;
 	r = control_request_new(c, m, error, &call->request);
 	if (r < 0)
@@ -125,7 +105,7 @@ static int asked(struct snapshot_call *call, int result, const struct fault *why
 {
 	if (result < 0) {
 		control_request_done(call->request, result, why->text);
-		call_free(call);
+		free(call);
 	}
 	return 1;
 }
@@ -142,11 +122,11 @@ static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, s
 		return -ENOTCONN;
 	r = read_wish(m, c, "control", &wish, error);
 	if (r >= 0)
-		r = call_new(c, m, s, error, &call);
+		r = call_new(c, m, error, &call);
 	if (r < 0)
 		return r;
 	wish.coresight = call->coresight = coresight;
-	wish.call = call;
+	wish.asker.call = call;
 	/* Not once it is asked for: it may be answered by then */
 	control_request_on_gone(call->request, on_gone, call);
 	return asked(call, session_snapshot(s, &wish, on_snapshot, call, &why), &why);
@@ -211,10 +191,10 @@ int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *e
 		return r;
 	if (n == 0)
 		return sd_bus_error_setf(error, CONTROL_ERROR_REFUSED, "no session is named");
-	r = call_new(c, m, sessions[0], error, &call);
+	r = call_new(c, m, error, &call);
 	if (r < 0)
 		return r;
-	wish.call = call;
+	wish.asker.call = call;
 	control_request_on_gone(call->request, on_gone, call);
 	return asked(call, session_snapshot_together(sessions, n, &wish, on_snapshot, call, &why),
 		     &why);

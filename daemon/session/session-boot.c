@@ -105,18 +105,12 @@ int session_run_boot_trace(void *userdata, struct fault *why)
 static void report_saved(struct session *s)
 {
 	const char *missing = boot_trace_missing(s->boot_trace);
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = session_announce_snapshot(s, boot_trace_name(s->boot_trace));
 
-	if (asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name,
-		     boot_trace_name(s->boot_trace)) < 0) {
-		path = NULL;
-		return;
-	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
 		       "boot %s ended without stopping this session, its trace is saved: %s%s%s",
-		       boot_trace_boot_id(s->boot_trace), path,
+		       boot_trace_boot_id(s->boot_trace), path ? path : "",
 		       *missing ? "; there was nothing of CPUs " : "", missing);
-	daemon_snapshot_finished(s->daemon, s->name, path);
 }
 
 void session_boot_trace_done(struct session *s, int result, const struct fault *why)
@@ -162,5 +156,5 @@ int session_write_notes(struct session *s, struct fault *why)
 		return fault_errno(why, r, "cannot write the state file");
 	if (!s->kept)
 		return 0;
-	return boot_note_write(s->dir_fd, &s->segment.params, s->daemon->boot_id_text, why);
+	return boot_note_write(s->dir_fd, &s->segment.plan.params, s->daemon->boot_id_text, why);
 }

@@ -112,7 +112,8 @@ void session_member_limits(const struct session *s, struct retention_limits *ret
 bool session_make_room(struct session *s, int error)
 {
 	struct segment *g = &s->segment;
-	struct retention_report report = {.cpu_subbufs = g->evicted, .n_cpus = g->params.n_cpus};
+	struct retention_report report = {.cpu_subbufs = g->evicted,
+					  .n_cpus = g->plan.params.n_cpus};
 	struct retention_limits limits;
 	struct fault why;
 
@@ -151,20 +152,20 @@ static int take_systems(struct session *s, char **systems)
 	struct segment *g = &s->segment;
 	int r = 0;
 
-	strv_free(TAKE_PTR(g->systems));
+	strv_free(TAKE_PTR(g->plan.systems));
 	STRV_FOREACH (system, systems)
 		if (r >= 0)
-			r = strv_append(&g->systems, *system);
+			r = strv_append(&g->plan.systems, *system);
 	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
-		if (!strv_contains(g->systems, s->change->trace.events[i].system))
-			r = strv_append(&g->systems, s->change->trace.events[i].system);
+		if (!strv_contains(g->plan.systems, s->change->trace.events[i].system))
+			r = strv_append(&g->plan.systems, s->change->trace.events[i].system);
 	return r;
 }
 
 int session_prepare_segment(struct session *s, struct fault *why)
 {
 	struct segment *g = &s->segment;
-	struct trace_file_params *p = &g->params;
+	struct trace_file_params *p = &g->plan.params;
 	char **systems = NULL;
 	_cleanup_free_ char *clock = NULL;
 	int r;
@@ -177,19 +178,19 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	tracefs_list_free(systems);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
-	free(TAKE_PTR(g->clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->clock_text, NULL);
+	free(TAKE_PTR(g->plan.clock_text));
+	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->plan.clock_text, NULL);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read trace_clock of instance %s",
 				   instance_name(s->instance));
-	clock = trace_dat_clock_name(g->clock_text);
+	clock = trace_dat_clock_name(g->plan.clock_text);
 	p->source = (struct metadata_source){
 		.tracing_fd = s->daemon->tracing_fd,
 		.instance_fd = instance_dir_fd(s->instance),
-		.systems = g->systems,
+		.systems = g->plan.systems,
 	};
 	p->symbols = s->daemon->symbols;
-	p->clock = g->clock_text;
+	p->clock = g->plan.clock_text;
 	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
 	p->max_file_size = session_max_file_size(s);
 	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;

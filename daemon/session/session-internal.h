@@ -52,7 +52,6 @@ struct session {
 	struct fault failure;
 	struct fault missing;		   /* of Unit=: what is not traced, and why */
 	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
-	struct snapshot_request *answered; /* while its done() is called */
 	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
 	struct fault deferred;		   /* see session_defer() */
 	bool coresight_said;		   /* that this machine has none */
@@ -211,14 +210,15 @@ int session_write_notes(struct session *session, struct fault *why);
 /* session-snapshot.c */
 /* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
  * parts have been admitted as parts. */
-int session_request_cut(struct session *session, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata, struct fault *why);
+int session_order_snapshot(struct session *session, const struct snapshot_order *what,
+			   const char *reason, session_snapshot_done_t done, void *userdata,
+			   struct fault *why);
 /* May there be one more, as of now? What session_snapshot() refuses for its number. */
 int session_admit_snapshot(struct session *session, const struct snapshot_asker *asker,
 			   struct fault *why);
-/* The file of a part, and its boot, "" for this one. Only within its done(), with result 0.
- * Return: the caller's fd. */
-int session_take_part(struct session *session, char ret_boot_id[static 33]);
+/* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
+ * malloc'ed, or NULL. */
+char *session_announce_snapshot(struct session *session, const char *name);
 /* Of one that records */
 void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);

@@ -102,8 +102,7 @@ static void on_closed(struct session *s, int result, const struct fault *why)
 static void on_synced(struct session *s, int result, const struct fault *why)
 {
 	if (result < 0 && result != s->sync_error)
-		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s",
-			       why->text);
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s", why->text);
 	s->sync_error = result;
 	s->rotate_wanted |= trace_file_is_unsure(s->segment.file);
 	session_note_synced(s); /* it says what was synced, whatever else has failed */
@@ -119,7 +118,7 @@ static void take_usage(struct session *s)
 	s->kept_files = g->kept_files;
 	s->kept_bytes = g->kept_bytes;
 	s->past = g->past;
-	for (unsigned cpu = 0; g->evicted && cpu < g->params.n_cpus; cpu++) {
+	for (unsigned cpu = 0; g->evicted && cpu < g->plan.params.n_cpus; cpu++) {
 		account_evict(&s->account, cpu, g->evicted[cpu]);
 		g->evicted[cpu] = 0;
 	}

@@ -139,7 +139,7 @@ bool session_paused(const struct session *s)
 static bool has_formats(const struct session *s, const struct trace_config *trace)
 {
 	for (size_t i = 0; !s->flight && i < trace->n_events; i++)
-		if (!strv_contains(s->segment.systems, trace->events[i].system))
+		if (!strv_contains(s->segment.plan.systems, trace->events[i].system))
 			return false;
 	return true;
 }

@@ -26,14 +26,14 @@
 #define JOIN_MAX   8		/* so many of them are named in the file and in the log */
 
 struct snapshot_request {
-	struct snapshot_turn turn; /* the first member */
-	struct segment_cut cut;
-	struct coresight_job coresight;
+	struct snapshot_turn turn;   /* the first member */
+	struct snapshot_order order; /* its texts are those below */
+	struct snapshot_result made;
 	char *session, *reason;
-	char *detail;	       /* or NULL */
-	char *what;	       /* of a trigger */
-	sd_event_source *post; /* while PostSec= runs */
-	session_snapshot_done_t done;
+	char *detail;		      /* or NULL */
+	char *what;		      /* of a trigger */
+	sd_event_source *post;	      /* while PostSec= runs */
+	session_snapshot_done_t done; /* NULL: it is a trigger's */
 	void *userdata;
 };
 
@@ -62,10 +62,7 @@ static struct snapshot_request *first(const struct session *s)
 static void request_free(struct snapshot_request *request)
 {
 	(void)sd_event_source_disable_unref(request->post);
-	coresight_job_done(&request->coresight);
-	close_p(&request->cut.dir_fd);
-	close_p(&request->cut.part_fd);
-	segment_cut_done(&request->cut);
+	snapshot_result_done(&request->made);
 	free(request->session);
 	free(request->reason);
 	free(request->detail);
@@ -73,42 +70,72 @@ static void request_free(struct snapshot_request *request)
 	free(request);
 }
 
-static void answer(struct session *s, struct snapshot_request *request, int result,
-		   const char *path, const struct fault *why)
+static void join_add_to_file(struct session *s);
+
+/* Nobody waits for it: the log says what became of it */
+static void report_triggered(struct session *s, const struct snapshot_request *request, int result)
+{
+	const struct snapshot_result *made = &request->made;
+
+	if (result < 0) {
+		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
+			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", made->why.text);
+		/* Nothing had been traced yet: the next one shall not be refused over that */
+		if (result == -ENODATA)
+			triggers_give_back(s, request->what);
+		return;
+	}
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", made->path);
+	join_add_to_file(s);
+}
+
+/* @request->made says why, if @result is negative */
+static void answer(struct session *s, struct snapshot_request *request, int result)
 {
 	snapshot_queue_remove(&s->requests, &request->turn);
 	if (s->join && s->join->request == request) {
 		s->join->request = NULL;
 		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
-			       result >= 0 ? request->cut.name : "");
+			       result >= 0 ? request->made.name : "");
 	}
-	s->answered = request;
-	request->done(request->userdata, result, path, why);
-	s->answered = NULL;
+	if (request->done)
+		request->done(request->userdata, result, &request->made);
+	else
+		report_triggered(s, request, result);
 	request_free(request);
+}
+
+char *session_announce_snapshot(struct session *s, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, name) < 0)
+		return NULL;
+	daemon_snapshot_finished(s->daemon, s->name, path);
+	return path;
 }
 
 void session_drop_snapshots(struct session *s)
 {
-	struct fault why;
-
 	while (s->requests) {
-		(void)fault_set(&why, -ECANCELED, "session %s has ended", s->name);
-		answer(s, first(s), why.error, NULL, &why);
+		struct snapshot_request *request = first(s);
+
+		answer(s, request,
+		       fault_set(&request->made.why, -ECANCELED, "session %s has ended", s->name));
 	}
 }
 
 /* Nothing came of it: the next one shall not be refused over that */
-static void give_back(struct session *s, const struct segment_cut *cut)
+static void give_back(struct session *s, const struct snapshot_order *order)
 {
-	if (cut->asker.origin == SNAPSHOT_BY_MEMBER && !cut->parts)
+	if (order->asker.origin == SNAPSHOT_BY_MEMBER && !order->parts)
 		trigger_limit_give_back(&s->member_limit);
 }
 
 static struct snapshot_request *find_call(const struct session *s, const void *call)
 {
 	for (struct snapshot_turn *t = s->requests; t; t = t->next)
-		if (!t->begun && request_of(t)->cut.call == call)
+		if (!t->begun && t->asker.call == call)
 			return request_of(t);
 	return NULL;
 }
@@ -116,12 +143,11 @@ static struct snapshot_request *find_call(const struct session *s, const void *c
 void session_cancel_snapshots(struct session *s, const void *call)
 {
 	struct snapshot_request *request;
-	struct fault why;
 
 	while ((request = find_call(s, call))) {
-		(void)fault_set(&why, -ECANCELED, "nobody waits for it any more");
-		give_back(s, &request->cut);
-		answer(s, request, why.error, NULL, &why);
+		give_back(s, &request->order);
+		answer(s, request,
+		       fault_set(&request->made.why, -ECANCELED, "nobody waits for it any more"));
 	}
 }
 
@@ -262,15 +288,15 @@ static int join_waiting(struct snapshot_request *request, const struct snapshot_
 
 	if (append(&request->detail, lines) < 0)
 		return -ENOMEM;
-	request->cut.detail = request->detail;
-	if (cause->rank <= request->cut.rank)
+	request->order.detail = request->detail;
+	if (cause->rank <= request->order.rank)
 		return 0;
-	request->cut.rank = cause->rank;
+	request->order.rank = cause->rank;
 	word = strdup(cause->reason);
 	if (!word)
 		return 0;
 	free(request->reason);
-	request->cut.reason = request->reason = word;
+	request->order.reason = request->reason = word;
 	return 0;
 }
 
@@ -316,8 +342,8 @@ void session_forget_triggers(struct session *s)
 	free(TAKE_PTR(s->join));
 }
 
-/* @cut, @cause: their texts are copied; @cause: of a trigger, or NULL */
-static int enqueue(struct session *s, const struct segment_cut *cut,
+/* @order, @cause: their texts are copied; @cause, and no @done: of a trigger */
+static int enqueue(struct session *s, const struct snapshot_order *order,
 		   const struct snapshot_cause *cause, uint64_t post_usec,
 		   session_snapshot_done_t done, void *userdata)
 {
@@ -326,18 +352,19 @@ static int enqueue(struct session *s, const struct segment_cut *cut,
 
 	if (s->state != SESSION_RECORDING || s->stop_wanted)
 		return -ENOTCONN;
-	if (!is_word(cut->reason) || cut->from_usec > cut->to_usec)
+	if (!is_word(order->reason) || order->from_usec > order->to_usec)
 		return -EINVAL;
 	request = calloc(1, sizeof(*request));
 	if (!request)
 		return -ENOMEM;
-	request->cut = *cut;
-	request->cut.dir_fd = request->cut.part_fd = -EBADF;
-	request->cut.session = request->session = strdup(cut->session ? cut->session : s->name);
-	request->cut.reason = request->reason = strdup(cut->reason);
-	request->cut.detail = request->detail = cut->detail ? strdup(cut->detail) : NULL;
+	request->order = *order;
+	request->made = (struct snapshot_result)SNAPSHOT_RESULT_INIT;
+	request->order.session = request->session =
+		strdup(order->session ? order->session : s->name);
+	request->order.reason = request->reason = strdup(order->reason);
+	request->order.detail = request->detail = order->detail ? strdup(order->detail) : NULL;
 	request->what = cause ? strdup(cause->what) : NULL;
-	if (!request->session || !request->reason || (cut->detail && !request->detail) ||
+	if (!request->session || !request->reason || (order->detail && !request->detail) ||
 	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
 		r = -ENOMEM;
 	else if (post_usec > 0)
@@ -351,7 +378,7 @@ static int enqueue(struct session *s, const struct segment_cut *cut,
 	}
 	request->done = done;
 	request->userdata = userdata;
-	request->turn.asker = cut->asker;
+	request->turn.asker = order->asker;
 	request->turn.too_early = request->post;
 	snapshot_queue_add(&s->requests, &request->turn);
 	session_advance(s);
@@ -410,11 +437,11 @@ static void count_member(struct session *s)
 				  now_usec(CLOCK_MONOTONIC));
 }
 
-int session_request_cut(struct session *s, const struct segment_cut *what, const char *reason,
-			session_snapshot_done_t done, void *userdata, struct fault *why)
+int session_order_snapshot(struct session *s, const struct snapshot_order *what, const char *reason,
+			   session_snapshot_done_t done, void *userdata, struct fault *why)
 {
 	_cleanup_free_ char *detail = NULL, *word = NULL;
-	struct segment_cut cut = *what;
+	struct snapshot_order order = *what;
 	int r = detail_of(reason, &detail);
 
 	if (r < 0)
@@ -422,12 +449,12 @@ int session_request_cut(struct session *s, const struct segment_cut *what, const
 	word = strndup(reason, strcspn(reason, " "));
 	if (!word)
 		return refuse(s, -ENOMEM, why);
-	cut.reason = word;
-	cut.detail = detail;
+	order.reason = word;
+	order.detail = detail;
 	/* One that is put together of its parts has been counted with those */
-	if (cut.asker.origin == SNAPSHOT_BY_MEMBER && !cut.parts)
+	if (order.asker.origin == SNAPSHOT_BY_MEMBER && !order.parts)
 		count_member(s);
-	r = enqueue(s, &cut, NULL, 0, done, userdata);
+	r = enqueue(s, &order, NULL, 0, done, userdata);
 	return r < 0 ? refuse(s, r, why) : 0;
 }
 
@@ -456,24 +483,17 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 int session_snapshot(struct session *s, const struct snapshot_wish *wish,
 		     session_snapshot_done_t done, void *userdata, struct fault *why)
 {
-	const struct segment_cut what = {
+	const struct snapshot_order what = {
 		.from_usec = wish->from_usec,
 		.to_usec = wish->to_usec,
 		.trigger_usec = now_usec(CLOCK_REALTIME),
 		.asker = wish->asker,
-		.call = wish->call,
 		.coresight = wish->coresight,
 		.pin = wish->pin,
 	};
 	int r = session_admit_snapshot(s, &wish->asker, why);
 
-	return r < 0 ? r : session_request_cut(s, &what, wish->reason, done, userdata, why);
-}
-
-int session_take_part(struct session *s, char ret_boot_id[static 33])
-{
-	memcpy(ret_boot_id, s->answered->cut.boot_id, 33);
-	return TAKE_FD(s->answered->cut.part_fd);
+	return r < 0 ? r : session_order_snapshot(s, &what, wish->reason, done, userdata, why);
 }
 
 void session_shape(const struct session *s, struct together_shape *ret)
@@ -486,34 +506,10 @@ void session_shape(const struct session *s, struct together_shape *ret)
 	};
 }
 
-const char *session_coresight_name(const struct session *s, const struct fault **ret_why)
-{
-	*ret_why = &s->answered->coresight.why;
-	return s->answered->coresight.name;
-}
-
-/* Nobody waits for it: the log says what became of it, and those who listen are told */
-static void on_triggered(void *userdata, int result, const char *path, const struct fault *why)
-{
-	struct session *s = userdata;
-
-	if (result < 0) {
-		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
-			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", why->text);
-		/* Nothing had been traced yet: the next one shall not be refused over that */
-		if (result == -ENODATA)
-			triggers_give_back(s, s->answered->what);
-		return;
-	}
-	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", path);
-	daemon_snapshot_finished(s->daemon, s->name, path);
-	join_add_to_file(s);
-}
-
 int session_trigger(struct session *s, const struct snapshot_cause *cause)
 {
 	const struct snapshot_config *config;
-	struct segment_cut cut = {
+	struct snapshot_order order = {
 		.to_usec = UINT64_MAX,
 		.reason = cause->reason,
 		.detail = cause->detail,
@@ -526,8 +522,8 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 		return -ENOTCONN;
 	config = &s->config->snapshot;
 	if (config->last_usec > 0)
-		cut.from_usec = cut.trigger_usec - MIN(cut.trigger_usec, config->last_usec);
-	r = enqueue(s, &cut, cause, config->post_usec, on_triggered, s);
+		order.from_usec = order.trigger_usec - MIN(order.trigger_usec, config->last_usec);
+	r = enqueue(s, &order, cause, config->post_usec, NULL, NULL);
 	/* Under way by now: events are being overwritten */
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
 		       cause->what, cause->text);
@@ -537,27 +533,26 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 /* Begin with the one whose turn it is, if any */
 bool session_begin_snapshot(struct session *s)
 {
-	struct segment_cut *cut;
+	struct snapshot_order *order;
 
 	/* A stop cuts PostSec= short */
 	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
 		return false;
 	s->requests->begun = true;
-	cut = &first(s)->cut;
-	first(s)->coresight.wanted =
-		!cut->is_part && (cut->coresight || s->config->snapshot.coresight);
-	if (cut->asker.origin == SNAPSHOT_BY_MEMBER)
-		session_member_limits(s, &cut->limits);
+	order = &first(s)->order;
+	order->coresight = !order->is_part && (order->coresight || s->config->snapshot.coresight);
+	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
+		session_member_limits(s, &order->limits);
 	else
-		session_snapshot_limits(s, &cut->limits);
-	if (cut->parts) {
+		session_snapshot_limits(s, &order->limits);
+	if (order->parts) {
 		session_start_job(s, STEP_CUTTING);
 		return true;
 	}
 	if (s->flight) {
 		s->capture_keep_free =
-			cut->asker.origin == SNAPSHOT_BY_MEMBER ? cut->limits.keep_free : 0;
-		session_begin_capture(s, cut->from_usec, cut->to_usec);
+			order->asker.origin == SNAPSHOT_BY_MEMBER ? order->limits.keep_free : 0;
+		session_begin_capture(s, order->from_usec, order->to_usec);
 		return true;
 	}
 	s->step = STEP_FLUSHING;
@@ -565,46 +560,37 @@ bool session_begin_snapshot(struct session *s)
 	return true;
 }
 
-/* What can only be done before the session goes on; the rest is label_file()'s */
-static bool is_whole(const struct session *s, const struct segment_cut *cut)
+/* What can only be done before the session goes on */
+static bool is_whole(const struct session *s, const struct snapshot_order *order)
 {
-	return s->flight && !cut->parts;
-}
-
-static void label_file(struct snapshot_request *request)
-{
-	if (request->cut.is_part)
-		return;
-	segment_label(&request->cut);
-	coresight_job_publish(&request->coresight, request->cut.name, &request->cut.limits);
+	return s->flight && !order->parts;
 }
 
 int session_run_cut(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = first(s);
-	int r;
+	const struct snapshot_order *order = &first(s)->order;
+	struct snapshot_result *made = &first(s)->made;
+	int r = snapshot_order_open(order, s->dir_fd, made, why);
 
-	r = store_open_dir(s->dir_fd, "snapshot", &request->cut.dir_fd, why);
-	if (r >= 0 && request->coresight.wanted)
-		coresight_job_collect(&request->coresight, request->cut.dir_fd,
-				      request->cut.trigger_usec, request->reason);
-	if (r >= 0 && !is_whole(s, &request->cut))
-		return segment_cut_begin(&s->segment, &request->cut, why);
-	if (r >= 0)
-		r = flight_export(s->flight, &s->segment, &request->cut, why);
-	flight_drop(s->flight);
-	if (r >= 0)
-		label_file(request);
-	return r;
+	if (is_whole(s, order)) {
+		if (r >= 0)
+			r = flight_export(s->flight, &s->segment.plan, order, made, why);
+		flight_drop(s->flight);
+		return r;
+	}
+	/* Names of tasks that came since the last sync */
+	if (r >= 0 && !order->parts)
+		segment_refresh_names(&s->segment);
+	return r < 0 ? r : snapshot_order_find(order, s->segment.dir_fd, made, why);
 }
 
 /* What is there, or why not. That a machine has none is said once. */
 static void report_coresight(struct session *s)
 {
-	const struct coresight_job *job = &first(s)->coresight;
+	const struct coresight_job *job = &first(s)->made.coresight;
 
-	if (!job->wanted)
+	if (!first(s)->order.coresight)
 		return;
 	STRV_FOREACH (note, job->notes)
 		if (job->name[0])
@@ -616,39 +602,47 @@ static void report_coresight(struct session *s)
 		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
 
-static void finish(struct session *s, int result, const struct fault *failure)
+static void report(struct session *s, const struct snapshot_result *made, int result)
 {
-	struct fault why = *failure;
-	const struct segment_cut *cut = &first(s)->cut;
-	_cleanup_free_ char *path = NULL;
-
-	if (cut->complaint.error < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, cut->complaint.error, "%s",
-			       cut->complaint.text);
-	if (cut->evicted_files > 0)
+	if (made->nameless.error < 0)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, made->nameless.error, "%s",
+			       made->nameless.text);
+	if (made->complaint.error < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, made->complaint.error, "%s",
+			       made->complaint.text);
+	if (made->evicted_files > 0)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
-			       "retention removed %u old snapshots, %llu bytes", cut->evicted_files,
-			       (unsigned long long)cut->evicted_bytes);
-	if (result >= 0 && cut->report.left_out_files > 0)
+			       "retention removed %u old snapshots, %llu bytes",
+			       made->evicted_files, (unsigned long long)made->evicted_bytes);
+	if (result >= 0 && made->report.left_out_files > 0)
 		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
 			       "%u segments of that time are left out: a snapshot is of one boot, "
 			       "one clock and one size of sub-buffers",
-			       cut->report.left_out_files);
-	if (result >= 0 && !cut->is_part)
-		session_note_snapshots(s, cut->kept_files, cut->kept_bytes);
-	if (result >= 0 && !cut->is_part &&
-	    asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, cut->name) <
-		    0)
-		result = fault_errno(&why, -ENOMEM, "cannot name the snapshot");
+			       made->report.left_out_files);
 	if (result >= 0)
 		report_coresight(s);
-	if (result >= 0 && cut->unpinned.error < 0)
-		result =
-			fault_set(&why, cut->unpinned.error, "%s is there, but cannot be pinned: %s",
-				  path, cut->unpinned.text);
+}
+
+static void finish(struct session *s, int result, const struct fault *why)
+{
+	const struct snapshot_order *order = &first(s)->order;
+	struct snapshot_result *made = &first(s)->made;
+
+	made->why = *why;
+	report(s, made, result);
+	if (result >= 0 && !order->is_part) {
+		session_note_snapshots(s, made->kept_files, made->kept_bytes);
+		made->path = session_announce_snapshot(s, made->name);
+		if (!made->path)
+			result = fault_errno(&made->why, -ENOMEM, "cannot name the snapshot");
+	}
+	if (result >= 0 && made->unpinned.error < 0)
+		result = fault_set(&made->why, made->unpinned.error,
+				   "%s is there, but cannot be pinned: %s", made->path,
+				   made->unpinned.text);
 	if (result == -ENODATA)
-		give_back(s, cut);
-	answer(s, first(s), result, path, &why);
+		give_back(s, order);
+	answer(s, first(s), result);
 	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
 	if (s->flight)
@@ -659,12 +653,8 @@ static void finish(struct session *s, int result, const struct fault *failure)
 static int run_copy(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-	struct snapshot_request *request = first(s);
-	int r = segment_cut_copy(&request->cut, why);
 
-	if (r >= 0)
-		label_file(request);
-	return r;
+	return snapshot_order_make(&first(s)->order, &first(s)->made, why);
 }
 
 static void set_copying(struct session *s, bool copying)
@@ -688,7 +678,7 @@ void session_cut_done(struct session *s, int result, const struct fault *why)
 
 	if (s->flight)
 		flight_add_counts(s->flight);
-	if (result >= 0 && !is_whole(s, &first(s)->cut)) {
+	if (result >= 0 && !is_whole(s, &first(s)->order)) {
 		result = job_start(s->daemon->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
 		if (s->copying)

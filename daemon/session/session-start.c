@@ -76,15 +76,15 @@ static int prepare_files(struct session *s, struct fault *why)
 {
 	struct segment *g = &s->segment;
 
-	g->names = task_names_new(names_max());
+	g->plan.names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
 	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
 	g->unsure = calloc(instance_n_cpus(s->instance), sizeof(*g->unsure));
-	if (!g->names || !g->cpustat || !g->evicted || !g->unsure)
+	if (!g->plan.names || !g->cpustat || !g->evicted || !g->unsure)
 		return fault_errno(why, -ENOMEM, "cannot start");
-	g->params.n_cpus = instance_n_cpus(s->instance);
-	g->params.subbuf_size = instance_subbuf_size(s->instance);
-	g->params.names_room = names_max() * NAME_LINE_SIZE;
+	g->plan.params.n_cpus = instance_n_cpus(s->instance);
+	g->plan.params.subbuf_size = instance_subbuf_size(s->instance);
+	g->plan.params.names_room = names_max() * NAME_LINE_SIZE;
 	return session_prepare_segment(s, why);
 }
 

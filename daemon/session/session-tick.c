@@ -284,7 +284,7 @@ static void fetch_names(struct session *s)
 
 	if (!fetch)
 		return;
-	fetch->names = task_names_ref(s->segment.names);
+	fetch->names = task_names_ref(s->segment.plan.names);
 	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
 	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
 		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */

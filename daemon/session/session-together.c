@@ -5,6 +5,7 @@
  * into its own snapshot folder. Main thread.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <syslog.h>
 
@@ -29,7 +30,6 @@ struct together {
 	char *reason;
 	uint64_t trigger_usec;
 	struct snapshot_asker asker;
-	const void *call; /* see session_cancel_snapshots() */
 	bool pin;
 	sd_event_source *complete;
 	struct fault failure; /* the first part's that could not be made */
@@ -55,15 +55,20 @@ static void together_free(struct together *t)
 
 DEFINE_CLEANUP(struct together *, together_free)
 
-static void answer(struct together *t, int result, const char *path, const struct fault *why)
+static void on_joined(void *userdata, int result, const struct snapshot_result *made)
 {
-	t->done(t->userdata, result, path, why);
+	struct together *t = userdata;
+
+	t->done(t->userdata, result, made);
 	together_free(t);
 }
 
-static void on_joined(void *userdata, int result, const char *path, const struct fault *why)
+static void fail(struct together *t)
 {
-	answer(userdata, result, path, why);
+	const struct snapshot_result none = {
+		.dir_fd = -EBADF, .part_fd = -EBADF, .why = t->failure};
+
+	on_joined(t, none.why.error, &none);
 }
 
 /* The boot of the file: this one if a part is of it, else the first part's */
@@ -105,11 +110,10 @@ static void join(struct together *t)
 {
 	struct session *first = daemon_find_session(t->daemon, t->members[0].name);
 	const char *boot_id = find_boot(t);
-	struct segment_cut what = {
+	struct snapshot_order what = {
 		.to_usec = UINT64_MAX,
 		.trigger_usec = t->trigger_usec,
 		.asker = t->asker,
-		.call = t->call,
 		.pin = t->pin,
 		.session = t->names,
 		.parts = t->parts,
@@ -121,13 +125,13 @@ static void join(struct together *t)
 	(void)snprintf(what.boot_id, sizeof(what.boot_id), "%s", boot_id);
 	if (r == 0) {
 		leave_out_other_boots(t, boot_id);
-		r = first ? session_request_cut(first, &what, t->reason, on_joined, t, &why)
+		r = first ? session_order_snapshot(first, &what, t->reason, on_joined, t, &why)
 			  : fault_set(&why, -ENOTCONN, "session %s has ended", t->members[0].name);
 		if (r >= 0)
 			return;
 		(void)fault_set(&t->failure, r, "the file would go there, but %s", why.text);
 	}
-	answer(t, r, NULL, &t->failure);
+	fail(t);
 }
 
 static int on_complete(sd_event_source *source, void *userdata)
@@ -155,19 +159,25 @@ static void part_ended(struct together *t, const char *name, int result, const s
 	r = sd_event_add_defer(t->daemon->event, &t->complete, on_complete, t);
 	if (r < 0) {
 		(void)fault_errno(&t->failure, r, "cannot take a snapshot");
-		answer(t, r, NULL, &t->failure);
+		fail(t);
 	}
 }
 
-static void on_part(void *userdata, int result, const char *path, const struct fault *why)
+static void on_part(void *userdata, int result, const struct snapshot_result *made)
 {
 	struct member *member = userdata;
 	struct together *t = member->together;
+	struct fault why = made->why;
+	int fd;
 
-	if (result >= 0)
-		t->parts[member - t->members].fd = session_take_part(
-			daemon_find_session(t->daemon, member->name), member->boot_id);
-	part_ended(t, member->name, result, why);
+	if (result >= 0) {
+		fd = fcntl(made->part_fd, F_DUPFD_CLOEXEC, 0);
+		if (fd < 0)
+			result = fault_errno(&why, -errno, "cannot keep a part");
+		t->parts[member - t->members].fd = fd;
+		memcpy(member->boot_id, made->boot_id, sizeof(member->boot_id));
+	}
+	part_ended(t, member->name, result, &why);
 }
 
 /* --- what is asked for */
@@ -248,24 +258,22 @@ int session_snapshot_together(struct session *const *sessions, size_t n,
 	if (!t)
 		return fault_errno(why, -ENOMEM, "cannot take a snapshot");
 	t->asker = wish->asker;
-	t->call = wish->call;
 	t->pin = wish->pin;
 	t->done = done;
 	t->userdata = userdata;
 	t->waiting = n + 1; /* one is ours: nobody is answered before all are asked */
 	for (size_t i = 0; i < n; i++) {
-		const struct segment_cut what = {
+		const struct snapshot_order what = {
 			.from_usec = wish->from_usec,
 			.to_usec = wish->to_usec,
 			.trigger_usec = t->trigger_usec,
 			.asker = t->asker,
-			.call = t->call,
 			.is_part = true,
 		};
 		struct fault refused;
 
-		r = session_request_cut(sessions[i], &what, wish->reason, on_part, &t->members[i],
-					&refused);
+		r = session_order_snapshot(sessions[i], &what, wish->reason, on_part,
+					   &t->members[i], &refused);
 		if (r < 0)
 			part_ended(t, t->members[i].name, r, &refused);
 	}

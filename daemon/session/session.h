@@ -73,11 +73,11 @@ int session_configure(struct session *session, const struct session_config *conf
 void session_stop(struct session *session, bool hand_over);
 
 /*
- * @result 0 and @path of the file, or negative errno and @why; with @path all the same where there
- * is a file, but it could not be pinned. Main thread.
+ * @result 0 and the file's path, of a part its fd, or negative errno and why; with a path all the
+ * same where there is a file, but it could not be pinned. Main thread.
  */
-typedef void (*session_snapshot_done_t)(void *userdata, int result, const char *path,
-					const struct fault *why);
+typedef void (*session_snapshot_done_t)(void *userdata, int result,
+					const struct snapshot_result *made);
 
 /* What somebody asks for */
 struct snapshot_wish {
@@ -86,8 +86,7 @@ struct snapshot_wish {
 	const char *reason;	     /* a word of [a-z0-9-], part of the file's name; what follows
 					after a blank, one line, goes into the file's text */
 	struct snapshot_asker asker;
-	const void *call; /* for session_cancel_snapshots() */
-	bool coresight;	  /* a CoreSight snapshot too, whatever Coresight= says */
+	bool coresight; /* a CoreSight snapshot too, whatever Coresight= says */
 	bool pin;
 };
 
@@ -115,7 +114,7 @@ int session_snapshot_together(struct session *const *sessions, size_t n,
 			      void *userdata, struct fault *why);
 
 /**
- * session_cancel_snapshots() - nobody waits any more for what was asked for by @call
+ * session_cancel_snapshots() - nobody waits any more for what an asker has ordered by @call
  * What has not begun is answered with -ECANCELED.
  */
 void session_cancel_snapshots(struct session *session, const void *call);
@@ -129,12 +128,6 @@ struct snapshot_cause {
 	uint64_t time_usec; /* realtime, when it happened; 0: now */
 	unsigned rank;	    /* see retention_rank() */
 };
-
-/**
- * session_coresight_name() - of the directory that was made with a snapshot; "": none
- * Only within its @done, with @result 0. @ret_why: then, why there is none
- */
-const char *session_coresight_name(const struct session *session, const struct fault **ret_why);
 
 /**
  * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it

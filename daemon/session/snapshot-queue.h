@@ -5,25 +5,10 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <sys/types.h>
-
-#include "basic/fault.h"
+#include "engine/snapshot-order.h"
 
 #define SNAPSHOT_QUEUE_UID_MAX 4  /* requests of one user that have not begun, root aside */
 #define SNAPSHOT_QUEUE_MAX     16 /* of all users */
-
-/* Who wants a snapshot; those before others are served before them */
-enum snapshot_origin {
-	SNAPSHOT_BY_TRIGGER, /* also a signal */
-	SNAPSHOT_BY_ADMIN,   /* root and AdminGroup= */
-	SNAPSHOT_BY_MEMBER,  /* of group flyrec */
-};
-
-struct snapshot_asker {
-	enum snapshot_origin origin;
-	uid_t uid; /* not of a trigger */
-};
 
 struct snapshot_turn {
 	struct snapshot_turn *next;
