@@ -9,7 +9,7 @@
 #include "basic/strv.h"
 #include "config/config-trace.h"
 #include "config/config.h"
-#include "daemon/trigger/pressure.h"
+#include "config/pressure.h"
 #include "recorder/probe-args.h"
 
 #define DIGITS	       "0123456789"

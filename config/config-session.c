@@ -6,7 +6,7 @@
 #include "basic/ini.h"
 #include "basic/strv.h"
 #include "config/config-session.h"
-#include "engine/clock.h"
+#include "formats/trace-clock.h"
 
 /* One file being read */
 struct reading {
@@ -347,7 +347,7 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"SubBufferSize= cannot be combined with Persistent=yes: the buffer "
 				"layout is fixed at boot");
-	if (session->snapshot.last_usec > 0 && !clock_counts_time(trace->clock))
+	if (session->snapshot.last_usec > 0 && !trace_clock_counts_time(trace->clock))
 		config_complain(
 			reader, CONFIG_ERROR, file, 1,
 			"Last=, here or in flyrecd.conf, cannot be combined with Clock=%s, which "

@@ -5,6 +5,7 @@
 
 #include "basic/now.h"
 #include "engine/clock.h"
+#include "formats/trace-clock.h"
 
 #define READINGS_MAX 10
 #define READING_NSEC (20 * (int64_t)NSEC_PER_USEC) /* good enough, if one takes no longer */
@@ -24,25 +25,6 @@ static const struct {
 	{"tai", CLOCK_TAI},
 };
 
-/* Those that the kernel counts in nanoseconds; "uptime" counts hundredths of a second */
-bool clock_counts_time(const char *clock)
-{
-	static const char *const others[] = {"local", "global", "perf"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(readable); i++)
-		if (strcmp(clock, readable[i].name) == 0)
-			return true;
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (strcmp(clock, others[i]) == 0)
-			return true;
-	return false;
-}
-
-bool clock_goes_on_asleep(const char *clock)
-{
-	return strcmp(clock, "boot") == 0 || strcmp(clock, "tai") == 0;
-}
-
 int64_t clock_slept_usec(void)
 {
 	uint64_t awake = now_usec(CLOCK_MONOTONIC);
@@ -61,7 +43,7 @@ static int read_clock(struct instance *instance, const char *clock, int64_t *ret
 			*ret = (int64_t)now_nsec(readable[i].id);
 			return 0;
 		}
-	if (!clock_counts_time(clock))
+	if (!trace_clock_counts_time(clock))
 		return -EOPNOTSUPP;
 	r = instance_read_stats(instance, 0, &stats);
 	*ret = r < 0 ? 0 : (int64_t)stats.now_usec * (int64_t)NSEC_PER_USEC;

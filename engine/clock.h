@@ -9,17 +9,6 @@
 #include "recorder/instance.h"
 
 /**
- * clock_counts_time() - is a timestamp of this trace_clock a number of nanoseconds?
- * Not so for "counter", "uptime" and those of the machine ("x86-tsc" …).
- */
-bool clock_counts_time(const char *clock);
-
-/**
- * clock_goes_on_asleep() - does this trace_clock count the time in which the machine is suspended?
- */
-bool clock_goes_on_asleep(const char *clock);
-
-/**
  * clock_slept_usec() - how long this machine has been suspended since it was started
  */
 int64_t clock_slept_usec(void);

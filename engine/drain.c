@@ -12,9 +12,61 @@
 #define PIPE_SIZE_MAX	MIB
 #define PIPE_SIZE_TOTAL (16 * MIB)
 
-void drain_init(struct drain *d)
+struct drain {
+	unsigned n_cpus;
+	unsigned subbuf_size;
+	struct drain_fds *fds;	  /* also the pumps', while it is open */
+	struct pump *pumps;	  /* [n_cpus] */
+	struct pump **order;	  /* [n_cpus], worker after worker */
+	struct pump_target *next; /* [n_cpus], in the same order */
+	struct worker **workers;  /* [n_workers] */
+	unsigned n_workers;
+	char *slots; /* n_cpus sub-buffers */
+	uint64_t chunk_max;
+	int file_fd;
+	_Atomic int64_t bytes_left;
+};
+
+struct drain_fds *drain_fds_new(unsigned n_cpus)
 {
-	*d = (struct drain){.slots_fd = -EBADF, .file_fd = -EBADF};
+	struct drain_fds *fds = calloc(1, sizeof(*fds) + n_cpus * sizeof(fds->cpus[0]));
+
+	if (!fds)
+		return NULL;
+	fds->n_cpus = n_cpus;
+	fds->slots = -EBADF;
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
+		fds->cpus[cpu] = (struct drain_cpu_fds){.trace = -EBADF, .pipe = -EBADF};
+	return fds;
+}
+
+void drain_fds_free(struct drain_fds *fds)
+{
+	if (!fds)
+		return;
+	/* Pipes first: their pages are of what the trace fds keep */
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
+		close_p(&fds->cpus[cpu].pipe);
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
+		close_p(&fds->cpus[cpu].trace);
+	close_p(&fds->slots);
+	free(fds);
+}
+
+int drain_new(struct drain **ret)
+{
+	struct drain *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return -ENOMEM;
+	d->file_fd = -EBADF;
+	*ret = d;
+	return 0;
+}
+
+void drain_free(struct drain *d)
+{
+	free(d);
 }
 
 static size_t slots_size(const struct drain *d)
@@ -22,105 +74,99 @@ static size_t slots_size(const struct drain *d)
 	return round_up((uint64_t)d->n_cpus * d->subbuf_size, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-static int open_slots(struct drain *d, const char *session, struct fdstore *store)
+static int open_slots(struct drain *d, struct drain_fds *fds)
 {
 	struct stat st;
 	void *p;
-	int fd;
 
-	fd = fdstore_take(store, session, "slots");
-	if (fd >= 0 && (fstat(fd, &st) < 0 || (size_t)st.st_size != slots_size(d))) {
-		close_p(&fd);
-		fdstore_drop(store, session, "slots");
-		fd = -ENOENT;
+	if (fds->slots >= 0 &&
+	    (fstat(fds->slots, &st) < 0 || (size_t)st.st_size != slots_size(d))) {
+		close(fds->slots);
+		fds->slots = -EBADF;
 	}
-	if (fd < 0) {
-		fd = memfd_create("flyrec-slots", MFD_CLOEXEC);
-		if (fd < 0)
+	if (fds->slots < 0) {
+		fds->old_slots = false;
+		fds->slots = memfd_create("flyrec-slots", MFD_CLOEXEC);
+		if (fds->slots < 0 || ftruncate(fds->slots, (off_t)slots_size(d)) < 0)
 			return -errno;
-		if (ftruncate(fd, (off_t)slots_size(d)) < 0) {
-			int r = -errno;
-
-			close(fd);
-			return r;
-		}
-		fdstore_put(store, session, "slots", fd);
 	}
-	d->slots_fd = fd;
-	p = mmap(NULL, slots_size(d), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	p = mmap(NULL, slots_size(d), PROT_READ | PROT_WRITE, MAP_SHARED, fds->slots, 0);
 	if (p == MAP_FAILED)
 		return -errno;
 	d->slots = p;
 	return 0;
 }
 
-static int open_pump(struct drain *d, unsigned cpu, struct instance *instance, const char *session,
-		     struct fdstore *store, struct fault *why)
+static int open_pump(struct drain *d, unsigned cpu, struct instance *instance,
+		     struct drain_cpu_fds *fds, struct fault *why)
 {
-	_cleanup_close_ int trace_fd = -EBADF, pipe_fd = -EBADF, stats_fd = -EBADF;
+	_cleanup_close_ int new_fd = -EBADF, stats_fd = -EBADF;
 	uint64_t pipe_size = MIN(PIPE_SIZE_MAX, PIPE_SIZE_TOTAL / d->n_cpus);
-	char trace_name[32], pipe_name[32];
-	bool old_trace, old_pipe;
 	int r;
 
-	(void)snprintf(trace_name, sizeof(trace_name), "cpu%u.trace", cpu);
-	(void)snprintf(pipe_name, sizeof(pipe_name), "cpu%u.pipe", cpu);
-	trace_fd = fdstore_take(store, session, trace_name);
-	old_trace = trace_fd >= 0;
-	if (!old_trace) {
-		r = instance_open_cpu(instance, cpu, &trace_fd, why);
+	if (fds->trace < 0) {
+		r = instance_open_cpu(instance, cpu, &new_fd, why);
 		if (r < 0)
 			return r;
 	}
 	stats_fd = instance_open_stats(instance, cpu);
-	pipe_fd = fdstore_take(store, session, pipe_name);
-	old_pipe = pipe_fd >= 0;
-	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace_fd, stats_fd, pipe_fd, pipe_size,
-		      d->slots + (size_t)cpu * d->subbuf_size);
-	if (r < 0) {
-		if (old_trace)
-			fdstore_keep(store, session, trace_name, TAKE_FD(trace_fd));
-		if (old_pipe)
-			fdstore_keep(store, session, pipe_name, TAKE_FD(pipe_fd));
+	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, fds->trace >= 0 ? fds->trace : new_fd,
+		      stats_fd, fds->pipe, pipe_size, d->slots + (size_t)cpu * d->subbuf_size);
+	if (r < 0)
 		return fault_errno(why, r, "cannot make a pipe for CPU %u", cpu);
-	}
-	TAKE_FD(trace_fd);
-	TAKE_FD(pipe_fd);
+	TAKE_FD(new_fd);
 	TAKE_FD(stats_fd);
-	if (!old_trace)
-		fdstore_put(store, session, trace_name, d->pumps[cpu].trace_fd);
-	if (old_pipe)
-		return 0;
-	cpu_list_add(&d->new_pipes, cpu);
-	fdstore_put(store, session, pipe_name, d->pumps[cpu].pipe_read);
+	fds->trace = d->pumps[cpu].trace_fd;
+	fds->pipe = d->pumps[cpu].pipe_read;
 	return 0;
 }
 
-int drain_open(struct drain *d, struct instance *instance, const char *session,
-	       struct fdstore *store, struct fault *why)
+static void free_pumps(struct drain *d)
+{
+	for (unsigned cpu = 0; d->pumps && cpu < d->n_cpus; cpu++) {
+		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = -EBADF; /* d->fds has them */
+		pump_done(&d->pumps[cpu]);
+	}
+	if (d->slots)
+		(void)munmap(d->slots, slots_size(d));
+	free(d->pumps);
+	free(d->order);
+	free(d->next);
+	*d = (struct drain){.file_fd = -EBADF};
+}
+
+int drain_open(struct drain *d, struct instance *instance, struct drain_fds *fds, struct fault *why)
 {
 	unsigned n_cpus = instance_n_cpus(instance);
-	int r;
+	int r = 0;
 
 	d->subbuf_size = instance_subbuf_size(instance);
+	d->n_cpus = n_cpus;
 	d->pumps = calloc(n_cpus, sizeof(*d->pumps));
 	d->order = calloc(n_cpus, sizeof(struct pump *));
 	d->next = calloc(n_cpus, sizeof(*d->next));
 	if (!d->pumps || !d->order || !d->next)
-		return fault_errno(why, -ENOMEM, "cannot start draining");
-	d->n_cpus = n_cpus;
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
+		r = fault_errno(why, -ENOMEM, "cannot start draining");
+	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
 		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write =
-			-EBADF;
-	r = open_slots(d, session, store);
-	if (r < 0)
-		return fault_errno(why, r, "cannot make memory for partial sub-buffers");
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		r = open_pump(d, cpu, instance, session, store, why);
+			d->pumps[cpu].stats_fd = -EBADF;
+	if (r >= 0) {
+		r = open_slots(d, fds);
 		if (r < 0)
-			return r;
+			(void)fault_errno(why, r, "cannot make memory for partial sub-buffers");
 	}
-	return 0;
+	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
+		r = open_pump(d, cpu, instance, &fds->cpus[cpu], why);
+	if (r < 0)
+		free_pumps(d);
+	else
+		d->fds = fds;
+	return r;
+}
+
+const struct drain_fds *drain_fds(const struct drain *d)
+{
+	return d->fds;
 }
 
 static void target_of(const struct drain *d, const struct trace_file *file, unsigned cpu,
@@ -238,6 +284,56 @@ bool drain_flushed(const struct drain *d)
 	return true;
 }
 
+unsigned drain_n_cpus(const struct drain *d)
+{
+	return d->n_cpus;
+}
+
+unsigned drain_subbuf_size(const struct drain *d)
+{
+	return d->subbuf_size;
+}
+
+char *drain_slots(const struct drain *d)
+{
+	return d->slots;
+}
+
+int drain_file_fd(const struct drain *d)
+{
+	return d->file_fd;
+}
+
+void drain_cpu(const struct drain *d, unsigned cpu, struct drain_counts *ret)
+{
+	const struct pump *p = &d->pumps[cpu];
+
+	*ret = (struct drain_counts){
+		.published = atomic_load(&p->published),
+		.total_bytes = atomic_load(&p->total_bytes),
+		.subbufs = atomic_load(&p->subbufs),
+		.dropped_bytes = atomic_load(&p->dropped_bytes),
+		.pipe_capacity = p->pipe_capacity,
+		.behind = atomic_load(&p->behind),
+		.stats = p->stats,
+	};
+}
+
+uint64_t drain_written(const struct drain *d, unsigned cpu)
+{
+	return pump_written(&d->pumps[cpu]);
+}
+
+void drain_add_dropped(struct drain *d, unsigned cpu, uint64_t bytes)
+{
+	atomic_fetch_add(&d->pumps[cpu].dropped_bytes, bytes);
+}
+
+int64_t drain_bytes_left(const struct drain *d)
+{
+	return atomic_load(&d->bytes_left);
+}
+
 uint64_t drain_pending(const struct drain *d)
 {
 	uint64_t pending = 0;
@@ -289,65 +385,18 @@ bool drain_mapped(const struct drain *d)
 	return false;
 }
 
-static void drop_stored(struct drain *d, const char *session, struct fdstore *store)
+void drain_close(struct drain *d, struct drain_fds **ret_fds)
 {
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
-		const struct pump *p = &d->pumps[cpu];
-		char name[32];
+	struct drain_fds *fds = TAKE_PTR(d->fds);
 
-		(void)snprintf(name, sizeof(name), "cpu%u.pipe", cpu);
-		if (p->pipe_read >= 0)
-			fdstore_drop(store, session, name);
-		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
-		if (p->trace_fd >= 0)
-			fdstore_drop(store, session, name);
-	}
-	if (d->slots_fd >= 0)
-		fdstore_drop(store, session, "slots");
-}
-
-/*
- * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with
- * them the next one would not know that others were lost.
- */
-static void keep_stored(struct drain *d, const char *session, struct fdstore *store, bool used)
-{
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
-		struct pump *p = &d->pumps[cpu];
-		char name[32];
-
-		(void)snprintf(name, sizeof(name), "cpu%u.pipe", cpu);
-		if (p->pipe_read >= 0 && !used && cpu_list_has(&d->new_pipes, cpu))
-			fdstore_drop(store, session, name);
-		else if (p->pipe_read >= 0)
-			fdstore_keep(store, session, name, TAKE_FD(p->pipe_read));
-		(void)snprintf(name, sizeof(name), "cpu%u.trace", cpu);
-		if (p->trace_fd >= 0)
-			fdstore_keep(store, session, name, TAKE_FD(p->trace_fd));
-	}
-	if (d->slots_fd >= 0)
-		fdstore_keep(store, session, "slots", TAKE_FD(d->slots_fd));
-}
-
-void drain_close(struct drain *d, const char *session, struct fdstore *store, bool keep)
-{
-	bool used = d->n_workers > 0;
-
+	for (unsigned cpu = 0; fds && cpu < d->n_cpus; cpu++)
+		fds->cpus[cpu].empty = d->n_workers == 0;
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_free(d->workers[i]);
 	free(d->workers);
-	if (keep)
-		keep_stored(d, session, store, used);
+	free_pumps(d);
+	if (ret_fds && fds)
+		*ret_fds = fds;
 	else
-		drop_stored(d, session, store);
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
-		pump_done(&d->pumps[cpu]);
-	if (d->slots)
-		(void)munmap(d->slots, slots_size(d));
-	close_p(&d->slots_fd);
-	free(d->pumps);
-	free(d->order);
-	free(d->next);
-	drain_init(d);
-	fdstore_flush(store);
+		drain_fds_free(fds);
 }

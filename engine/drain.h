@@ -5,38 +5,53 @@
  */
 #pragma once
 
-#include <sys/uio.h>
-
-#include "basic/parse.h"
-#include "daemon/plumbing/fdstore.h"
 #include "recorder/instance.h"
 #include "recorder/worker.h"
 #include "writer/trace-file.h"
 
-struct drain {
-	unsigned n_cpus;
-	unsigned subbuf_size;
-	struct pump *pumps;	  /* [n_cpus] */
-	struct pump **order;	  /* [n_cpus], worker after worker */
-	struct pump_target *next; /* [n_cpus], in the same order */
-	struct worker **workers;  /* [n_workers] */
-	unsigned n_workers;
-	int slots_fd;
-	char *slots; /* n_cpus sub-buffers */
-	uint64_t chunk_max;
-	struct cpu_list new_pipes; /* of CPUs whose pipe is not from the FD store */
-	int file_fd;		   /* of the file that all workers are in, borrowed; main thread */
-	_Atomic int64_t bytes_left;
+struct drain;
+
+/*
+ * What holds the data that a drain has in hand, and outlives it: kept somewhere it is there for the
+ * next drain_open(), in this process or another. -EBADF: none.
+ */
+struct drain_cpu_fds {
+	int trace;		  /* trace_pipe_raw */
+	int pipe;		  /* to be read */
+	bool old_trace, old_pipe; /* they came from an earlier drain; the caller's */
+	bool empty;		  /* nothing was ever drained into this pipe */
 };
 
-void drain_init(struct drain *drain);
+struct drain_fds {
+	int slots; /* memfd, a partial sub-buffer of each CPU */
+	bool old_slots;
+	unsigned n_cpus;
+	struct drain_cpu_fds cpus[];
+};
+
+/* All -EBADF; NULL: no memory */
+struct drain_fds *drain_fds_new(unsigned n_cpus);
+/* Closes; NULL is fine */
+void drain_fds_free(struct drain_fds *fds);
 
 /**
- * drain_open() - the fds and memory: those that an earlier process left, or new ones
- * Everything goes into the FD store under the session's name.
+ * drain_new() - one that drains nothing yet: of all that can be asked it says 0, or "done"
  */
-int drain_open(struct drain *drain, struct instance *instance, const char *session,
-	       struct fdstore *store, struct fault *why);
+int drain_new(struct drain **ret);
+
+/* Must be closed. NULL is fine. */
+void drain_free(struct drain *drain);
+
+/**
+ * drain_open() - take over fds and memory, and make what is missing
+ * @fds: of as many CPUs as the instance has; consumed on success, on error all fds in it are still
+ * there. An old slots memfd that does not fit is replaced, and old_slots is false then.
+ */
+int drain_open(struct drain *drain, struct instance *instance, struct drain_fds *fds,
+	       struct fault *why);
+
+/* Once open: its fds, which stay the drain's */
+const struct drain_fds *drain_fds(const struct drain *drain);
 
 /**
  * drain_run() - start @n_workers threads that move data into @file
@@ -66,6 +81,35 @@ void drain_tell(struct drain *drain);
 /* Nothing is taken any more until drain_flush() or drain_retarget() */
 void drain_hold(struct drain *drain);
 
+unsigned drain_n_cpus(const struct drain *drain);
+unsigned drain_subbuf_size(const struct drain *drain);
+/* The partial sub-buffers, one after the other */
+char *drain_slots(const struct drain *drain);
+/* Of the file that all workers are in, borrowed; -EBADF: none yet */
+int drain_file_fd(const struct drain *drain);
+
+/* One CPU's, as they are now */
+struct drain_counts {
+	uint64_t published;	/* bytes in the file that readers may rely on */
+	uint64_t total_bytes;	/* moved since drain_open() */
+	uint64_t subbufs;	/* likewise */
+	uint64_t dropped_bytes; /* taken out of the ring buffer and not written */
+	uint64_t pipe_capacity; /* bytes */
+	bool behind;		/* the last flush left something in the ring buffer */
+	const char *stats;	/* the kernel's text when the last file ended */
+};
+
+void drain_cpu(const struct drain *drain, unsigned cpu, struct drain_counts *ret);
+
+/* Bytes of a CPU in the file, those that could not be published too; while the workers rest */
+uint64_t drain_written(const struct drain *drain, unsigned cpu);
+
+/* Count as dropped what somebody else has found to be lost; beside the workers */
+void drain_add_dropped(struct drain *drain, unsigned cpu, uint64_t bytes);
+
+/* Bytes until the limit of drain_run() or drain_retarget() is reached; negative: beyond it */
+int64_t drain_bytes_left(const struct drain *drain);
+
 /* Bytes in hand and in no file yet, of all CPUs; before the workers start */
 uint64_t drain_pending(const struct drain *drain);
 
@@ -83,8 +127,8 @@ bool drain_full(const struct drain *drain);
 bool drain_mapped(const struct drain *drain);
 
 /**
- * drain_close() - end the threads, close the fds
- * @keep: leave what is in the FD store there (hand-over), and have it for another drain_open();
- * else it is taken out
+ * drain_close() - end the threads; as after drain_new() then
+ * @ret_fds: those that drain_open() took or made; NULL: nobody wants them, close them. Not set
+ * unless it was open.
  */
-void drain_close(struct drain *drain, const char *session, struct fdstore *store, bool keep);
+void drain_close(struct drain *drain, struct drain_fds **ret_fds);

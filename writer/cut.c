@@ -6,6 +6,7 @@
 
 #include "basic/io.h"
 #include "formats/live-block.h"
+#include "formats/trace-clock.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
 #include "writer/store.h"
@@ -124,16 +125,6 @@ static int count_until(const struct cut_source *s, const struct trace_dat_region
 	return 0;
 }
 
-static uint64_t to_clock(const struct cut_source *s, uint64_t usec)
-{
-	int64_t clock = (int64_t)MIN(usec, (uint64_t)INT64_MAX / 2) - s->date_usec;
-
-	if (clock <= 0)
-		return 0;
-	return (uint64_t)clock > UINT64_MAX / NSEC_PER_USEC ? UINT64_MAX
-							    : (uint64_t)clock * NSEC_PER_USEC;
-}
-
 static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uint64_t to_nsec,
 		     struct fault *why)
 {
@@ -225,7 +216,8 @@ static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from
 	if (!s.slices)
 		return -ENOMEM;
 	for (unsigned cpu = 0; cpu < s.dat->n_cpus && r >= 0; cpu++)
-		r = slice_cpu(&s, cpu, to_clock(&s, from_usec), to_clock(&s, to_usec), why);
+		r = slice_cpu(&s, cpu, trace_clock_nsec(from_usec, s.date_usec),
+			      trace_clock_nsec(to_usec, s.date_usec), why);
 	if (r < 0)
 		return r;
 	if (!has_slices(&s))

@@ -37,9 +37,9 @@ bool session_disk_may_return(int error)
 /* Has no worker come back since then? */
 static bool hangs(struct session *s, uint64_t now)
 {
-	uint64_t bytes = drain_total_bytes(&s->drain);
+	uint64_t bytes = drain_total_bytes(s->drain);
 
-	if (drain_flushed(&s->drain) || bytes != s->hang_bytes || s->hang_usec == 0) {
+	if (drain_flushed(s->drain) || bytes != s->hang_bytes || s->hang_usec == 0) {
 		s->hang_usec = now;
 		s->hang_bytes = bytes;
 	}
@@ -48,7 +48,7 @@ static bool hangs(struct session *s, uint64_t now)
 
 int session_trouble(struct session *s)
 {
-	int trouble = drain_trouble(&s->drain);
+	int trouble = drain_trouble(s->drain);
 
 	return trouble == 0 && hangs(s, now_usec(CLOCK_MONOTONIC)) ? -ETIMEDOUT : trouble;
 }

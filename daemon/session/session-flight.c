@@ -11,6 +11,7 @@
 #include "daemon/session/session-runtime.h"
 #include "engine/boot-note.h"
 #include "engine/clock.h"
+#include "formats/trace-clock.h"
 
 #define THREADS_MAX 4U /* copying: memory is no faster with more */
 
@@ -31,7 +32,7 @@ static void make_params(const struct session *s, const struct session_config *co
 		.memory = config->snapshot.memory,
 		.buffer_size = session_buffer_size(s),
 		.threads = workers > 0 ? workers : MIN(instance_n_cpus(s->instance), THREADS_MAX),
-		.counts_time = clock_counts_time(config->trace.clock),
+		.counts_time = trace_clock_counts_time(config->trace.clock),
 	};
 }
 
@@ -115,17 +116,6 @@ const char *session_method(const struct session *s)
 	return s->flight ? flight_method_name(s->flight) : "";
 }
 
-/* Wall clock to the instance's */
-static uint64_t to_clock(uint64_t usec, int64_t date_usec)
-{
-	int64_t clock = (int64_t)MIN(usec, (uint64_t)INT64_MAX / 2) - date_usec;
-
-	if (clock <= 0)
-		return 0;
-	return (uint64_t)clock > UINT64_MAX / NSEC_PER_USEC ? UINT64_MAX
-							    : (uint64_t)clock * NSEC_PER_USEC;
-}
-
 static int find_range(struct session *s, uint64_t from_usec, uint64_t to_usec, struct fault *why)
 {
 	int64_t date;
@@ -138,9 +128,8 @@ static int find_range(struct session *s, uint64_t from_usec, uint64_t to_usec, s
 		return fault_set(why, -EOPNOTSUPP,
 				 "clock %s counts no time that could be found again",
 				 s->config->trace.clock);
-	s->from_nsec = to_clock(from_usec, date);
-	if (to_usec != UINT64_MAX)
-		s->to_nsec = to_clock(to_usec, date);
+	s->from_nsec = trace_clock_nsec(from_usec, date);
+	s->to_nsec = trace_clock_nsec(to_usec, date);
 	return 0;
 }
 

@@ -67,7 +67,8 @@ struct session {
 	bool notes_wanted;	       /* for the next boot, soon */
 	char *notes;		       /* the job's that writes them: the state file's text */
 	struct segment segment;
-	struct drain drain;
+	struct drain *drain;
+	uint64_t *dropped_said;	     /* [drain_n_cpus()]: bytes, in the files before this one */
 	struct flight *flight;	     /* NULL unless it is a flight session */
 	uint64_t from_nsec, to_nsec; /* of its snapshot under way, in the instance's clock */
 	uint64_t capture_keep_free;  /* bytes; 0: it is worth all the room there is */
@@ -142,6 +143,11 @@ void session_defer(struct session *session, enum session_step step, const struct
 /* the next segment */
 void session_begin_next(struct session *session);
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
+
+/* session-fds.c: what the FD store has is taken up, and all is put there; out of it, or for the
+ * next start */
+int session_open_drain(struct session *session, struct fault *why);
+void session_close_drain(struct session *session, bool keep);
 
 /* session-files.c: limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);

@@ -37,7 +37,7 @@ static void log_notes(struct session *s)
 static uint64_t next_limit(struct session *s)
 {
 	uint64_t max = session_max_file_size(s);
-	int64_t left = atomic_load(&s->drain.bytes_left);
+	int64_t left = drain_bytes_left(s->drain);
 	uint64_t over = left < 0 ? (uint64_t)-left : 0;
 
 	s->overshoot = MAX(over, s->overshoot / 8 * 7);
@@ -55,14 +55,14 @@ static void on_next(struct session *s, int result, const struct fault *why)
 	if (result < 0) {
 		s->retry_usec = now_usec(CLOCK_MONOTONIC) + RETRY_USEC;
 		s->held = false;
-		drain_flush(&s->drain);
+		drain_flush(s->drain);
 		session_rotation_done(s, result, why->text);
 		session_drop_change(s, result, why->text);
 		return;
 	}
 	s->segment_usec = now_usec(CLOCK_MONOTONIC);
 	s->step = STEP_RETARGETING;
-	(void)drain_retarget(&s->drain, s->segment.file, next_limit(s));
+	(void)drain_retarget(s->drain, s->segment.file, next_limit(s));
 }
 
 void session_file_is_made(void)
@@ -107,7 +107,7 @@ static void on_synced(struct session *s, int result, const struct fault *why)
 	s->rotate_wanted |= trace_file_is_unsure(s->segment.file);
 	session_note_synced(s); /* it says what was synced, whatever else has failed */
 	if (session_disk_full(s))
-		drain_flush(&s->drain); /* there may be room again */
+		drain_flush(s->drain); /* there may be room again */
 }
 
 /* What a job has found out about files */
@@ -122,8 +122,8 @@ static void take_usage(struct session *s)
 		account_evict(&s->account, cpu, g->evicted[cpu]);
 		g->evicted[cpu] = 0;
 	}
-	for (unsigned cpu = 0; g->unsure && cpu < s->drain.n_cpus; cpu++) {
-		atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes, g->unsure[cpu]);
+	for (unsigned cpu = 0; g->unsure && cpu < drain_n_cpus(s->drain); cpu++) {
+		drain_add_dropped(s->drain, cpu, g->unsure[cpu]);
 		g->unsure[cpu] = 0;
 	}
 }

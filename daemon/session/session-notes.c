@@ -72,14 +72,15 @@ static void add_sizes(struct session *s, const uint64_t *sizes)
 	struct state *k = s->kernel;
 
 	forget_sizes(k);
-	k->published = s->segment.file ? calloc(s->drain.n_cpus, sizeof(*k->published)) : NULL;
+	k->published =
+		s->segment.file ? calloc(drain_n_cpus(s->drain), sizeof(*k->published)) : NULL;
 	if (!k->published)
 		return;
-	k->n_published = s->drain.n_cpus;
+	k->n_published = drain_n_cpus(s->drain);
 	k->file_id = trace_file_trace_id(s->segment.file);
 	/* What was written and could not be told any more counts, too */
 	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
-		k->published[cpu] = sizes ? sizes[cpu] : pump_written(&s->drain.pumps[cpu]);
+		k->published[cpu] = sizes ? sizes[cpu] : drain_written(s->drain, cpu);
 }
 
 void session_note_synced(struct session *s)
@@ -124,10 +125,10 @@ void session_count_missing(struct session *s)
 
 	if (noted->n_published == 0 && recall(s, "synced", &synced) >= 0)
 		noted = synced;
-	for (unsigned cpu = 0; cpu < MIN(noted->n_published, s->drain.n_cpus); cpu++) {
+	for (unsigned cpu = 0; cpu < MIN(noted->n_published, drain_n_cpus(s->drain)); cpu++) {
 		uint64_t n = missing(s, noted, cpu);
 
-		atomic_fetch_add(&s->drain.pumps[cpu].dropped_bytes, n);
+		drain_add_dropped(s->drain, cpu, n);
 		bytes += n;
 	}
 	if (bytes > 0)

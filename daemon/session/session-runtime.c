@@ -287,8 +287,12 @@ void session_usage(const struct session *s, struct session_usage *ret)
 		ret->started_usec = realtime_of(s->recording_usec);
 	if (s->flight || !is_running(s))
 		return;
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++)
-		live += atomic_load(&s->drain.pumps[cpu].published);
+	for (unsigned cpu = 0; cpu < drain_n_cpus(s->drain); cpu++) {
+		struct drain_counts counts;
+
+		drain_cpu(s->drain, cpu, &counts);
+		live += counts.published;
+	}
 	ret->files++;
 	ret->bytes += live;
 	ret->segment_usec = realtime_of(s->segment_usec);
@@ -343,11 +347,12 @@ static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
 		ret->bytes = counts.bytes;
 		ret->torn = counts.torn;
 	} else {
-		const struct pump *pump = &s->drain.pumps[cpu];
+		struct drain_counts counts;
 
-		ret->subbufs = atomic_load(&pump->subbufs);
-		ret->bytes = atomic_load(&pump->total_bytes);
-		ret->not_written = atomic_load(&pump->dropped_bytes) / s->drain.subbuf_size;
+		drain_cpu(s->drain, cpu, &counts);
+		ret->subbufs = counts.subbufs;
+		ret->bytes = counts.total_bytes;
+		ret->not_written = counts.dropped_bytes / drain_subbuf_size(s->drain);
 	}
 	if (instance_read_stats(s->instance, cpu, &stats) < 0)
 		return;
@@ -360,7 +365,7 @@ static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
 
 static unsigned n_cpus(const struct session *s)
 {
-	return s->flight ? instance_n_cpus(s->instance) : s->drain.n_cpus;
+	return s->flight ? instance_n_cpus(s->instance) : drain_n_cpus(s->drain);
 }
 
 void session_begin_counting(struct session *s)

@@ -556,7 +556,7 @@ bool session_begin_snapshot(struct session *s)
 		return true;
 	}
 	s->step = STEP_FLUSHING;
-	(void)drain_post(&s->drain, WORKER_FLUSH);
+	(void)drain_post(s->drain, WORKER_FLUSH);
 	return true;
 }
 

@@ -12,6 +12,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/parse.h"
 #include "basic/strv.h"
 #include "daemon/manager/daemon-state.h"
 #include "daemon/session/session-internal.h"
@@ -79,8 +80,9 @@ static int prepare_files(struct session *s, struct fault *why)
 	g->plan.names = task_names_new(names_max());
 	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
 	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
+	s->dropped_said = calloc(instance_n_cpus(s->instance), sizeof(*s->dropped_said));
 	g->unsure = calloc(instance_n_cpus(s->instance), sizeof(*g->unsure));
-	if (!g->plan.names || !g->cpustat || !g->evicted || !g->unsure)
+	if (!g->plan.names || !g->cpustat || !g->evicted || !g->unsure || !s->dropped_said)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	g->plan.params.n_cpus = instance_n_cpus(s->instance);
 	g->plan.params.subbuf_size = instance_subbuf_size(s->instance);
@@ -127,13 +129,13 @@ static void start_with(struct session *s, int r, struct fault *why)
 	}
 	/* Before the files: what waits in the slots tells whether it has reached one */
 	if (r >= 0)
-		r = drain_open(&s->drain, s->instance, s->name, s->daemon->fdstore, why);
+		r = session_open_drain(s, why);
 	if (r < 0) {
 		s->segment.eio_usec = 0;
 		session_fail(s, why);
 		return;
 	}
-	s->segment.slots = s->drain.slots;
+	s->segment.slots = drain_slots(s->drain);
 	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
 	session_start_job(s, STEP_OPENING);
 }
@@ -222,25 +224,31 @@ static unsigned workers_wanted(const struct session *s)
 /* What the pipes of a killed process held is gone with those that the FD store has not kept */
 static void count_lost_pipes(struct session *s)
 {
-	const struct drain *d = &s->drain;
+	const struct drain_fds *fds = drain_fds(s->drain);
+	struct cpu_list new_pipes = {};
 	_cleanup_free_ char *cpus = NULL;
 	uint64_t bytes = 0;
 	unsigned n = 0;
 
 	/* Those made later may be smaller (pipe-user-pages-soft), so each counts as the largest */
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
-		bytes = MAX(bytes, d->pumps[cpu].pipe_capacity);
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
-		if (!cpu_list_has(&d->new_pipes, cpu))
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		struct drain_counts counts;
+
+		drain_cpu(s->drain, cpu, &counts);
+		bytes = MAX(bytes, counts.pipe_capacity);
+	}
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		if (fds->cpus[cpu].old_pipe)
 			continue;
 		n++;
+		cpu_list_add(&new_pipes, cpu);
 		if (cpu < s->kernel->n_cpus)
 			s->kernel->base[cpu].in_flight += bytes;
 	}
 	if (n == 0)
 		return;
-	if (n < d->n_cpus)
-		(void)cpu_list_format(&d->new_pipes, &cpus);
+	if (n < fds->n_cpus)
+		(void)cpu_list_format(&new_pipes, &cpus);
 	(void)log_full(
 		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
 		"the earlier process was killed, and no service manager kept its pipes%s%s: up to %llu bytes of events a CPU may be lost",
@@ -250,7 +258,7 @@ static void count_lost_pipes(struct session *s)
 /* Go on from where an earlier process was */
 static void take_over(struct session *s)
 {
-	uint64_t pending = drain_pending(&s->drain);
+	uint64_t pending = drain_pending(s->drain);
 
 	if (pending > 0)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
@@ -310,7 +318,7 @@ int session_begin_recording(struct session *s, struct fault *why)
 			(void)fault_errno(why, r, "cannot watch the session");
 	}
 	if (r >= 0)
-		r = drain_run(&s->drain, s->segment.file, workers_wanted(s),
+		r = drain_run(s->drain, s->segment.file, workers_wanted(s),
 			      session_max_file_size(s), chunk, s->notify_fd, why);
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
@@ -334,7 +342,8 @@ void session_release(struct session *s, bool keep_instance)
 		session_sample(s);
 	/* Its events may be the session's own probes, which go with the session's instance */
 	triggers_disarm(s, keep_instance);
-	drain_close(&s->drain, s->name, s->daemon->fdstore, keep_instance);
+	session_close_drain(s, keep_instance);
+	free(TAKE_PTR(s->dropped_said));
 	session_end_flight(s);
 	segment_done(&s->segment);
 	if (keep_instance) {

@@ -94,7 +94,7 @@ static int announce(struct session_tail *t)
 
 	if (t->busy || t->segment == s->tail_segment)
 		return 0;
-	fd = reopen(s->drain.file_fd);
+	fd = reopen(drain_file_fd(s->drain));
 	r = fd < 0 ? fd : send_message(t, &message, sizeof(message), fd);
 	if (r < 0)
 		return r;
@@ -124,19 +124,20 @@ static int on_tail(sd_event_source *source, int fd, uint32_t revents, void *user
 /* Return: a message with the sizes of all CPUs, or NULL */
 static struct tail_message *describe_round(const struct session *s, size_t *ret_size)
 {
-	const struct drain *d = &s->drain;
-	size_t size = sizeof(struct tail_message) + d->n_cpus * sizeof(uint64_t);
+	unsigned n_cpus = drain_n_cpus(s->drain);
+	size_t size = sizeof(struct tail_message) + n_cpus * sizeof(uint64_t);
 	struct tail_message *message = calloc(1, size);
 
 	if (!message)
 		return NULL;
 	message->type = TAIL_ROUND;
-	message->n_cpus = d->n_cpus;
+	message->n_cpus = n_cpus;
 	message->segment = s->tail_segment;
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
-		message->sizes[cpu] = atomic_load(&d->pumps[cpu].published);
-		if (atomic_load(&d->pumps[cpu].behind))
-			message->sizes[cpu] |= TAIL_BEHIND;
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		struct drain_counts counts;
+
+		drain_cpu(s->drain, cpu, &counts);
+		message->sizes[cpu] = counts.published | (counts.behind ? TAIL_BEHIND : 0);
 	}
 	*ret_size = size;
 	return message;
@@ -177,8 +178,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	if (may_begin_round(s)) {
 		s->tail_round = true;
-		drain_tell_flushes(&s->drain, true);
-		drain_flush(&s->drain);
+		drain_tell_flushes(s->drain, true);
+		drain_flush(s->drain);
 		return 0; /* session_tail_check() goes on */
 	}
 	(void)sd_event_source_set_time_relative(source, IDLE_USEC);
@@ -197,17 +198,17 @@ void session_tail_check(struct session *s)
 	uint64_t bytes;
 	bool more;
 
-	if (!s->tail_round || !drain_flushed(&s->drain))
+	if (!s->tail_round || !drain_flushed(s->drain))
 		return;
 	s->tail_round = false;
-	drain_tell_flushes(&s->drain, false);
+	drain_tell_flushes(s->drain, false);
 	if (!s->tail_source)
 		return;
 	if (!may_begin_round(s)) { /* the next round tells */
 		next_tick(s, CONFIRM_USEC);
 		return;
 	}
-	bytes = drain_total_bytes(&s->drain);
+	bytes = drain_total_bytes(s->drain);
 	more = bytes != s->tail_bytes;
 	s->tail_bytes = bytes;
 	tell_round(s, more);
@@ -221,7 +222,7 @@ void session_tail_moved(struct session *s)
 	uint64_t bytes = 0, size;
 
 	s->tail_segment++;
-	for (unsigned cpu = 0; s->tails && cpu < s->drain.n_cpus; cpu++)
+	for (unsigned cpu = 0; s->tails && cpu < drain_n_cpus(s->drain); cpu++)
 		if (trace_file_read_size(s->segment.old, cpu, &size) >= 0)
 			bytes += size;
 	for (struct session_tail *t = s->tails; t; t = t->next) {
@@ -244,7 +245,7 @@ void session_tail_end(struct session *s, unsigned why)
 	}
 	s->tail_source = sd_event_source_disable_unref(s->tail_source);
 	s->tail_round = s->tail_confirm = false;
-	drain_tell_flushes(&s->drain, false);
+	drain_tell_flushes(s->drain, false);
 }
 
 static int start_ticking(struct session *s)
@@ -257,7 +258,7 @@ static int start_ticking(struct session *s)
 			next_tick(s, 0);
 		return 0;
 	}
-	s->tail_bytes = drain_total_bytes(&s->drain);
+	s->tail_bytes = drain_total_bytes(s->drain);
 	s->tail_confirm = false;
 	/* 1: to the microsecond; 0 would be a quarter of a second */
 	r = sd_event_add_time_relative(s->daemon->event, &s->tail_source, CLOCK_MONOTONIC, 0, 1,
@@ -277,7 +278,7 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 				 "session %s is in flight mode, there is no file to follow: take a "
 				 "snapshot of it",
 				 s->name);
-	if (s->state != SESSION_RECORDING || s->salvage || s->drain.file_fd < 0)
+	if (s->state != SESSION_RECORDING || s->salvage || drain_file_fd(s->drain) < 0)
 		return fault_set(why, -ENOTCONN, "session %s does not record, it is %s", s->name,
 				 session_state_name(s->state));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)

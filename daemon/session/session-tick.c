@@ -45,37 +45,41 @@ static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats 
 {
 	const struct state_base *base =
 		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
-	struct pump *pump = &s->drain.pumps[cpu];
-	uint64_t dropped = atomic_load(&pump->dropped_bytes);
 	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
 	_cleanup_free_ char *counted = NULL;
 	struct cpu_stats since = *now;
+	struct drain_counts counts;
 	uint64_t size = 0;
 	char *text;
 
+	drain_cpu(s->drain, cpu, &counts);
 	since.overrun -= base->overrun;
 	since.commit_overrun -= base->commit_overrun;
 	since.dropped_events -= base->dropped_events;
 	since.read_events -= base->read_events;
 	counted = kernel_text_of_stats(cpu, &since);
 	(void)trace_file_read_size(file, cpu, &size);
-	if (!counted ||
-	    asprintf(&text,
-		     "%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		     "\nflyrec not written bytes: %" PRIu64
-		     "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s%s",
-		     counted, size / s->drain.subbuf_size, size, dropped - pump->dropped_said,
-		     base->in_flight, more, final ? "flyrec final: yes\n" : "") < 0)
+	if (!counted || asprintf(&text,
+				 "%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+				 "\nflyrec not written bytes: %" PRIu64
+				 "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s%s",
+				 counted, size / drain_subbuf_size(s->drain), size,
+				 counts.dropped_bytes - s->dropped_said[cpu], base->in_flight, more,
+				 final ? "flyrec final: yes\n" : "") < 0)
 		return NULL;
 	if (final)
-		pump->dropped_said = dropped;
+		s->dropped_said[cpu] = counts.dropped_bytes;
 	return text;
 }
 
 int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cpu_stats *ret)
 {
-	return boundary ? kernel_text_stats(s->drain.pumps[cpu].stats, ret)
-			: instance_read_stats(s->instance, cpu, ret);
+	struct drain_counts counts;
+
+	if (!boundary)
+		return instance_read_stats(s->instance, cpu, ret);
+	drain_cpu(s->drain, cpu, &counts);
+	return kernel_text_stats(counts.stats, ret);
 }
 
 void session_prepare_stats(struct session *s, bool final)
@@ -87,7 +91,7 @@ void session_prepare_stats(struct session *s, bool final)
 	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
 	if (final && session_date_off(s, g->old ? g->old : g->file, &off) >= 0)
 		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < drain_n_cpus(s->drain); cpu++) {
 		struct cpu_stats stats;
 
 		free(s->segment.cpustat[cpu]);
@@ -105,7 +109,7 @@ void session_prepare_stats(struct session *s, bool final)
 
 bool session_disk_full(const struct session *s)
 {
-	int trouble = drain_trouble(&s->drain);
+	int trouble = drain_trouble(s->drain);
 
 	return trouble == -ENOSPC || trouble == -EDQUOT;
 }
@@ -141,7 +145,7 @@ static void tell_trouble(struct session *s, int trouble)
 void session_report_trouble(struct session *s)
 {
 	int trouble = session_trouble(s);
-	bool mapped = drain_mapped(&s->drain);
+	bool mapped = drain_mapped(s->drain);
 
 	if (trouble != s->trouble)
 		tell_trouble(s, trouble);
@@ -162,7 +166,7 @@ void session_report_losses(struct session *s, bool at_once)
 	uint64_t now = now_usec(CLOCK_MONOTONIC), lost = 0;
 	bool just_said = s->lost_usec > 0 && now - s->lost_usec < LOSS_REPORT_USEC;
 
-	for (unsigned cpu = 0; cpu < s->drain.n_cpus && cpu < s->kernel->n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < drain_n_cpus(s->drain) && cpu < s->kernel->n_cpus; cpu++) {
 		struct cpu_stats stats;
 
 		if (instance_read_stats(s->instance, cpu, &stats) >= 0)
@@ -227,7 +231,7 @@ bool session_check_instance(struct session *s)
 	if (s->salvage) /* set up by a configuration that we no longer have */
 		return true;
 	/* Whatever comes after a repaired clock belongs into the next segment */
-	drain_hold(&s->drain);
+	drain_hold(s->drain);
 	triggers_check(s);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
@@ -318,7 +322,7 @@ void session_look(struct session *s)
 		s->fetched_forks = forks;
 		fetch_names(s);
 	}
-	drain_tell(&s->drain);
+	drain_tell(s->drain);
 }
 
 int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
@@ -339,8 +343,8 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	/* Before it is asked of the workers again what they have just done */
 	session_check_disk(s);
 	if (!s->held)
-		drain_flush(&s->drain);
-	if (drain_total_bytes(&s->drain) != s->synced_bytes &&
+		drain_flush(s->drain);
+	if (drain_total_bytes(s->drain) != s->synced_bytes &&
 	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
 		session_report_losses(s, false);
 		s->forks += forks;
@@ -348,9 +352,9 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	session_look(s);
 	s->sync_wanted |= session_disk_full(s);
-	s->rotate_wanted |= atomic_load(&s->drain.bytes_left) <= 0;
+	s->rotate_wanted |= drain_bytes_left(s->drain) <= 0;
 	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
-	    drain_total_bytes(&s->drain) > 0)
+	    drain_total_bytes(s->drain) > 0)
 		s->rotate_wanted = true;
 	session_advance(s);
 	daemon_show_status(s->daemon);

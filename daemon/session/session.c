@@ -7,8 +7,8 @@
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
 #include "daemon/session/session-tail.h"
-#include "engine/clock.h"
 #include "formats/tail-message.h"
+#include "formats/trace-clock.h"
 
 int session_new(struct daemon *daemon, const char *name, struct session **ret)
 {
@@ -19,9 +19,9 @@ int session_new(struct daemon *daemon, const char *name, struct session **ret)
 	s->daemon = daemon;
 	s->tail_segment = 1;
 	s->dir_fd = s->notify_fd = s->segment.dir_fd = -EBADF;
-	drain_init(&s->drain);
 	s->name = strdup(name);
-	if (!s->name) {
+	if (!s->name || drain_new(&s->drain) < 0) {
+		free(s->name);
 		free(s);
 		return -ENOMEM;
 	}
@@ -38,6 +38,7 @@ void session_free(struct session *s)
 	session_check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
+	drain_free(s->drain);
 	boot_trace_free(s->boot_trace);
 	session_forget_triggers(s);
 	triggers_free(s);
@@ -97,7 +98,7 @@ const char *session_failure(const struct session *s)
 
 uint64_t session_total_bytes(const struct session *s)
 {
-	return drain_total_bytes(&s->drain);
+	return drain_total_bytes(s->drain);
 }
 
 void session_settle(struct session *s, enum session_state state)
@@ -198,22 +199,22 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 /* Tracing is off and everything there was has been taken: close the last segment */
 static void on_drained(struct session *s)
 {
-	if (drain_full(&s->drain) && now_usec(CLOCK_MONOTONIC) >= s->retry_usec) {
+	if (drain_full(s->drain) && now_usec(CLOCK_MONOTONIC) >= s->retry_usec) {
 		s->rotate_wanted = true;
 		return;
 	}
-	if (drain_full(&s->drain) || drain_trouble(&s->drain) < 0) {
+	if (drain_full(s->drain) || drain_trouble(s->drain) < 0) {
 		(void)log_full(
-			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(&s->drain),
+			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(s->drain),
 			"Failed to write all events; data left in the ring buffer was discarded");
-		drain_drop_pending(&s->drain);
+		drain_drop_pending(s->drain);
 		s->undrained = true;
 	}
 	session_prepare_stats(s, true);
 	session_tail_end(s, TAIL_END_STOPPED);
 	session_sample(s); /* for the last time that there are counters */
 	session_report_losses(s, true);
-	drain_close(&s->drain, s->name, s->daemon->fdstore, false);
+	session_close_drain(s, false);
 	segment_close_current(&s->segment);
 	session_start_job(s, STEP_CLOSING);
 }
@@ -225,7 +226,7 @@ static void on_workers_done(struct session *s)
 	s->step = STEP_NONE;
 	switch (step) {
 	case STEP_RETARGETING:
-		drain_retargeted(&s->drain);
+		drain_retargeted(s->drain);
 		session_tail_moved(s);
 		session_prepare_stats(s, true);
 		if (session_note_base(s, true) < 0)
@@ -233,7 +234,7 @@ static void on_workers_done(struct session *s)
 				       "cannot note the counters: %m, ignoring");
 		if (s->held) {
 			s->held = false;
-			drain_flush(&s->drain);
+			drain_flush(s->drain);
 		}
 		session_apply_change(s);
 		session_start_job(s, STEP_FINISHING);
@@ -250,7 +251,7 @@ static void on_workers_done(struct session *s)
 			session_settle(s, SESSION_FAILED);
 			break;
 		}
-		s->kernel->handed_over = drain_trouble(&s->drain) == 0;
+		s->kernel->handed_over = drain_trouble(s->drain) == 0;
 		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
@@ -272,11 +273,11 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 	session_report_trouble(s);
 	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
 	     s->step == STEP_LEAVING) &&
-	    drain_idle(&s->drain))
+	    drain_idle(s->drain))
 		on_workers_done(s);
 	session_tail_check(s);
 	if (s->state == SESSION_RECORDING &&
-	    (drain_full(&s->drain) || atomic_load(&s->drain.bytes_left) <= 0))
+	    (drain_full(s->drain) || drain_bytes_left(s->drain) <= 0))
 		s->rotate_wanted = true;
 	if (s->state == SESSION_RECORDING)
 		session_look(s);
@@ -304,13 +305,13 @@ static void begin_stop(struct session *s)
 	}
 	if (s->hand_over || s->leave_wanted) {
 		s->step = STEP_LEAVING;
-		(void)drain_post(&s->drain, WORKER_LEAVE);
+		(void)drain_post(s->drain, WORKER_LEAVE);
 		return;
 	}
 	if (instance_trace(s->instance, false, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 	s->step = STEP_DRAINING;
-	(void)drain_post(&s->drain, WORKER_FINISH);
+	(void)drain_post(s->drain, WORKER_FINISH);
 }
 
 /* A region without room comes first: draining waits for it. What is urgent for people comes next.
@@ -345,7 +346,7 @@ void session_advance(struct session *s)
 	if (s->date_doubted && s->state == SESSION_RECORDING)
 		session_check_date(s);
 	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
-	if (may_rotate && (s->held || drain_full(&s->drain))) {
+	if (may_rotate && (s->held || drain_full(s->drain))) {
 		session_begin_next(s);
 	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
 		return;
@@ -356,7 +357,7 @@ void session_advance(struct session *s)
 	} else if (s->sync_wanted) {
 		s->sync_wanted = false;
 		s->synced_usec = now_usec(CLOCK_MONOTONIC);
-		s->synced_bytes = drain_total_bytes(&s->drain);
+		s->synced_bytes = drain_total_bytes(s->drain);
 		session_prepare_stats(s, false);
 		session_start_job(s, STEP_SYNCING);
 	}
@@ -378,7 +379,7 @@ void session_clock_set(struct session *s)
 
 void session_slept(struct session *s)
 {
-	if (s->config && !clock_goes_on_asleep(s->config->trace.clock))
+	if (s->config && !trace_clock_goes_on_asleep(s->config->trace.clock))
 		session_rotate(s);
 }
 

@@ -10,7 +10,7 @@
 #include "basic/strv.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/trigger/event-watch.h"
-#include "daemon/trigger/pressure.h"
+#include "daemon/trigger/pressure-watch.h"
 #include "daemon/trigger/trigger-internal.h"
 #include "daemon/trigger/unit-watch.h"
 #include "writer/retention.h"
@@ -321,7 +321,7 @@ static int watch_pressure(struct session *s, struct pressure_source *source, str
 	int r = pressure_parse(t->text, &pressure, &why);
 
 	if (r >= 0)
-		r = pressure_open(&pressure, &source->fd, &why);
+		r = pressure_watch_open(&pressure, &source->fd, &why);
 	if (r >= 0) {
 		r = sd_event_add_io(s->daemon->event, &source->source, source->fd, EPOLLPRI,
 				    on_pressure, source);

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "basic/strv.h"
+#include "config/pressure.h"
 #include "daemon/plumbing/ship.h"
-#include "daemon/trigger/pressure.h"
 #include "daemon/trigger/trigger-limit.h"
 #include "tests/unit/tmp.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * OnPressure=: the kernel's pressure stall triggers, a file descriptor that becomes readable with
- * EPOLLPRI. Documentation/accounting/psi.rst, kernel/sched/psi.c. Main thread.
+ * OnPressure=: what the kernel's pressure stall triggers can be asked for.
+ * Documentation/accounting/psi.rst, kernel/sched/psi.c.
  */
 #pragma once
 
@@ -21,9 +21,3 @@ struct pressure {
  * Return: 0, -EINVAL with @why set, or -ENOMEM.
  */
 int pressure_parse(const char *text, struct pressure *ret, struct fault *why);
-
-/**
- * pressure_open() - begin to watch; closing the descriptor ends it
- * Return: 0, or negative errno and @why names the file and what this process or kernel lacks.
- */
-int pressure_open(const struct pressure *pressure, int *ret_fd, struct fault *why);
