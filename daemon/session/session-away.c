@@ -96,7 +96,7 @@ bool session_failed_for_disk(struct session *s, int error)
 {
 	if (!session_disk_may_return(error) || session_ends(s))
 		return false;
-	if (s->segment.adopt && s->kernel) {
+	if (s->files.adopt && s->kernel) {
 		state_free(s->left);
 		s->left = TAKE_PTR(s->kernel);
 	}
@@ -134,7 +134,7 @@ void session_end_away(struct session *s, bool hand_over)
 	if (!s->away)
 		return;
 	s->away = false;
-	s->segment.eio_usec = 0;
+	recording_forget_errors(s->recording);
 	s->again_source = sd_event_source_disable_unref(s->again_source);
 	daemon_session_settled(s->daemon); /* it may be forgotten now */
 	if (hand_over)

@@ -156,5 +156,5 @@ int session_write_notes(struct session *s, struct fault *why)
 		return fault_errno(why, r, "cannot write the state file");
 	if (!s->kept)
 		return 0;
-	return boot_note_write(s->dir_fd, &s->segment.plan.params, s->daemon->boot_id_text, why);
+	return boot_note_write(s->dir_fd, &s->files.plan.params, s->daemon->boot_id_text, why);
 }

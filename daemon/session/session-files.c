@@ -34,7 +34,7 @@ uint64_t session_use_or_default(uint64_t configured, int dir_fd)
 
 static uint64_t max_use(const struct session *s)
 {
-	return session_use_or_default(s->config->storage.max_use, s->segment.dir_fd);
+	return session_use_or_default(s->config->storage.max_use, s->files.dir_fd);
 }
 
 uint64_t session_max_file_size(const struct session *s)
@@ -53,7 +53,7 @@ static uint64_t keep_free(const struct session *s)
 
 	if (s->config->storage.keep_free != STORAGE_DEFAULT)
 		return s->config->storage.keep_free;
-	if (fstatvfs(s->segment.dir_fd, &vfs) < 0)
+	if (fstatvfs(s->files.dir_fd, &vfs) < 0)
 		return 0;
 	return MIN((uint64_t)vfs.f_blocks * vfs.f_frsize / 100 * 15, 4 * GIB);
 }
@@ -66,7 +66,7 @@ uint64_t session_max_prealloc(const struct session *s)
 
 static void set_limits(struct session *s)
 {
-	s->segment.limits = (struct retention_limits){
+	s->files.limits = (struct retention_limits){
 		.max_use = max_use(s),
 		.keep_free = keep_free(s),
 		.max_files = s->config->storage.max_files,
@@ -80,7 +80,7 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 	const struct snapshot_config *config = &s->config->snapshot;
 
 	*ret = (struct retention_limits){
-		.max_use = session_use_or_default(config->max_use, s->segment.dir_fd),
+		.max_use = session_use_or_default(config->max_use, s->files.dir_fd),
 		.keep_free = keep_free(s),
 		.max_files = config->max_files,
 		.max_age_usec = config->max_retention_usec,
@@ -98,22 +98,21 @@ void session_member_limits(const struct session *s, struct retention_limits *ret
 
 	session_snapshot_limits(s, ret);
 	ret->members_only = true;
-	if (fstat(s->segment.dir_fd, &own) < 0)
+	if (fstat(s->files.dir_fd, &own) < 0)
 		return;
 	for (size_t i = 0; i < s->daemon->n_sessions; i++) {
 		const struct session *other = s->daemon->sessions[i];
 
 		if (other->state == SESSION_RECORDING && other->config &&
-		    fstat(other->segment.dir_fd, &st) >= 0 && st.st_dev == own.st_dev)
+		    fstat(other->files.dir_fd, &st) >= 0 && st.st_dev == own.st_dev)
 			ret->keep_free = MAX(ret->keep_free, keep_free(other));
 	}
 }
 
 bool session_make_room(struct session *s, int error)
 {
-	struct segment *g = &s->segment;
-	struct retention_report report = {.cpu_subbufs = g->evicted,
-					  .n_cpus = g->plan.params.n_cpus};
+	struct retention_report report = {.cpu_subbufs = s->report.evicted,
+					  .n_cpus = s->report.n_cpus};
 	struct retention_limits limits;
 	struct fault why;
 
@@ -123,11 +122,11 @@ bool session_make_room(struct session *s, int error)
 		session_snapshot_limits(s, &limits);
 	} else {
 		set_limits(s);
-		limits = g->limits;
+		limits = s->files.limits;
 	}
-	if (atomic_load(&g->held_open)) /* to delete it frees nothing */
+	if (s->copying) /* to delete it frees nothing */
 		limits.keep_free = 0;
-	if (retention_apply(g->dir_fd, &limits, &report, &why) < 0)
+	if (retention_apply(s->files.dir_fd, &limits, &report, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_DISK_TROUBLE, why.error, "%s",
 			       why.text);
 	else if (report.files > 0)
@@ -149,23 +148,23 @@ uint64_t session_buffer_size(const struct session *s)
 /* Those of the instance, and of the events that are to be enabled next */
 static int take_systems(struct session *s, char **systems)
 {
-	struct segment *g = &s->segment;
+	struct file_plan *plan = &s->files.plan;
 	int r = 0;
 
-	strv_free(TAKE_PTR(g->plan.systems));
+	strv_free(TAKE_PTR(plan->systems));
 	STRV_FOREACH (system, systems)
 		if (r >= 0)
-			r = strv_append(&g->plan.systems, *system);
+			r = strv_append(&plan->systems, *system);
 	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
-		if (!strv_contains(g->plan.systems, s->change->trace.events[i].system))
-			r = strv_append(&g->plan.systems, s->change->trace.events[i].system);
+		if (!strv_contains(plan->systems, s->change->trace.events[i].system))
+			r = strv_append(&plan->systems, s->change->trace.events[i].system);
 	return r;
 }
 
 int session_prepare_segment(struct session *s, struct fault *why)
 {
-	struct segment *g = &s->segment;
-	struct trace_file_params *p = &g->plan.params;
+	struct file_plan *plan = &s->files.plan;
+	struct trace_file_params *p = &plan->params;
 	char **systems = NULL;
 	_cleanup_free_ char *clock = NULL;
 	int r;
@@ -178,19 +177,19 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	tracefs_list_free(systems);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
-	free(TAKE_PTR(g->plan.clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &g->plan.clock_text, NULL);
+	free(TAKE_PTR(plan->clock_text));
+	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &plan->clock_text, NULL);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read trace_clock of instance %s",
 				   instance_name(s->instance));
-	clock = trace_dat_clock_name(g->plan.clock_text);
+	clock = trace_dat_clock_name(plan->clock_text);
 	p->source = (struct metadata_source){
 		.tracing_fd = s->daemon->tracing_fd,
 		.instance_fd = instance_dir_fd(s->instance),
-		.systems = g->plan.systems,
+		.systems = plan->systems,
 	};
 	p->symbols = s->daemon->symbols;
-	p->clock = g->plan.clock_text;
+	p->clock = plan->clock_text;
 	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
 	p->max_file_size = session_max_file_size(s);
 	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
@@ -215,14 +214,13 @@ int session_date_off(struct session *s, const struct trace_file *file, int64_t *
 
 void session_check_date(struct session *s)
 {
-	struct segment *g = &s->segment;
 	uint64_t now = now_usec(CLOCK_MONOTONIC);
 	int64_t off;
 
 	/* A clock that counts no time has no date; the file's age is noted by the wall clock still
 	 */
-	if (session_date_off(s, g->file, &off) < 0)
-		off = file_age_offset_usec() - g->clock_usec;
+	if (session_date_off(s, recording_file(s->recording), &off) < 0)
+		off = file_age_offset_usec() - recording_clock_usec(s->recording);
 	s->date_doubted = clock_date_is_off(0, off, UINT64_MAX);
 	if (!clock_date_is_off(0, off, s->dated_usec ? now - s->dated_usec : UINT64_MAX))
 		return;

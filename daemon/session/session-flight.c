@@ -27,7 +27,7 @@ static void make_params(const struct session *s, const struct session_config *co
 
 	*ret = (struct flight_params){
 		.instance = s->instance,
-		.dir_fd = s->segment.dir_fd,
+		.dir_fd = s->files.dir_fd,
 		.method = config->snapshot.method,
 		.memory = config->snapshot.memory,
 		.buffer_size = session_buffer_size(s),
@@ -60,7 +60,7 @@ static int note_start(struct session *s, struct fault *why)
 
 	s->kernel->flight = true;
 	s->kernel->handed_over = false;
-	if (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance))
+	if (!s->files.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance))
 		r = session_note_base(s, false);
 	return r < 0 ? fault_errno(why, r, "cannot note the counters")
 		     : session_write_state(s, why);
@@ -81,7 +81,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 		return r;
 	flight_alert();
 	session_begin_counting(s);
-	if (retention_count(s->segment.dir_fd, &report) >= 0)
+	if (retention_count(s->files.dir_fd, &report) >= 0)
 		session_note_snapshots(s, report.kept_files, report.kept_bytes);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->config->trace.units)

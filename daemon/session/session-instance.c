@@ -169,7 +169,7 @@ int session_attach(struct session *s, struct state *left, struct fault *why)
 	r = instance_attach(left->instance, left->group, &s->config->trace, &s->instance, why);
 	if (r < 0)
 		return r;
-	s->segment.adopt = true;
+	s->files.adopt = true;
 	return 0;
 }
 

@@ -16,24 +16,24 @@
 #include "engine/drain.h"
 #include "engine/flight.h"
 #include "engine/reach.h"
-#include "engine/segment.h"
+#include "engine/recording.h"
 
 /* What a session waits for; only one thing at a time */
 enum session_step {
 	STEP_NONE,
 	STEP_SAVING_BOOT, /* job: boot_trace_save, before there is an instance */
-	STEP_OPENING,	  /* job: segment_open */
-	STEP_NEXT,	  /* job: segment_begin_next */
+	STEP_OPENING,	  /* job: recording_open */
+	STEP_NEXT,	  /* job: recording_begin_next */
 	STEP_RETARGETING, /* workers */
-	STEP_FINISHING,	  /* job: segment_finish_old, and recording goes on */
-	STEP_SYNCING,	  /* job: segment_sync */
+	STEP_FINISHING,	  /* job: recording_finish_old, and recording goes on */
+	STEP_SYNCING,	  /* job: recording_sync */
 	STEP_FLUSHING,	  /* workers: all there is into the file, for a snapshot */
 	STEP_CAPTURING,	  /* job: flight_capture */
-	STEP_CUTTING,	  /* job: segment_cut_begin, or flight_export */
+	STEP_CUTTING,	  /* job: snapshot_order_find, or flight_export */
 	STEP_NOTING,	  /* job: the state file */
 	STEP_DRAINING,	  /* workers: to the end */
 	STEP_LEAVING,	  /* workers: empty their hands */
-	STEP_CLOSING,	  /* job: segment_finish_old, the last one */
+	STEP_CLOSING,	  /* job: recording_finish_old, the last one */
 };
 
 struct session {
@@ -50,12 +50,12 @@ struct session {
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
-	struct fault missing;		   /* of Unit=: what is not traced, and why */
-	struct snapshot_turn *requests;	   /* snapshots wanted; the first may be under way */
-	bool copying;			   /* job beside the steps: segment_cut_copy of the first */
-	struct fault deferred;		   /* see session_defer() */
-	bool coresight_said;		   /* that this machine has none */
-	struct snapshot_join *join;	   /* what later triggers may still join; or NULL */
+	struct fault missing;		/* of Unit=: what is not traced, and why */
+	struct snapshot_turn *requests; /* snapshots wanted; the first may be under way */
+	bool copying;			/* job beside the steps: snapshot_order_make of the first */
+	struct fault deferred;		/* see session_defer() */
+	bool coresight_said;		/* that this machine has none */
+	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
 	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
 	struct triggers *triggers;	   /* or NULL: it never began to start */
 
@@ -66,7 +66,9 @@ struct session {
 	bool kept;		       /* the instance is in memory that outlives the kernel */
 	bool notes_wanted;	       /* for the next boot, soon */
 	char *notes;		       /* the job's that writes them: the state file's text */
-	struct segment segment;
+	struct recording_input files;
+	struct recording_report report;
+	struct recording *recording; /* of a flight session nothing is open */
 	struct drain *drain;
 	uint64_t *dropped_said;	     /* [drain_n_cpus()]: bytes, in the files before this one */
 	struct flight *flight;	     /* NULL unless it is a flight session */
@@ -191,7 +193,7 @@ int session_instance_names(const struct session *session, char **ret_name, char 
 
 /* session-start.c */
 void session_start(struct session *session);
-/* after segment_open: pumps, workers, tracing on */
+/* after recording_open: pumps, workers, tracing on */
 int session_begin_recording(struct session *session, struct fault *why);
 /* Tracing on, unless an earlier process was asked to pause */
 int session_trace(struct session *session, struct fault *why);
@@ -240,7 +242,7 @@ void session_drop_snapshots(struct session *session);
 /* When the session is freed */
 void session_forget_triggers(struct session *session);
 
-/* session.c: after segment_open, or at once where there are no segments */
+/* session.c: after recording_open, or at once where there are no segments */
 void session_opened(struct session *session, int result, const struct fault *why);
 
 /* session-flight.c */

@@ -18,16 +18,15 @@
 
 static void log_notes(struct session *s)
 {
-	struct segment_notes *notes = &s->segment.notes;
+	const struct recording_notes *notes = &s->report.notes;
 
 	for (size_t i = 0; i < notes->n; i++) {
-		const struct segment_note *note = &notes->items[i];
+		const struct recording_note *note = &notes->items[i];
 
 		(void)log_full(note->level, s->name,
 			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
 			       note->fault.error, "%s", note->fault.text);
 	}
-	notes->n = 0;
 }
 
 /*
@@ -62,7 +61,7 @@ static void on_next(struct session *s, int result, const struct fault *why)
 	}
 	s->segment_usec = now_usec(CLOCK_MONOTONIC);
 	s->step = STEP_RETARGETING;
-	(void)drain_retarget(s->drain, s->segment.file, next_limit(s));
+	(void)drain_retarget(s->drain, recording_file(s->recording), next_limit(s));
 }
 
 void session_file_is_made(void)
@@ -72,15 +71,14 @@ void session_file_is_made(void)
 
 static void on_finished(struct session *s, int result, const struct fault *why)
 {
-	const struct segment *g = &s->segment;
+	const char *archive = s->report.archive;
 	_cleanup_free_ char *path = NULL;
 
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; what is left to do is tried again", why->text);
-	if (result >= 0 && g->archive[0] &&
-	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, g->archive) <
-		    0)
+	if (result >= 0 && archive[0] &&
+	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, archive) < 0)
 		path = NULL;
 	session_rotation_done(s, result, result < 0 ? why->text : path ? path : "");
 	session_file_is_made();
@@ -93,7 +91,7 @@ static void on_closed(struct session *s, int result, const struct fault *why)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; the file stays as it is and is finished at the next start",
 			       why->text);
-	else if (s->segment.archive[0])
+	else if (s->report.archive[0])
 		on_finished(s, 0, why);
 	session_release(s, false);
 	session_settle(s, SESSION_STOPPED);
@@ -104,7 +102,7 @@ static void on_synced(struct session *s, int result, const struct fault *why)
 	if (result < 0 && result != s->sync_error)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s", why->text);
 	s->sync_error = result;
-	s->rotate_wanted |= trace_file_is_unsure(s->segment.file);
+	s->rotate_wanted |= trace_file_is_unsure(recording_file(s->recording));
 	session_note_synced(s); /* it says what was synced, whatever else has failed */
 	if (session_disk_full(s))
 		drain_flush(s->drain); /* there may be room again */
@@ -113,18 +111,17 @@ static void on_synced(struct session *s, int result, const struct fault *why)
 /* What a job has found out about files */
 static void take_usage(struct session *s)
 {
-	struct segment *g = &s->segment;
+	const struct recording_report *report = &s->report;
 
-	s->kept_files = g->kept_files;
-	s->kept_bytes = g->kept_bytes;
-	s->past = g->past;
-	for (unsigned cpu = 0; g->evicted && cpu < g->plan.params.n_cpus; cpu++) {
-		account_evict(&s->account, cpu, g->evicted[cpu]);
-		g->evicted[cpu] = 0;
+	if (report->counted) {
+		s->kept_files = report->kept_files;
+		s->kept_bytes = report->kept_bytes;
+		s->past = report->past;
 	}
-	for (unsigned cpu = 0; g->unsure && cpu < drain_n_cpus(s->drain); cpu++) {
-		drain_add_dropped(s->drain, cpu, g->unsure[cpu]);
-		g->unsure[cpu] = 0;
+	for (unsigned cpu = 0; cpu < report->n_cpus; cpu++) {
+		account_evict(&s->account, cpu, report->evicted[cpu]);
+		if (cpu < drain_n_cpus(s->drain))
+			drain_add_dropped(s->drain, cpu, report->unsure[cpu]);
 	}
 }
 
@@ -132,12 +129,11 @@ static void announce_finished(struct session *s)
 {
 	char path[PATH_MAX];
 
-	STRV_FOREACH (name, s->segment.finished) {
+	STRV_FOREACH (name, s->report.finished) {
 		(void)snprintf(path, sizeof(path), "%s/%s/record/%s", s->daemon->options.state_dir,
 			       s->name, *name);
 		daemon_segment_finished(s->daemon, s, path);
 	}
-	strv_free(TAKE_PTR(s->segment.finished));
 }
 
 static void on_job(void *userdata, int result, const struct fault *why)
@@ -149,6 +145,7 @@ static void on_job(void *userdata, int result, const struct fault *why)
 	log_notes(s);
 	take_usage(s);
 	announce_finished(s);
+	recording_report_clear(&s->report);
 	switch (step) {
 	case STEP_SAVING_BOOT:
 		session_boot_trace_done(s, result, why);
@@ -201,10 +198,10 @@ static void count_snapshots(struct session *s)
 static int run_open(void *userdata, struct fault *why)
 {
 	struct session *s = userdata;
-	int r = segment_open(&s->segment, why);
+	int r = recording_open(s->recording, &s->files, &s->report, why);
 
 	count_snapshots(s);
-	return r >= 0 && s->away ? segment_probe_disk(&s->segment, why) : r;
+	return r >= 0 && s->away ? recording_probe_disk(s->recording, why) : r;
 }
 
 /* What it says of the file is of one called current.dat */
@@ -213,7 +210,7 @@ static int run_next(void *userdata, struct fault *why)
 	struct session *s = userdata;
 
 	session_forget_synced(s);
-	return segment_begin_next(&s->segment, why);
+	return recording_begin_next(s->recording, &s->files, &s->report, why);
 }
 
 static int run_close(void *userdata, struct fault *why)
@@ -221,7 +218,7 @@ static int run_close(void *userdata, struct fault *why)
 	struct session *s = userdata;
 
 	session_forget_synced(s);
-	return segment_finish_old(&s->segment, why);
+	return recording_finish_old(s->recording, &s->files, &s->report, why);
 }
 
 /* The new segment's counters into the state file as well, which may wait for the disk like the rest
@@ -245,7 +242,9 @@ static int run_note(void *userdata, struct fault *why)
 
 static int run_sync(void *userdata, struct fault *why)
 {
-	return segment_sync(&((struct session *)userdata)->segment, why);
+	struct session *s = userdata;
+
+	return recording_sync(s->recording, &s->files, &s->report, why);
 }
 
 /* Without a thread for it the step fails */

@@ -72,12 +72,13 @@ static void add_sizes(struct session *s, const uint64_t *sizes)
 	struct state *k = s->kernel;
 
 	forget_sizes(k);
-	k->published =
-		s->segment.file ? calloc(drain_n_cpus(s->drain), sizeof(*k->published)) : NULL;
+	k->published = recording_file(s->recording)
+			       ? calloc(drain_n_cpus(s->drain), sizeof(*k->published))
+			       : NULL;
 	if (!k->published)
 		return;
 	k->n_published = drain_n_cpus(s->drain);
-	k->file_id = trace_file_trace_id(s->segment.file);
+	k->file_id = trace_file_trace_id(recording_file(s->recording));
 	/* What was written and could not be told any more counts, too */
 	for (unsigned cpu = 0; cpu < k->n_published; cpu++)
 		k->published[cpu] = sizes ? sizes[cpu] : drain_written(s->drain, cpu);
@@ -85,7 +86,7 @@ static void add_sizes(struct session *s, const uint64_t *sizes)
 
 void session_note_synced(struct session *s)
 {
-	add_sizes(s, trace_file_live_block(s->segment.file)->synced);
+	add_sizes(s, trace_file_live_block(recording_file(s->recording))->synced);
 	note(s, "synced", s->kernel);
 	forget_sizes(s->kernel);
 }
@@ -112,8 +113,8 @@ static uint64_t missing(const struct session *s, const struct state *noted, unsi
 {
 	struct trace_file_region region = {};
 
-	if (noted->file_id == trace_file_trace_id(s->segment.file))
-		trace_file_region(s->segment.file, cpu, &region);
+	if (noted->file_id == trace_file_trace_id(recording_file(s->recording)))
+		trace_file_region(recording_file(s->recording), cpu, &region);
 	return noted->published[cpu] - MIN(noted->published[cpu], region.size);
 }
 

@@ -139,7 +139,7 @@ bool session_paused(const struct session *s)
 static bool has_formats(const struct session *s, const struct trace_config *trace)
 {
 	for (size_t i = 0; !s->flight && i < trace->n_events; i++)
-		if (!strv_contains(s->segment.plan.systems, trace->events[i].system))
+		if (!strv_contains(s->files.plan.systems, trace->events[i].system))
 			return false;
 	return true;
 }
@@ -296,7 +296,7 @@ void session_usage(const struct session *s, struct session_usage *ret)
 	ret->files++;
 	ret->bytes += live;
 	ret->segment_usec = realtime_of(s->segment_usec);
-	ret->max_use = s->segment.limits.max_use;
+	ret->max_use = s->files.limits.max_use;
 	ret->lasts_usec = retention_lasts(&s->past, live, ret->segment_usec, ret->max_use,
 					  now_usec(CLOCK_REALTIME));
 }
@@ -306,7 +306,7 @@ void session_note_snapshots(struct session *s, uint64_t files, uint64_t bytes)
 	s->snapshots = files;
 	s->snapshot_bytes = bytes;
 	if (s->flight)
-		s->kept_bytes = s->segment.kept_bytes = bytes;
+		s->kept_bytes = bytes;
 }
 
 uint64_t session_reach(struct session *s, const struct reach **ret, unsigned *ret_n)

@@ -575,14 +575,14 @@ int session_run_cut(void *userdata, struct fault *why)
 
 	if (is_whole(s, order)) {
 		if (r >= 0)
-			r = flight_export(s->flight, &s->segment.plan, order, made, why);
+			r = flight_export(s->flight, &s->files.plan, order, made, why);
 		flight_drop(s->flight);
 		return r;
 	}
 	/* Names of tasks that came since the last sync */
 	if (r >= 0 && !order->parts)
-		segment_refresh_names(&s->segment);
-	return r < 0 ? r : snapshot_order_find(order, s->segment.dir_fd, made, why);
+		recording_refresh_names(s->recording, &s->files, &s->report);
+	return r < 0 ? r : snapshot_order_find(order, s->files.dir_fd, made, why);
 }
 
 /* What is there, or why not. That a machine has none is said once. */
@@ -660,7 +660,7 @@ static int run_copy(void *userdata, struct fault *why)
 static void set_copying(struct session *s, bool copying)
 {
 	s->copying = copying;
-	atomic_store(&s->segment.held_open, copying);
+	recording_hold_open(s->recording, copying);
 }
 
 static void on_copied(void *userdata, int result, const struct fault *why)

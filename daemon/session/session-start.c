@@ -32,7 +32,7 @@ static void tidy(struct session *s)
 {
 	_cleanup_close_ int fd = -EBADF;
 
-	store_remove_unfinished(s->segment.dir_fd);
+	store_remove_unfinished(s->files.dir_fd);
 	fd = openat(s->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		store_remove_unfinished(fd);
@@ -52,7 +52,7 @@ static int open_dirs(struct session *s, const char *files, struct fault *why)
 			r = session_check_place(s, why);
 	}
 	if (r >= 0 && files)
-		r = store_open_dir(s->dir_fd, files, &s->segment.dir_fd, why);
+		r = store_open_dir(s->dir_fd, files, &s->files.dir_fd, why);
 	if (r < 0 && r != -ESTALE) {
 		struct fault inner = *why;
 
@@ -75,18 +75,18 @@ static size_t names_max(void)
 
 static int prepare_files(struct session *s, struct fault *why)
 {
-	struct segment *g = &s->segment;
+	unsigned n_cpus = instance_n_cpus(s->instance);
+	struct file_plan *plan = &s->files.plan;
 
-	g->plan.names = task_names_new(names_max());
-	g->cpustat = calloc(instance_n_cpus(s->instance), sizeof(char *));
-	g->evicted = calloc(instance_n_cpus(s->instance), sizeof(*g->evicted));
-	s->dropped_said = calloc(instance_n_cpus(s->instance), sizeof(*s->dropped_said));
-	g->unsure = calloc(instance_n_cpus(s->instance), sizeof(*g->unsure));
-	if (!g->plan.names || !g->cpustat || !g->evicted || !g->unsure || !s->dropped_said)
+	plan->names = task_names_new(names_max());
+	s->files.cpustat = calloc(n_cpus, sizeof(char *));
+	s->dropped_said = calloc(n_cpus, sizeof(*s->dropped_said));
+	if (!plan->names || !s->files.cpustat || !s->dropped_said ||
+	    recording_report_init(&s->report, n_cpus) < 0)
 		return fault_errno(why, -ENOMEM, "cannot start");
-	g->plan.params.n_cpus = instance_n_cpus(s->instance);
-	g->plan.params.subbuf_size = instance_subbuf_size(s->instance);
-	g->plan.params.names_room = names_max() * NAME_LINE_SIZE;
+	plan->params.n_cpus = n_cpus;
+	plan->params.subbuf_size = instance_subbuf_size(s->instance);
+	plan->params.names_room = names_max() * NAME_LINE_SIZE;
 	return session_prepare_segment(s, why);
 }
 
@@ -131,12 +131,11 @@ static void start_with(struct session *s, int r, struct fault *why)
 	if (r >= 0)
 		r = session_open_drain(s, why);
 	if (r < 0) {
-		s->segment.eio_usec = 0;
+		recording_forget_errors(s->recording);
 		session_fail(s, why);
 		return;
 	}
-	s->segment.slots = drain_slots(s->drain);
-	s->segment.sparse_left = true; /* maybe: an earlier process may have left some */
+	s->files.slots = drain_slots(s->drain);
 	session_start_job(s, STEP_OPENING);
 }
 
@@ -297,9 +296,9 @@ int session_begin_recording(struct session *s, struct fault *why)
 	struct daemon *d = s->daemon;
 	int r = 0;
 
-	if (s->segment.adopt)
+	if (s->files.adopt)
 		take_over(s);
-	if (!s->salvage && (!s->segment.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
+	if (!s->salvage && (!s->files.adopt || s->kernel->n_cpus != instance_n_cpus(s->instance)))
 		r = note_first_base(s, why);
 	session_begin_counting(s);
 	s->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -318,16 +317,28 @@ int session_begin_recording(struct session *s, struct fault *why)
 			(void)fault_errno(why, r, "cannot watch the session");
 	}
 	if (r >= 0)
-		r = drain_run(s->drain, s->segment.file, workers_wanted(s),
+		r = drain_run(s->drain, recording_file(s->recording), workers_wanted(s),
 			      session_max_file_size(s), chunk, s->notify_fd, why);
 	if (r >= 0 && !s->salvage)
 		r = session_trace(s, why);
 	s->segment_usec = s->synced_usec = now_usec(CLOCK_MONOTONIC);
 	s->dated_usec = 0;
-	s->date_doubted = s->segment.adopt; /* current.dat has the date of when it was made */
+	s->date_doubted = s->files.adopt; /* current.dat has the date of when it was made */
 	if (r >= 0)
 		session_look(s);
 	return r;
+}
+
+static void close_files(struct session *s)
+{
+	recording_close(s->recording);
+	for (unsigned cpu = 0; s->files.cpustat && cpu < s->report.n_cpus; cpu++)
+		free(s->files.cpustat[cpu]);
+	free(s->files.cpustat);
+	file_plan_done(&s->files.plan);
+	close_p(&s->files.dir_fd);
+	s->files = (struct recording_input){.dir_fd = -EBADF};
+	recording_report_done(&s->report);
 }
 
 void session_release(struct session *s, bool keep_instance)
@@ -345,7 +356,7 @@ void session_release(struct session *s, bool keep_instance)
 	session_close_drain(s, keep_instance);
 	free(TAKE_PTR(s->dropped_said));
 	session_end_flight(s);
-	segment_done(&s->segment);
+	close_files(s);
 	if (keep_instance) {
 		instance_free(TAKE_PTR(s->instance));
 	} else if (s->instance) {

@@ -223,7 +223,7 @@ void session_tail_moved(struct session *s)
 
 	s->tail_segment++;
 	for (unsigned cpu = 0; s->tails && cpu < drain_n_cpus(s->drain); cpu++)
-		if (trace_file_read_size(s->segment.old, cpu, &size) >= 0)
+		if (trace_file_read_size(recording_old(s->recording), cpu, &size) >= 0)
 			bytes += size;
 	for (struct session_tail *t = s->tails; t; t = t->next) {
 		if (t->segment + 1 < s->tail_segment) { /* it was never told of the one before */

@@ -45,7 +45,8 @@ static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats 
 {
 	const struct state_base *base =
 		cpu < s->kernel->n_cpus ? &s->kernel->base[cpu] : &(const struct state_base){};
-	struct trace_file *file = s->segment.old ? s->segment.old : s->segment.file;
+	struct trace_file *file = recording_old(s->recording) ? recording_old(s->recording)
+							      : recording_file(s->recording);
 	_cleanup_free_ char *counted = NULL;
 	struct cpu_stats since = *now;
 	struct drain_counts counts;
@@ -84,18 +85,18 @@ int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cp
 
 void session_prepare_stats(struct session *s, bool final)
 {
-	const struct segment *g = &s->segment;
+	const struct trace_file *old = recording_old(s->recording);
 	char date[64] = "", more[128];
 	int64_t off;
 
 	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
-	if (final && session_date_off(s, g->old ? g->old : g->file, &off) >= 0)
+	if (final && session_date_off(s, old ? old : recording_file(s->recording), &off) >= 0)
 		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);
 	for (unsigned cpu = 0; cpu < drain_n_cpus(s->drain); cpu++) {
 		struct cpu_stats stats;
 
-		free(s->segment.cpustat[cpu]);
-		s->segment.cpustat[cpu] = NULL;
+		free(s->files.cpustat[cpu]);
+		s->files.cpustat[cpu] = NULL;
 		if (s->salvage || session_read_stats(s, cpu, final, &stats) < 0)
 			continue;
 		(void)strcpy(more, date);
@@ -103,7 +104,7 @@ void session_prepare_stats(struct session *s, bool final)
 			(void)snprintf(more, sizeof(more),
 				       "%sflyrec left in the ring buffer events: %" PRIu64 "\n",
 				       date, stats.entries);
-		s->segment.cpustat[cpu] = stats_text(s, cpu, &stats, final, more);
+		s->files.cpustat[cpu] = stats_text(s, cpu, &stats, final, more);
 	}
 }
 
@@ -288,7 +289,7 @@ static void fetch_names(struct session *s)
 
 	if (!fetch)
 		return;
-	fetch->names = task_names_ref(s->segment.plan.names);
+	fetch->names = task_names_ref(s->files.plan.names);
 	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
 	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
 		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */

@@ -18,9 +18,10 @@ int session_new(struct daemon *daemon, const char *name, struct session **ret)
 		return -ENOMEM;
 	s->daemon = daemon;
 	s->tail_segment = 1;
-	s->dir_fd = s->notify_fd = s->segment.dir_fd = -EBADF;
+	s->dir_fd = s->notify_fd = s->files.dir_fd = -EBADF;
 	s->name = strdup(name);
-	if (!s->name || drain_new(&s->drain) < 0) {
+	if (!s->name || drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+		drain_free(s->drain);
 		free(s->name);
 		free(s);
 		return -ENOMEM;
@@ -39,6 +40,7 @@ void session_free(struct session *s)
 	session_drop_snapshots(s);
 	session_release(s, true);
 	drain_free(s->drain);
+	recording_free(s->recording);
 	boot_trace_free(s->boot_trace);
 	session_forget_triggers(s);
 	triggers_free(s);
@@ -125,7 +127,7 @@ static const char *left_tracing(struct session *s)
 {
 	struct fault ignored;
 
-	if (!s->segment.adopt)
+	if (!s->files.adopt)
 		return "";
 	if (s->salvage && !s->pending && instance_trace(s->instance, false, &ignored) >= 0)
 		return "; tracing stopped, unread data stays in the instance for the next attempt";
@@ -137,11 +139,11 @@ void session_fail(struct session *s, const struct fault *why)
 	bool told = s->away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */
 	bool away = s->config && session_failed_for_disk(s, why->error);
-	bool keep = s->segment.adopt || (away && !s->instance), last, anew;
+	bool keep = s->files.adopt || (away && !s->instance), last, anew;
 
 	s->failure = *why;
 	/* One that did not get so far does not know */
-	s->left_behind = (s->left_behind || s->segment.adopt) && !away;
+	s->left_behind = (s->left_behind || s->files.adopt) && !away;
 	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
 		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
@@ -160,7 +162,7 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 {
 	struct fault why = *failure;
 
-	session_forget_file(s, s->segment.archived_id);
+	session_forget_file(s, s->report.archived_id);
 	if (result >= 0)
 		result = session_is_flight(s) ? session_begin_flight(s, &why)
 					      : session_begin_recording(s, &why);
@@ -188,7 +190,8 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 			       "tracing in flight, snapshots %s", session_method(s));
 	else if (!s->salvage)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
-			       trace_file_is_direct(s->segment.file) ? "O_DIRECT" : "page cache");
+			       trace_file_is_direct(recording_file(s->recording)) ? "O_DIRECT"
+										  : "page cache");
 	daemon_session_settled(s->daemon);
 	session_check_waits(s);
 	daemon_session_changed(s->daemon, s);
@@ -215,7 +218,7 @@ static void on_drained(struct session *s)
 	session_sample(s); /* for the last time that there are counters */
 	session_report_losses(s, true);
 	session_close_drain(s, false);
-	segment_close_current(&s->segment);
+	recording_close_current(s->recording);
 	session_start_job(s, STEP_CLOSING);
 }
 
