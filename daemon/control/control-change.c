@@ -12,7 +12,6 @@
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
-#include "daemon/manager/daemon-config.h"
 #include "daemon/manager/override.h"
 #include "daemon/manager/runtime-changes.h"
 
@@ -32,10 +31,10 @@ static void change_free(struct change *change)
 	free(change);
 }
 
-static int keep(struct daemon *d, const struct change *change, struct fault *why)
+static int keep(struct control *c, const struct change *change, struct fault *why)
 {
 	const struct session_config *config = NULL;
-	struct session *s = daemon_find_session(d, change->name);
+	struct session *s = manager_find(c->manager, change->name);
 	int r;
 
 	if (change->events) {
@@ -43,30 +42,30 @@ static int keep(struct daemon *d, const struct change *change, struct fault *why
 		if (!config)
 			return fault_set(why, -ECANCELED, "session %s has been stopped meanwhile",
 					 change->name);
-		r = override_events(d->options.config_dir, config, why);
+		r = override_events(c->env->config_dir, config, why);
 	} else {
-		r = override_enabled(d->options.config_dir, change->name, change->start, why);
+		r = override_enabled(c->env->config_dir, change->name, change->start, why);
 	}
-	return r < 0 ? r : daemon_refresh_config(d, change->name, why);
+	return r < 0 ? r : manager_refresh_config(c->manager, change->name, why);
 }
 
 static void on_changed(void *userdata, int result, const char *text)
 {
 	struct change *change = userdata;
-	struct daemon *d = change->request->control->daemon;
-	struct session *s = daemon_find_session(d, change->name);
+	struct control *c = change->request->control;
+	struct session *s = manager_find(c->manager, change->name);
 	struct fault why = {};
 
 	if (result >= 0 && change->keep) {
 		struct fault inner = {};
 
-		result = keep(d, change, &inner);
+		result = keep(c, change, &inner);
 		if (result < 0)
 			(void)fault_set(&why, result, "done, but not kept: %s", inner.text);
 		if (result < 0)
 			text = why.text;
 		if (s)
-			daemon_session_changed(d, s);
+			manager_session_changed(c->manager, s);
 	}
 	control_request_done(change->request, result, text);
 	change_free(change);
@@ -116,12 +115,12 @@ int control_start(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	change->start = true;
-	r = daemon_start_session(c->daemon, name, &why);
+	r = manager_start_session(c->manager, name, &why);
 	if (r < 0) {
 		on_changed(change, r, why.text);
 		return 1;
 	}
-	r = session_wait(daemon_find_session(c->daemon, name), WAIT_STARTED, on_changed, change);
+	r = session_wait(manager_find(c->manager, name), WAIT_STARTED, on_changed, change);
 	if (r < 0)
 		on_changed(change, r, NULL);
 	return 1;
@@ -137,14 +136,14 @@ int control_stop(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 	if (r >= 0)
 		r = name_of(m, &name);
-	if (r >= 0 && c->daemon->phase != DAEMON_RUNNING)
+	if (r >= 0 && !manager_is_running(c->manager))
 		return sd_bus_error_setf(error, CONTROL_ERROR("Busy"),
 					 "flyrecd is starting, reloading or stopping");
 	if (r >= 0)
 		r = change_new(m, c, name, persist, error, &change);
 	if (r < 0)
 		return r;
-	s = daemon_find_session(c->daemon, name);
+	s = manager_find(c->manager, name);
 	if (!s) {
 		on_changed(change, 0, "");
 		return 1;
@@ -159,13 +158,13 @@ int control_stop(sd_bus_message *m, void *userdata, sd_bus_error *error)
 /* --- events */
 
 /* Names that the kernel has: what was meant? */
-static void explain_event(struct daemon *d, const char *event, struct fault *why)
+static void explain_event(const struct control *c, const char *event, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL, *wanted = strdup(event);
 	char *state = NULL, *near = NULL;
 	size_t best = SIZE_MAX, n = strlen(why->text);
 
-	if (!wanted || io_read_file_at(d->tracing_fd, "available_events", &text, NULL) < 0)
+	if (!wanted || io_read_file_at(c->env->tracing_fd, "available_events", &text, NULL) < 0)
 		return;
 	wanted[strcspn(wanted, " ")] = '\0';
 	for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state))
@@ -197,7 +196,7 @@ static int begin(sd_bus_message *m, struct control *c, sd_bus_error *error, stru
 
 	if (r < 0)
 		return r;
-	s = daemon_find_session(c->daemon, name);
+	s = manager_find(c->manager, name);
 	config = s ? session_config_in_force(s) : NULL;
 	if (!config || session_state(s) != SESSION_RECORDING)
 		return sd_bus_error_setf(
@@ -250,7 +249,7 @@ static int apply(sd_bus_message *m, struct control *c, struct session *s,
 	if (r >= 0)
 		return 1;
 	if (r == -ENOENT)
-		explain_event(c->daemon, event, &why);
+		explain_event(c, event, &why);
 	on_changed(change, r, why.text);
 	return 1;
 }
@@ -276,7 +275,7 @@ static int change_events(sd_bus_message *m, struct control *c, bool enable, sd_b
 		r = enable ? runtime_enable_event(config, *event, &why)
 			   : runtime_disable_event(config, *event, expand, NULL, &why);
 		if (r == -ENOENT)
-			explain_event(c->daemon, *event, &why);
+			explain_event(c, *event, &why);
 		if (r < 0)
 			return refuse(error, r, &why);
 	}
@@ -309,6 +308,6 @@ int control_set_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	r = runtime_filter_event(config, event, filter, &why);
 	if (r == -ENOENT)
-		explain_event(c->daemon, event, &why);
+		explain_event(c, event, &why);
 	return r < 0 ? refuse(error, r, &why) : apply(m, c, s, config, event, persist, error);
 }

@@ -63,8 +63,8 @@ static int files_work_new(struct control *c, const char *session, const char *fi
 	if (!w)
 		return -ENOMEM;
 	w->fd = w->state_fd = -EBADF;
-	w->state_fd = fcntl(c->daemon->state_fd, F_DUPFD_CLOEXEC, 3);
-	w->state_dir = strdup(c->daemon->options.state_dir);
+	w->state_fd = fcntl(state_root_fd(c->env->root), F_DUPFD_CLOEXEC, 3);
+	w->state_dir = strdup(c->env->state_dir);
 	w->session = strdup(session);
 	w->file = strdup(file);
 	if (!w->state_dir || !w->session || !w->file)
@@ -345,13 +345,13 @@ static void answer_plain(struct control_request *request, void *data, int result
 	control_request_done(request, result, w->why.text);
 }
 
-static uint64_t configured_max_use(const struct daemon *d, const char *session)
+static uint64_t configured_max_use(const struct manager *m, const char *session)
 {
-	const struct session *s = daemon_find_session(d, session);
+	const struct session *s = manager_find(m, session);
 	const struct session_config *config = s ? session_config_in_force(s) : NULL;
 
 	if (!config)
-		config = config_find(d->config, session);
+		config = config_find(manager_config(m), session);
 	return config ? config->snapshot.max_use : STORAGE_DEFAULT;
 }
 
@@ -368,7 +368,7 @@ int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return r;
 	w->pin = pin;
 	if (session_of_path(w) >= 0)
-		w->max_use = configured_max_use(c->daemon, w->session);
+		w->max_use = configured_max_use(c->manager, w->session);
 	return begin(m, userdata, error, w, work_pin, answer_plain);
 }
 
@@ -451,7 +451,7 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
 	for (size_t i = 0; i < w->n_dirs; i++) {
-		struct session *s = daemon_find_session(w->control->daemon, w->dirs[i].session);
+		struct session *s = manager_find(w->control->manager, w->dirs[i].session);
 
 		if (s)
 			session_count_evicted(s, w->dirs[i].subbufs, w->dirs[i].n_cpus);
@@ -510,7 +510,7 @@ int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (!w)
 		return -ENOMEM;
 	w->control = c;
-	w->state_fd = fcntl(c->daemon->state_fd, F_DUPFD_CLOEXEC, 3);
+	w->state_fd = fcntl(state_root_fd(c->env->root), F_DUPFD_CLOEXEC, 3);
 	w->session = strdup(session);
 	/* Unlike the limits of the configuration these are for finished files alone */
 	w->limits.max_use = max_use == 0 ? UINT64_MAX : max_use;

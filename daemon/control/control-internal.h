@@ -10,6 +10,8 @@
 #include "daemon/control/control-access.h"
 #include "daemon/control/control-relay.h"
 #include "daemon/control/control.h"
+#include "daemon/plumbing/priority.h"
+#include "daemon/plumbing/state-root.h"
 #include "daemon/session/session-runtime.h"
 
 #define CONTROL_PATH	      "/org/flyrec/Recorder1"
@@ -70,7 +72,8 @@ struct peer {
 };
 
 struct control {
-	struct daemon *daemon;
+	struct manager *manager;
+	const struct environment *env; /* the manager's */
 	sd_id128_t id;
 	int listen_fd;
 	char *path; /* of our own socket; NULL: it was passed to us */
@@ -164,6 +167,9 @@ int control_find_session(sd_bus *bus, const char *path, const char *interface, v
 int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
 			  sd_bus_error *error);
 int control_no_session(struct control *control, const char *name, sd_bus_error *error);
+
+/* control-manager.c: of a struct control: a start or a reload is over */
+void control_reloaded(void *control);
 
 /* The session that a call is for; it must exist, not only be configured */
 struct session *control_session_of(sd_bus_message *m, struct control *control, sd_bus_error *error);

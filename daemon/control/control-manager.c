@@ -12,20 +12,8 @@
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/manager/boot-parameters.h"
-#include "daemon/manager/daemon-config.h"
 #include "recorder/tracefs.h"
 #include "writer/store.h"
-
-static const char *phase_name(const struct daemon *d)
-{
-	static const char *const names[] = {
-		[DAEMON_STARTING] = "starting",		[DAEMON_RUNNING] = "running",
-		[DAEMON_RELOADING] = "reloading",	[DAEMON_STOPPING] = "stopping",
-		[DAEMON_HANDING_OVER] = "handing-over",
-	};
-
-	return names[d->phase];
-}
 
 /* --- properties */
 
@@ -47,44 +35,44 @@ static int get_uptime(sd_bus *bus, const char *path, const char *interface, cons
 	const struct control *c = userdata;
 
 	return sd_bus_message_append(reply, "t",
-				     now_usec(CLOCK_MONOTONIC) - c->daemon->started_usec);
+				     now_usec(CLOCK_MONOTONIC) - manager_started_usec(c->manager));
 }
 
 static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
 		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	return sd_bus_message_append(reply, "s", phase_name(((struct control *)userdata)->daemon));
+	return sd_bus_message_append(reply, "s",
+				     manager_phase_name(((struct control *)userdata)->manager));
 }
 
 static int get_state_dir(sd_bus *bus, const char *path, const char *interface, const char *property,
 			 sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	return sd_bus_message_append(reply, "s",
-				     ((struct control *)userdata)->daemon->options.state_dir);
+	return sd_bus_message_append(reply, "s", ((struct control *)userdata)->env->state_dir);
 }
 
 static int get_config_dir(sd_bus *bus, const char *path, const char *interface,
 			  const char *property, sd_bus_message *reply, void *userdata,
 			  sd_bus_error *error)
 {
-	return sd_bus_message_append(reply, "s",
-				     ((struct control *)userdata)->daemon->options.config_dir);
+	return sd_bus_message_append(reply, "s", ((struct control *)userdata)->env->config_dir);
 }
 
 /* --- sessions */
 
 int control_no_session(struct control *c, const char *name, sd_bus_error *error)
 {
-	const struct daemon_config *config = c->daemon->config;
+	const struct daemon_config *config = manager_config(c->manager);
+	const struct session *s;
 	const char *near = NULL;
 	size_t best = SIZE_MAX;
 
 	for (size_t i = 0; i < config->n_sessions; i++)
 		if (near_better(name, config->sessions[i]->name, &best))
 			near = config->sessions[i]->name;
-	for (size_t i = 0; i < c->daemon->n_sessions; i++)
-		if (near_better(name, session_name(c->daemon->sessions[i]), &best))
-			near = session_name(c->daemon->sessions[i]);
+	for (size_t i = 0; (s = manager_session(c->manager, i)); i++)
+		if (near_better(name, session_name(s), &best))
+			near = session_name(s);
 	if (near)
 		return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"),
 					 "there is no session %s, did you mean %s?",
@@ -98,16 +86,20 @@ int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char 
 			  sd_bus_error *error)
 {
 	struct control *c = userdata;
-	const struct daemon_config *config = c->daemon->config;
-	char **paths = calloc(c->daemon->n_sessions + config->n_sessions + 1, sizeof(*paths));
+	const struct daemon_config *config = manager_config(c->manager);
+	const struct session *s;
+	char **paths;
 	size_t n = 0;
 
+	while (manager_session(c->manager, n))
+		n++;
+	paths = calloc(n + config->n_sessions + 1, sizeof(*paths));
 	if (!paths)
 		return -ENOMEM;
-	for (size_t i = 0; i < c->daemon->n_sessions; i++)
-		control_session_path(session_name(c->daemon->sessions[i]), &paths[n++]);
+	for (n = 0; (s = manager_session(c->manager, n)); n++)
+		control_session_path(session_name(s), &paths[n]);
 	for (size_t i = 0; i < config->n_sessions; i++)
-		if (!daemon_find_session(c->daemon, config->sessions[i]->name))
+		if (!manager_find(c->manager, config->sessions[i]->name))
 			control_session_path(config->sessions[i]->name, &paths[n++]);
 	*ret = paths;
 	return 0;
@@ -115,12 +107,12 @@ int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char 
 
 static bool is_known(const struct control *c, const char *name)
 {
-	return daemon_find_session(c->daemon, name) || config_find(c->daemon->config, name);
+	return manager_find(c->manager, name) || config_find(manager_config(c->manager), name);
 }
 
 static int append_session(struct control *c, sd_bus_message *reply, const char *name)
 {
-	const struct session *s = daemon_find_session(c->daemon, name);
+	const struct session *s = manager_find(c->manager, name);
 	_cleanup_free_ char *path = NULL;
 
 	control_session_path(name, &path);
@@ -135,15 +127,16 @@ static int list_sessions(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct control *c = userdata;
-	const struct daemon_config *config = c->daemon->config;
+	const struct daemon_config *config = manager_config(c->manager);
+	const struct session *s;
 	int r = sd_bus_message_new_method_return(m, &reply);
 
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(sso)");
-	for (size_t i = 0; r >= 0 && i < c->daemon->n_sessions; i++)
-		r = append_session(c, reply, session_name(c->daemon->sessions[i]));
+	for (size_t i = 0; r >= 0 && (s = manager_session(c->manager, i)); i++)
+		r = append_session(c, reply, session_name(s));
 	for (size_t i = 0; r >= 0 && i < config->n_sessions; i++)
-		if (!daemon_find_session(c->daemon, config->sessions[i]->name))
+		if (!manager_find(c->manager, config->sessions[i]->name))
 			r = append_session(c, reply, config->sessions[i]->name);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
@@ -173,7 +166,7 @@ static int list_events(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct control *c = userdata;
 	_cleanup_free_ char *text = NULL;
 	char *state = NULL;
-	int r = io_read_file_at(c->daemon->tracing_fd, "available_events", &text, NULL);
+	int r = io_read_file_at(c->env->tracing_fd, "available_events", &text, NULL);
 
 	if (r < 0)
 		return sd_bus_error_set_errnof(error, r, "cannot read available_events: %s",
@@ -204,7 +197,7 @@ static int get_boot_parameters(sd_bus_message *m, void *userdata, sd_bus_error *
 		return r;
 	r = possible_cpus(&n_cpus, &why);
 	if (r >= 0)
-		r = boot_parameters_format(c->daemon->config, names, n_cpus,
+		r = boot_parameters_format(manager_config(c->manager), names, n_cpus,
 					   (unsigned)sysconf(_SC_PAGESIZE), &text, &why);
 	return r < 0 ? sd_bus_error_set_errnof(error, r, "%s", why.text)
 		     : sd_bus_reply_method_return(m, "s", text);
@@ -240,6 +233,7 @@ static int get_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct control *c = userdata;
 	const char *name;
+	struct session *s;
 	int r = sd_bus_message_read(m, "s", &name);
 
 	if (r < 0)
@@ -249,9 +243,9 @@ static int get_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(sa(uttttttttt))");
-	for (size_t i = 0; r >= 0 && i < c->daemon->n_sessions; i++)
-		if (!*name || strcmp(session_name(c->daemon->sessions[i]), name) == 0)
-			r = append_statistics(reply, c->daemon->sessions[i]);
+	for (size_t i = 0; r >= 0 && (s = manager_session(c->manager, i)); i++)
+		if (!*name || strcmp(session_name(s), name) == 0)
+			r = append_statistics(reply, s);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
@@ -269,7 +263,7 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = control_request_new(c, m, error, &request);
 	if (r < 0)
 		return r;
-	r = daemon_reload(c->daemon, &complaints);
+	r = manager_reload(c->manager, &complaints);
 	if (r == -EINVAL) {
 		control_request_fail(request, CONTROL_ERROR("Configuration"), complaints);
 		return 1;
@@ -287,8 +281,9 @@ static int reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* A line for each session that shall record and has failed; NULL: there is none */
-static int list_failed(const struct daemon *d, const char *complaints, char **ret)
+static int list_failed(const struct manager *m, const char *complaints, char **ret)
 {
+	const struct session *s;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -297,10 +292,8 @@ static int list_failed(const struct daemon *d, const char *complaints, char **re
 	if (!out)
 		return -ENOMEM;
 	(void)fputs(complaints, out);
-	for (size_t i = 0; i < d->n_sessions; i++) {
-		const struct session *s = d->sessions[i];
-
-		if (session_state(s) != SESSION_FAILED || !daemon_wants(d, session_name(s)))
+	for (size_t i = 0; (s = manager_session(m, i)); i++) {
+		if (session_state(s) != SESSION_FAILED || !manager_wants(m, session_name(s)))
 			continue;
 		failed++;
 		(void)fprintf(out, "session %s has failed: %s\n", session_name(s),
@@ -316,9 +309,11 @@ static int list_failed(const struct daemon *d, const char *complaints, char **re
 	return 0;
 }
 
-void control_reloaded(struct control *c)
+void control_reloaded(void *userdata)
 {
-	while (c && c->reloads) {
+	struct control *c = userdata;
+
+	while (c->reloads) {
 		struct control_request *request = c->reloads;
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 		_cleanup_free_ char *failed = NULL;
@@ -326,7 +321,7 @@ void control_reloaded(struct control *c)
 		int r;
 
 		c->reloads = request->next_reload;
-		r = list_failed(c->daemon, request->complaints, &failed);
+		r = list_failed(c->manager, request->complaints, &failed);
 		if (failed) {
 			failed[strlen(failed) - 1] = '\0';
 			control_request_fail(request, CONTROL_ERROR("SessionFailed"), failed);

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "daemon/control/control-relay.h"
-#include "daemon/control/guard.h"
+#include "daemon/plumbing/guard.h"
 
 #define CHUNK (16 * KIB)
 

@@ -25,8 +25,8 @@ static int look(struct control *c, const char *path, struct target *ret)
 
 	if (r <= 0)
 		return r < 0 ? r : -ENOENT;
-	ret->session = daemon_find_session(c->daemon, ret->name);
-	ret->configured = config_find(c->daemon->config, ret->name);
+	ret->session = manager_find(c->manager, ret->name);
+	ret->configured = config_find(manager_config(c->manager), ret->name);
 	return ret->session || ret->configured ? 0 : -ENOENT;
 }
 
@@ -261,7 +261,9 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 
 static int append_trigger(sd_bus_message *reply, const struct session *s, const struct trigger *t)
 {
-	const char *state = !triggers_armed(s) ? "off" : t->unavailable ? "unavailable" : "armed";
+	const char *state = !triggers_armed(session_triggers(s)) ? "off"
+			    : t->unavailable			 ? "unavailable"
+								 : "armed";
 
 	return sd_bus_message_append(reply, "(sssstt)", trigger_kind_name(t->kind), t->text, state,
 				     t->unavailable ? t->unavailable : "", t->fired, t->suppressed);
@@ -276,7 +278,9 @@ static int get_triggers(sd_bus *bus, const char *path, const char *interface, co
 	int r = look(userdata, path, &t);
 
 	if (r >= 0 && t.session)
-		triggers = triggers_list(t.session, &n);
+		triggers = triggers_list(
+			session_triggers(t.session),
+			manager_unit_trouble(((struct control *)userdata)->manager), &n);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(sssstt)");
 	for (size_t i = 0; r >= 0 && i < n; i++)
@@ -350,7 +354,7 @@ static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct control *c = userdata;
-	struct session *s = control_session_of(m, c, error);
+	struct session *s = control_session_of(m, c, error), *other;
 	uid_t uid = control_caller_uid(c, m);
 	_cleanup_close_ int fd = -EBADF;
 	unsigned all = 0, own = 0;
@@ -359,9 +363,9 @@ static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 	if (!s)
 		return -ENOTCONN;
-	for (size_t i = 0; i < c->daemon->n_sessions; i++) {
-		all += session_count_tails(c->daemon->sessions[i], NULL);
-		own += session_count_tails(c->daemon->sessions[i], &uid);
+	for (size_t i = 0; (other = manager_session(c->manager, i)); i++) {
+		all += session_count_tails(other, NULL);
+		own += session_count_tails(other, &uid);
 	}
 	if (all >= CONTROL_TAILS_MAX -
 			    (control_caller_is_admin(c, m) ? 0 : CONTROL_TAILS_RESERVED) ||

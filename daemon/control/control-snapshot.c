@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/control/control-internal.h"
+#include "daemon/manager/together.h"
 
 struct snapshot_call {
 	struct control_request *request;
@@ -52,10 +53,11 @@ static void on_snapshot(void *userdata, int result, const struct snapshot_result
 static void on_gone(void *userdata)
 {
 	struct snapshot_call *call = userdata;
-	const struct daemon *d = call->request->control->daemon;
+	const struct manager *m = call->request->control->manager;
+	struct session *s;
 
-	for (size_t i = 0; i < d->n_sessions; i++)
-		session_cancel_snapshots(d->sessions[i], call);
+	for (size_t i = 0; (s = manager_session(m, i)); i++)
+		session_cancel_snapshots(s, call);
 }
 
 /* Return: 0, or what the handler is to return. */
@@ -152,13 +154,13 @@ static int read_sessions(sd_bus_message *m, struct control *c, struct session **
 	int r = sd_bus_message_enter_container(m, 'a', "s");
 
 	while (r >= 0 && (r = sd_bus_message_read(m, "s", &name)) > 0) {
-		struct session *s = daemon_find_session(c->daemon, name);
+		struct session *s = manager_find(c->manager, name);
 		struct session **more = reallocarray(sessions, n + 1, sizeof(*sessions));
 
 		if (!more)
 			return -ENOMEM;
 		sessions = more;
-		if (!s && config_find(c->daemon->config, name))
+		if (!s && config_find(manager_config(c->manager), name))
 			return sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
 						 "session %.64s does not record, it is stopped",
 						 name);
@@ -196,6 +198,7 @@ int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *e
 		return r;
 	wish.asker.call = call;
 	control_request_on_gone(call->request, on_gone, call);
-	return asked(call, session_snapshot_together(sessions, n, &wish, on_snapshot, call, &why),
+	return asked(call,
+		     together_snapshot(c->manager, sessions, n, &wish, on_snapshot, call, &why),
 		     &why);
 }

@@ -265,7 +265,7 @@ static void retry_later(struct system_bus *s)
 
 	s->retry_usec = MIN(2 * usec, RECONNECT_MAX_USEC);
 	if (sd_booted() > 0)
-		(void)sd_event_add_time_relative(s->control->daemon->event, &s->retry_source,
+		(void)sd_event_add_time_relative(s->control->env->event, &s->retry_source,
 						 CLOCK_MONOTONIC, usec, USEC_PER_SEC, on_retry, s);
 }
 
@@ -336,7 +336,7 @@ static int set_up(struct system_bus *s)
 	if (r >= 0)
 		r = sd_bus_request_name_async(p->bus, NULL, CONTROL_BUS_NAME, 0, on_name, s);
 	if (r >= 0)
-		r = sd_bus_attach_event(p->bus, s->control->daemon->event, PRIORITY_CONTROL);
+		r = sd_bus_attach_event(p->bus, s->control->env->event, PRIORITY_CONTROL);
 	return r;
 }
 

@@ -77,7 +77,7 @@ void control_start_works(struct control *c)
 		if (!w->request->peer)
 			r = -ECANCELED; /* nobody waits for it any more */
 		else if (may_start(w))
-			r = job_start(c->daemon->event, run_work, on_work_done, w);
+			r = job_start(c->env->event, run_work, on_work_done, w);
 		else
 			continue;
 		if (r < 0)

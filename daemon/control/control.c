@@ -12,7 +12,7 @@
 #include "basic/log.h"
 #include "basic/owner.h"
 #include "daemon/control/control-internal.h"
-#include "daemon/control/guard.h"
+#include "daemon/plumbing/guard.h"
 
 #define ACCEPT_MAX  16		 /* connections at once */
 #define SEND_BUFFER (256 * 1024) /* bytes in the kernel for a peer that does not read */
@@ -63,7 +63,7 @@ static void peer_free(struct peer *p)
 		sd_bus_close_unref(p->bus);
 	}
 	/* Only now does nobody else have it open */
-	guard_close(c->daemon->guard, p->fd, p->refuses, p->who.uid);
+	guard_close(c->env->guard, p->fd, p->refuses, p->who.uid);
 	free(p);
 }
 
@@ -76,7 +76,7 @@ static int on_end(sd_event_source *source, void *userdata)
 void peer_end(struct peer *p)
 {
 	if (!p->end_source &&
-	    sd_event_add_defer(p->control->daemon->event, &p->end_source, on_end, p) >= 0)
+	    sd_event_add_defer(p->control->env->event, &p->end_source, on_end, p) >= 0)
 		(void)sd_event_source_set_priority(p->end_source, PRIORITY_ROOT - 1);
 }
 
@@ -136,7 +136,7 @@ static int admit(const struct control *c, const struct access_peer *who)
 	const bool stranger = control_is_stranger(c, who);
 	unsigned own = 0, strangers = 0;
 
-	if (who->uid != 0 && guard_count(c->daemon->guard, &who->uid) > 0)
+	if (who->uid != 0 && guard_count(c->env->guard, &who->uid) > 0)
 		return -EPERM; /* he passed descriptors, and those are not closed yet */
 	for (const struct peer *p = c->peers; p; p = p->next) {
 		own += !p->system && p->who.uid == who->uid;
@@ -195,7 +195,7 @@ static int start_bus(struct peer *p, int in_fd, int out_fd)
 	if (r >= 0)
 		r = sd_bus_start(p->bus);
 	if (r >= 0)
-		r = sd_bus_attach_event(p->bus, c->daemon->event, priority_of(p));
+		r = sd_bus_attach_event(p->bus, c->env->event, priority_of(p));
 	(void)setsockopt(out_fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	return r;
 }
@@ -207,7 +207,7 @@ static int serve(struct peer *p, int fd)
 	struct control *c = p->control;
 	int in_fd = -EBADF, out_fd, r;
 
-	r = relay_new(c->daemon->event, priority_of(p), fd, &owner, p, &p->relay, &in_fd);
+	r = relay_new(c->env->event, priority_of(p), fd, &owner, p, &p->relay, &in_fd);
 	if (r < 0)
 		return r;
 	out_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -219,9 +219,8 @@ static int serve(struct peer *p, int fd)
 	}
 	r = start_bus(p, in_fd, out_fd);
 	if (r >= 0)
-		r = sd_event_add_time_relative(c->daemon->event, &p->patience_source,
-					       CLOCK_MONOTONIC, CONTROL_PATIENCE_USEC, 0,
-					       on_patience_over, p);
+		r = sd_event_add_time_relative(c->env->event, &p->patience_source, CLOCK_MONOTONIC,
+					       CONTROL_PATIENCE_USEC, 0, on_patience_over, p);
 	return r;
 }
 
@@ -239,7 +238,7 @@ int control_add_peer(struct control *c, int fd)
 	if (r >= 0 && !(p = peer_new(c)))
 		r = -ENOMEM;
 	if (r < 0) {
-		guard_close(c->daemon->guard, fd, refuses, who.uid);
+		guard_close(c->env->guard, fd, refuses, who.uid);
 		return r;
 	}
 	p->who = who;
@@ -266,8 +265,8 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 static void pause_listening(struct control *c)
 {
 	(void)sd_event_source_set_enabled(c->listen_source, SD_EVENT_OFF);
-	if (sd_event_add_time_relative(c->daemon->event, &c->pause_source, CLOCK_MONOTONIC,
-				       PAUSE_USEC, 0, on_pause_over, c) < 0)
+	if (sd_event_add_time_relative(c->env->event, &c->pause_source, CLOCK_MONOTONIC, PAUSE_USEC,
+				       0, on_pause_over, c) < 0)
 		(void)sd_event_source_set_enabled(c->listen_source, SD_EVENT_ON);
 }
 
@@ -278,7 +277,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
 	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
 		int fd, r;
 
-		if (guard_count(c->daemon->guard, NULL) >= GUARD_LEFT_MAX) {
+		if (guard_count(c->env->guard, NULL) >= GUARD_LEFT_MAX) {
 			pause_listening(c); /* the next one might be like those */
 			return 0;
 		}
@@ -383,14 +382,115 @@ static void raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int control_new_unbound(struct daemon *d, struct control **ret)
+/* --- signals */
+
+void control_session_path(const char *name, char **ret)
+{
+	if (sd_bus_path_encode(CONTROL_SESSION_PATH, name, ret) < 0)
+		*ret = NULL;
+}
+
+static void on_session_changed(void *userdata, const char *name)
+{
+	struct control *c = userdata;
+	_cleanup_free_ char *path = NULL;
+
+	control_session_path(name, &path);
+	for (struct peer *p = c->peers; path && p; p = p->next) {
+		if (!p->subscribed)
+			continue;
+		(void)sd_bus_emit_properties_changed(p->bus, path, CONTROL_SESSION, "State",
+						     "Failure", "RuntimeChanges", "Events",
+						     "Instance", NULL);
+		peer_check_queue(p);
+	}
+}
+
+static void tell_object(struct control *c, const char *session,
+			int (*emit)(sd_bus *bus, const char *path))
+{
+	_cleanup_free_ char *path = NULL;
+
+	control_session_path(session, &path);
+	for (struct peer *p = c->peers; path && p; p = p->next)
+		if (p->subscribed) {
+			(void)emit(p->bus, path);
+			peer_check_queue(p);
+		}
+}
+
+static void on_session_added(void *userdata, const char *name)
+{
+	tell_object(userdata, name, sd_bus_emit_object_added);
+}
+
+/* Not by sd_bus_emit_object_removed(): that leaves out what it no longer finds */
+static int emit_removed(sd_bus *bus, const char *path)
+{
+	return sd_bus_emit_interfaces_removed(
+		bus, path, "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
+		"org.freedesktop.DBus.Properties", CONTROL_SESSION, NULL);
+}
+
+static void on_session_removed(void *userdata, const char *name)
+{
+	tell_object(userdata, name, emit_removed);
+}
+
+static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)
+{
+	for (struct peer *p = c->peers; p; p = p->next) {
+		if (!p->subscribed)
+			continue;
+		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, signal, "ss", name,
+					 path);
+		peer_check_queue(p);
+	}
+}
+
+static void on_segment_finished(void *userdata, const char *name, const char *path)
+{
+	tell_finished(userdata, "SegmentFinished", name, path);
+}
+
+static void on_snapshot_finished(void *userdata, const char *name, const char *path)
+{
+	tell_finished(userdata, "SnapshotFinished", name, path);
+}
+
+/* AdminGroup= may have changed */
+static void on_configured(void *userdata)
+{
+	struct control *c = userdata;
+
+	if (access_find_groups(manager_config(c->manager)->admin_group, &c->groups) < 0)
+		log_warning(
+			"AdminGroup=%s: groups of the machine have changed since the start; it takes a restart",
+			manager_config(c->manager)->admin_group);
+	set_rights(c);
+}
+
+static const struct manager_listener listener = {
+	.configured = on_configured,
+	.reloaded = control_reloaded,
+	.session_added = on_session_added,
+	.session_removed = on_session_removed,
+	.session_changed = on_session_changed,
+	.segment_finished = on_segment_finished,
+	.snapshot_finished = on_snapshot_finished,
+};
+
+/* --- the whole */
+
+int control_new_unbound(struct manager *m, struct control **ret)
 {
 	struct control *c = calloc(1, sizeof(*c));
 	int r;
 
 	if (!c)
 		return -ENOMEM;
-	c->daemon = d;
+	c->manager = m;
+	c->env = manager_environment(m);
 	c->listen_fd = -EBADF;
 	r = sd_id128_randomize(&c->id);
 	if (r < 0) {
@@ -398,27 +498,29 @@ int control_new_unbound(struct daemon *d, struct control **ret)
 		return r;
 	}
 	c->groups = (struct access_groups){.flyrec = (gid_t)-1, .admin = (gid_t)-1};
-	(void)access_find_groups(d->config->admin_group, &c->groups);
+	(void)access_find_groups(manager_config(m)->admin_group, &c->groups);
+	manager_listen(m, &listener, c);
 	*ret = c;
 	return 0;
 }
 
-int control_new(struct daemon *d, struct control **ret)
+int control_new(struct manager *m, struct control **ret)
 {
 	_cleanup_(control_freep) struct control *c = NULL;
 	int r;
 
-	r = control_new_unbound(d, &c);
+	r = control_new_unbound(m, &c);
 	if (r < 0)
 		return log_error_errno(r, "cannot make a control socket: %m");
 	raise_file_limit();
 	c->listen_fd = passed_socket();
 	if (c->listen_fd < 0) {
-		r = bind_socket(c, d->options.runtime_dir);
+		r = bind_socket(c, c->env->runtime_dir);
 		if (r < 0)
 			return r;
 	}
-	r = sd_event_add_io(d->event, &c->listen_source, c->listen_fd, EPOLLIN, on_connection, c);
+	r = sd_event_add_io(c->env->event, &c->listen_source, c->listen_fd, EPOLLIN, on_connection,
+			    c);
 	if (r >= 0)
 		r = sd_event_source_set_priority(c->listen_source, PRIORITY_CONTROL);
 	if (r < 0)
@@ -435,6 +537,7 @@ void control_free(struct control *c)
 {
 	if (!c)
 		return;
+	manager_listen(c->manager, NULL, NULL);
 	while (c->reloads) {
 		struct control_request *request = c->reloads;
 
@@ -454,94 +557,4 @@ void control_free(struct control *c)
 		(void)unlink(c->path);
 	free(c->path);
 	free(c);
-}
-
-void control_configure(struct control *c)
-{
-	if (!c)
-		return;
-	if (access_find_groups(c->daemon->config->admin_group, &c->groups) < 0)
-		log_warning(
-			"AdminGroup=%s: groups of the machine have changed since the start; it takes a restart",
-			c->daemon->config->admin_group);
-	set_rights(c);
-}
-
-/* --- signals */
-
-void control_session_path(const char *name, char **ret)
-{
-	if (sd_bus_path_encode(CONTROL_SESSION_PATH, name, ret) < 0)
-		*ret = NULL;
-}
-
-void control_session_changed(struct control *c, const char *name)
-{
-	_cleanup_free_ char *path = NULL;
-
-	if (!c)
-		return;
-	control_session_path(name, &path);
-	for (struct peer *p = c->peers; path && p; p = p->next) {
-		if (!p->subscribed)
-			continue;
-		(void)sd_bus_emit_properties_changed(p->bus, path, CONTROL_SESSION, "State",
-						     "Failure", "RuntimeChanges", "Events",
-						     "Instance", NULL);
-		peer_check_queue(p);
-	}
-}
-
-static void tell_object(struct control *c, const char *session,
-			int (*emit)(sd_bus *bus, const char *path))
-{
-	_cleanup_free_ char *path = NULL;
-
-	if (!c)
-		return;
-	control_session_path(session, &path);
-	for (struct peer *p = c->peers; path && p; p = p->next)
-		if (p->subscribed) {
-			(void)emit(p->bus, path);
-			peer_check_queue(p);
-		}
-}
-
-void control_session_added(struct control *c, const char *name)
-{
-	tell_object(c, name, sd_bus_emit_object_added);
-}
-
-/* Not by sd_bus_emit_object_removed(): that leaves out what it no longer finds */
-static int emit_removed(sd_bus *bus, const char *path)
-{
-	return sd_bus_emit_interfaces_removed(
-		bus, path, "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
-		"org.freedesktop.DBus.Properties", CONTROL_SESSION, NULL);
-}
-
-void control_session_removed(struct control *c, const char *name)
-{
-	tell_object(c, name, emit_removed);
-}
-
-static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)
-{
-	for (struct peer *p = c ? c->peers : NULL; p; p = p->next) {
-		if (!p->subscribed)
-			continue;
-		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, signal, "ss", name,
-					 path);
-		peer_check_queue(p);
-	}
-}
-
-void control_segment_finished(struct control *c, const char *name, const char *path)
-{
-	tell_finished(c, "SegmentFinished", name, path);
-}
-
-void control_snapshot_finished(struct control *c, const char *name, const char *path)
-{
-	tell_finished(c, "SnapshotFinished", name, path);
 }

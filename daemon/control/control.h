@@ -16,35 +16,22 @@
  */
 #pragma once
 
-#include "daemon/manager/daemon.h"
+#include "daemon/manager/manager.h"
+
+struct control;
 
 #define CONTROL_SOCKET "control"
 
 /**
  * control_new() - listen: on the socket that the service manager passed under the name "control"
- * (or "flyrecd.socket"), else on RUNTIME/control; join the system bus Return: 0 or negative errno;
- * faults have been logged.
+ * (or "flyrecd.socket"), else on RUNTIME/control; join the system bus; tell clients what the
+ * manager tells
+ * Return: 0 or negative errno; faults have been logged.
  */
-int control_new(struct daemon *daemon, struct control **ret);
+int control_new(struct manager *manager, struct control **ret);
 
-/* Hangs up on everyone, removes the socket. NULL is fine, here and below. */
+/* Hangs up on everyone, removes the socket. NULL is fine. */
 void control_free(struct control *control);
-
-/* AdminGroup= may have changed */
-void control_configure(struct control *control);
-
-/* Something in its properties is different */
-void control_session_changed(struct control *control, const char *name);
-/* There is an object for each session that runs, or is only configured: the first of the two has
- * come, or the last has gone */
-void control_session_added(struct control *control, const char *name);
-void control_session_removed(struct control *control, const char *name);
-void control_segment_finished(struct control *control, const char *name, const char *path);
-
-void control_snapshot_finished(struct control *control, const char *name, const char *path);
-
-/* Starting or a reload is over: every session has got somewhere */
-void control_reloaded(struct control *control);
 
 /**
  * control_add_peer() - serve a connected socket
@@ -56,6 +43,6 @@ int control_add_peer(struct control *control, int fd);
 /**
  * control_new_unbound() - without a socket of its own and without the system bus (fuzzer)
  */
-int control_new_unbound(struct daemon *daemon, struct control **ret);
+int control_new_unbound(struct manager *manager, struct control **ret);
 
 DEFINE_CLEANUP(struct control *, control_free)

@@ -11,7 +11,6 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
-#include "daemon/manager/daemon-state.h"
 #include "daemon/session/session-internal.h"
 
 #define PATIENCE_USEC (10 * USEC_PER_SEC) /* an error may pass */
@@ -85,7 +84,7 @@ static void try_again(struct session *s, uint64_t usec)
 		if (r >= 0)
 			r = sd_event_source_set_enabled(s->again_source, SD_EVENT_ONESHOT);
 	} else {
-		r = sd_event_add_time_relative(s->daemon->event, &s->again_source, CLOCK_MONOTONIC,
+		r = sd_event_add_time_relative(s->env->event, &s->again_source, CLOCK_MONOTONIC,
 					       usec, 0, on_again, s);
 	}
 	if (r < 0)
@@ -100,7 +99,7 @@ bool session_failed_for_disk(struct session *s, int error)
 		state_free(s->left);
 		s->left = TAKE_PTR(s->kernel);
 	}
-	daemon_leave_state_dir(s->daemon);
+	state_root_leave(s->env->root);
 	try_again(s, AGAIN_USEC);
 	return true;
 }
@@ -110,12 +109,12 @@ void session_left_disk(struct session *s)
 	bool last = session_ends(s);
 
 	session_note_away(s);
-	daemon_leave_state_dir(s->daemon);
+	state_root_leave(s->env->root);
 	state_free(s->left);
 	s->left = TAKE_PTR(s->kernel);
 	(void)fault_set(&s->failure, s->trouble,
 			"Closed all files below %s/%s so that it can be unmounted%s",
-			s->daemon->options.state_dir, s->name, last ? "" : "; retrying every 5 s");
+			s->env->state_dir, s->name, last ? "" : "; retrying every 5 s");
 	s->leave_wanted = false;
 	if (!s->pending)
 		(void)session_config_copy(s->config, &s->pending);
@@ -124,7 +123,7 @@ void session_left_disk(struct session *s)
 	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
 	try_again(s, s->trouble < 0 ? AGAIN_USEC : 0);
 	if (last)
-		session_end_away(s, s->daemon->phase == DAEMON_HANDING_OVER);
+		session_end_away(s, s->env->handing_over);
 }
 
 void session_end_away(struct session *s, bool hand_over)
@@ -136,13 +135,13 @@ void session_end_away(struct session *s, bool hand_over)
 	s->away = false;
 	recording_forget_errors(s->recording);
 	s->again_source = sd_event_source_disable_unref(s->again_source);
-	daemon_session_settled(s->daemon); /* it may be forgotten now */
+	s->events->settled(s->events->userdata); /* it may be forgotten now */
 	if (hand_over)
 		return;
 	if (!s->left && session_recall_away(s, &s->left) < 0)
 		return;
-	fdstore_drop_session(s->daemon->fdstore, s->name);
-	fdstore_flush(s->daemon->fdstore);
+	fdstore_drop_session(s->env->fdstore, s->name);
+	fdstore_flush(s->env->fdstore);
 	(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, 0,
 		       "the disk has not come back; data left in the ring buffer was discarded");
 	if (session_destroy_left(s, s->left, &why) < 0)
@@ -157,7 +156,7 @@ static bool is_elsewhere(const struct session *s)
 	_cleanup_free_ char *path = NULL;
 	struct stat ours, now;
 
-	if (asprintf(&path, "%s/%s", s->daemon->options.state_dir, s->name) < 0) {
+	if (asprintf(&path, "%s/%s", s->env->state_dir, s->name) < 0) {
 		path = NULL;
 		return false;
 	}
@@ -185,15 +184,14 @@ int session_check_place(struct session *s, struct fault *why)
 	struct stat ours, state;
 	bool mounted;
 
-	if (fstat(s->dir_fd, &ours) < 0 || fstat(s->daemon->state_fd, &state) < 0)
-		return fault_errno(why, -errno, "cannot stat %s/%s", s->daemon->options.state_dir,
-				   s->name);
+	if (fstat(s->dir_fd, &ours) < 0 || fstat(state_root_fd(s->env->root), &state) < 0)
+		return fault_errno(why, -errno, "cannot stat %s/%s", s->env->state_dir, s->name);
 	mounted = ours.st_dev != state.st_dev;
 	if (s->was_mounted && !mounted) {
 		close_p(&s->dir_fd);
 		s->dir_fd = -EBADF;
-		return fault_set(why, -ESTALE, "%s/%s is no longer mounted",
-				 s->daemon->options.state_dir, s->name);
+		return fault_set(why, -ESTALE, "%s/%s is no longer mounted", s->env->state_dir,
+				 s->name);
 	}
 	s->was_mounted = mounted;
 	return 0;

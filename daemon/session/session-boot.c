@@ -40,10 +40,10 @@ static int find(struct session *s, struct fault *why)
 	struct boot_trace_params params = {
 		.session = s->name,
 		.trace = &s->config->trace,
-		.boot_id = s->daemon->boot_id_text,
+		.boot_id = s->env->boot_id_text,
 		.dir_fd = s->dir_fd,
-		.tracing_fd = s->daemon->tracing_fd,
-		.symbols = s->daemon->symbols,
+		.tracing_fd = s->env->tracing_fd,
+		.symbols = s->env->symbols,
 		.memory = s->config->snapshot.memory,
 		.direct = s->config->storage.direct,
 	};
@@ -156,5 +156,5 @@ int session_write_notes(struct session *s, struct fault *why)
 		return fault_errno(why, r, "cannot write the state file");
 	if (!s->kept)
 		return 0;
-	return boot_note_write(s->dir_fd, &s->files.plan.params, s->daemon->boot_id_text, why);
+	return boot_note_write(s->dir_fd, &s->files.plan.params, s->env->boot_id_text, why);
 }

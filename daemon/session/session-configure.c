@@ -78,30 +78,79 @@ static int restart_as(struct session *s, const struct session_config *config)
 	return 0;
 }
 
+int session_prepare_triggers(struct session *s, struct fault *why)
+{
+	if (!s->salvage)
+		return triggers_prepare(s->triggers, &s->config->snapshot,
+					instance_name(s->instance), s->kernel->watched, why);
+	if (s->kernel->watched)
+		triggers_remove_stray(s->name, s->kernel->instance);
+	return 0;
+}
+
 void session_renew_triggers(struct session *s)
 {
-	const struct session_config *config = config_find(s->daemon->config, s->name);
 	struct fault why;
+	int r;
 
 	s->triggers_wanted = s->watch_wanted = false;
-	if (triggers_configure(s, &why) >= 0 || !config)
+	triggers_disarm(s->triggers, true);
+	r = session_prepare_triggers(s, &why);
+	if (r >= 0 && !s->salvage)
+		r = triggers_arm(s->triggers, &why);
+	if (r >= 0)
 		return;
 	(void)log_full(LOG_ERR, s->name, NULL, why.error, "%s", why.text);
-	(void)restart_as(s, config);
+	(void)restart_as(s, s->config);
+}
+
+void session_watch_again(struct session *s)
+{
+	s->watch_wanted = false;
+	triggers_watch_again(s->triggers, instance_name(s->instance), s->kernel->watched);
+}
+
+/* Events of a new configuration, while they wait for their turn */
+struct reconfiguration {
+	struct session *session;
+	struct session_config *config;
+};
+
+static void reconfiguration_free(struct reconfiguration *r)
+{
+	if (r)
+		session_config_free(r->config);
+	free(r);
 }
 
 /* The kernel did not take the events of a new configuration: that session fails as a whole */
 static void on_events_changed(void *userdata, int result, const char *text)
 {
-	struct session *s = userdata;
-	const struct session_config *config = config_find(s->daemon->config, s->name);
+	struct reconfiguration *r = userdata;
+	struct session *s = r->session;
 
-	if (result >= 0 || !config)
-		return;
-	if (s->state == SESSION_RECORDING && !s->stop_wanted)
-		(void)restart_as(s, config);
-	else if (s->pending)
-		(void)pend(s, config); /* its disk went before that came to its turn */
+	if (result < 0 && s->state == SESSION_RECORDING && !s->stop_wanted)
+		(void)restart_as(s, r->config);
+	else if (result < 0 && s->pending)
+		(void)pend(s, r->config); /* its disk went before that came to its turn */
+	reconfiguration_free(r);
+}
+
+static int change_events(struct session *s, const struct session_config *config)
+{
+	struct reconfiguration *change = calloc(1, sizeof(*change));
+	struct fault why;
+	int r = -ENOMEM;
+
+	if (change) {
+		change->session = s;
+		r = session_config_copy(config, &change->config);
+	}
+	if (r >= 0)
+		r = session_change_events(s, config, on_events_changed, change, &why);
+	if (r < 0)
+		reconfiguration_free(change);
+	return r;
 }
 
 /* As the configuration says, whatever was asked for at runtime */
@@ -124,8 +173,7 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	}
 	if (same)
 		return take_rest(s, config) >= 0;
-	return session_change_events(s, config, on_events_changed, s, &why) >= 0 &&
-	       take_rest(s, config) >= 0;
+	return change_events(s, config) >= 0 && take_rest(s, config) >= 0;
 }
 
 int session_configure(struct session *s, const struct session_config *config)

@@ -17,7 +17,7 @@ static const char *name_of(char name[static 32], unsigned cpu, const char *what)
 static struct drain_fds *take_fds(struct session *s)
 {
 	struct drain_fds *fds = drain_fds_new(instance_n_cpus(s->instance));
-	struct fdstore *store = s->daemon->fdstore;
+	struct fdstore *store = s->env->fdstore;
 	char name[32];
 
 	if (!fds)
@@ -39,7 +39,7 @@ static struct drain_fds *take_fds(struct session *s)
 static void store_fds(struct session *s, bool had_slots)
 {
 	const struct drain_fds *fds = drain_fds(s->drain);
-	struct fdstore *store = s->daemon->fdstore;
+	struct fdstore *store = s->env->fdstore;
 	char name[32];
 
 	if (had_slots && !fds->old_slots)
@@ -61,9 +61,9 @@ static void keep_fd(struct session *s, const char *what, int *fd, bool stored, b
 	if (*fd < 0 || !stored)
 		return;
 	if (keep)
-		fdstore_keep(s->daemon->fdstore, s->name, what, TAKE_FD(*fd));
+		fdstore_keep(s->env->fdstore, s->name, what, TAKE_FD(*fd));
 	else
-		fdstore_drop(s->daemon->fdstore, s->name, what);
+		fdstore_drop(s->env->fdstore, s->name, what);
 }
 
 /*
@@ -110,6 +110,6 @@ void session_close_drain(struct session *s, bool keep)
 	if (fds)
 		put_back(s, fds, true, keep);
 	else if (!keep)
-		fdstore_drop_session(s->daemon->fdstore, s->name);
-	fdstore_flush(s->daemon->fdstore);
+		fdstore_drop_session(s->env->fdstore, s->name);
+	fdstore_flush(s->env->fdstore);
 }

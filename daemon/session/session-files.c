@@ -94,19 +94,25 @@ void session_snapshot_limits(const struct session *s, struct retention_limits *r
 /* The largest KeepFree= of the file system: beyond it that session's segments would make way */
 void session_member_limits(const struct session *s, struct retention_limits *ret)
 {
-	struct stat own, st;
+	struct stat own;
+	uint64_t most;
 
 	session_snapshot_limits(s, ret);
 	ret->members_only = true;
 	if (fstat(s->files.dir_fd, &own) < 0)
 		return;
-	for (size_t i = 0; i < s->daemon->n_sessions; i++) {
-		const struct session *other = s->daemon->sessions[i];
+	most = s->events->keep_free(s->events->userdata, own.st_dev);
+	ret->keep_free = MAX(ret->keep_free, most);
+}
 
-		if (other->state == SESSION_RECORDING && other->config &&
-		    fstat(other->files.dir_fd, &st) >= 0 && st.st_dev == own.st_dev)
-			ret->keep_free = MAX(ret->keep_free, keep_free(other));
-	}
+uint64_t session_keep_free(const struct session *s, dev_t device)
+{
+	struct stat st;
+
+	return s->state == SESSION_RECORDING && s->config && fstat(s->files.dir_fd, &st) >= 0 &&
+			       st.st_dev == device
+		       ? keep_free(s)
+		       : 0;
 }
 
 bool session_make_room(struct session *s, int error)
@@ -184,17 +190,17 @@ int session_prepare_segment(struct session *s, struct fault *why)
 				   instance_name(s->instance));
 	clock = trace_dat_clock_name(plan->clock_text);
 	p->source = (struct metadata_source){
-		.tracing_fd = s->daemon->tracing_fd,
+		.tracing_fd = s->env->tracing_fd,
 		.instance_fd = instance_dir_fd(s->instance),
 		.systems = plan->systems,
 	};
-	p->symbols = s->daemon->symbols;
+	p->symbols = s->env->symbols;
 	p->clock = plan->clock_text;
 	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
 	p->max_file_size = session_max_file_size(s);
 	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
 	p->direct = s->config->storage.direct;
-	memcpy(p->boot_id, s->daemon->boot_id, sizeof(p->boot_id));
+	memcpy(p->boot_id, s->env->boot_id, sizeof(p->boot_id));
 	return 0;
 }
 

@@ -23,7 +23,7 @@ bool session_is_flight(const struct session *s)
 static void make_params(const struct session *s, const struct session_config *config,
 			struct flight_params *ret)
 {
-	unsigned workers = s->daemon->config->workers;
+	unsigned workers = s->env->workers;
 
 	*ret = (struct flight_params){
 		.instance = s->instance,
@@ -85,7 +85,7 @@ int session_begin_flight(struct session *s, struct fault *why)
 		session_note_snapshots(s, report.kept_files, report.kept_bytes);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->config->trace.units)
-		r = sd_event_add_time_relative(s->daemon->event, &s->flush_source, CLOCK_MONOTONIC,
+		r = sd_event_add_time_relative(s->env->event, &s->flush_source, CLOCK_MONOTONIC,
 					       s->config->storage.flush_usec, 0, on_tick, s);
 	if (r < 0)
 		return fault_errno(why, r, "cannot watch the session");
@@ -203,7 +203,7 @@ int session_destroy_left(struct session *s, const struct state *left, struct fau
 	int r = session_leftover_config(s, left, &config);
 
 	if (left->watched)
-		triggers_remove_stray(s, left->instance);
+		triggers_remove_stray(s->name, left->instance);
 	if (r < 0)
 		return fault_errno(why, r, "cannot take up instance %s", left->instance);
 	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);

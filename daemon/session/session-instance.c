@@ -11,7 +11,6 @@
 
 #include "basic/log.h"
 #include "basic/strv.h"
-#include "daemon/manager/daemon-state.h"
 #include "daemon/session/session-internal.h"
 
 /* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
@@ -26,13 +25,13 @@ static char *group_name(const char *instance)
 }
 
 /* The inode of the instance's directory, 0 if there is none */
-static uint64_t instance_inode(struct daemon *d, const char *name)
+static uint64_t instance_inode(const struct environment *env, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	struct stat st;
 
 	if (asprintf(&path, "instances/%s", name) < 0 ||
-	    fstatat(d->tracing_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	    fstatat(env->tracing_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
 	return st.st_ino;
 }
@@ -49,9 +48,9 @@ static bool is_state_of(const struct state *state, const char *session)
 
 bool session_is_in_kernel(const struct session *s, const struct state *state)
 {
-	uint64_t inode = instance_inode(s->daemon, state->instance);
+	uint64_t inode = instance_inode(s->env, state->instance);
 
-	return strcmp(state->boot_id, s->daemon->boot_id_text) == 0 && inode != 0 &&
+	return strcmp(state->boot_id, s->env->boot_id_text) == 0 && inode != 0 &&
 	       (state->inode == 0 || state->inode == inode);
 }
 
@@ -92,8 +91,7 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return fault_errno(why, r, "cannot read %s/%s/state", s->daemon->options.state_dir,
-				   s->name);
+		return fault_errno(why, r, "cannot read %s/%s/state", s->env->state_dir, s->name);
 	if (!is_state_of(state, s->name)) {
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, 0,
 			       "the state file is of instance %s, another session's (a copied "
@@ -102,8 +100,8 @@ int session_read_leftover(struct session *s, struct state **ret, struct fault *w
 		return 0;
 	}
 	if (!session_is_in_kernel(s, state)) {
-		if (state->watched && strcmp(state->boot_id, s->daemon->boot_id_text) == 0)
-			triggers_remove_stray(s, state->instance);
+		if (state->watched && strcmp(state->boot_id, s->env->boot_id_text) == 0)
+			triggers_remove_stray(s->name, state->instance);
 		return 0; /* of another boot, or somebody has removed it */
 	}
 	*ret = TAKE_PTR(state);
@@ -177,7 +175,7 @@ int session_instance_names(const struct session *s, char **ret_name, char **ret_
 {
 	char *name = NULL, *group;
 
-	if (asprintf(&name, "%s%s", s->daemon->config->instance_prefix, s->name) < 0)
+	if (asprintf(&name, "%s%s", s->env->instance_prefix, s->name) < 0)
 		return -ENOMEM;
 	group = group_name(name);
 	if (!group) {
@@ -189,7 +187,7 @@ int session_instance_names(const struct session *s, char **ret_name, char **ret_
 	return 0;
 }
 
-static bool made_at_boot(struct daemon *d, const char *name)
+static bool made_at_boot(const struct environment *env, const char *name)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_close_ int fd = -EBADF;
@@ -199,7 +197,7 @@ static bool made_at_boot(struct daemon *d, const char *name)
 		path = NULL;
 		return false;
 	}
-	fd = openat(d->tracing_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	fd = openat(env->tracing_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	dir.fd = fd;
 	return fd >= 0 && last_boot_is_kept(&dir);
 }
@@ -209,7 +207,7 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 {
 	bool persistent = s->config->trace.persistent;
 
-	if (instance_inode(s->daemon, name) == 0) {
+	if (instance_inode(s->env, name) == 0) {
 		/* Evidence of now is better than none */
 		if (persistent)
 			(void)log_full(
@@ -218,7 +216,7 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 				name, s->name);
 		return 0;
 	}
-	if (!made_at_boot(s->daemon, name))
+	if (!made_at_boot(s->env, name))
 		return fault_set(
 			why, -EEXIST,
 			"instance %s exists and is not ours: remove it with rmdir, or set InstancePrefix=",
@@ -237,8 +235,7 @@ int session_write_state(struct session *s, struct fault *why)
 
 	if (r < 0 && session_make_room(s, r))
 		r = state_write(s->dir_fd, s->kernel);
-	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->daemon->options.state_dir,
-				   s->name)
+	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->env->state_dir, s->name)
 		     : 0;
 }
 
@@ -251,8 +248,7 @@ int session_create_instance(struct session *s, struct fault *why)
 	k->flight = session_is_flight(s);
 	if (strv_copy(s->config->trace.synthetic_events, &k->synthetic) < 0 ||
 	    session_instance_names(s, &k->instance, &k->group) < 0 ||
-	    strv_set(&k->session, s->name) < 0 ||
-	    strv_set(&k->boot_id, s->daemon->boot_id_text) < 0 ||
+	    strv_set(&k->session, s->name) < 0 || strv_set(&k->boot_id, s->env->boot_id_text) < 0 ||
 	    strv_set(&k->trace_text, s->config->trace_text) < 0)
 		return fault_errno(why, -ENOMEM, "cannot make the instance");
 	name = k->instance;
@@ -268,6 +264,6 @@ int session_create_instance(struct session *s, struct fault *why)
 		(void)state_remove(s->dir_fd);
 		return r;
 	}
-	k->inode = instance_inode(s->daemon, name);
+	k->inode = instance_inode(s->env, name);
 	return session_write_state(s, why);
 }

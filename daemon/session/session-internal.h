@@ -6,6 +6,10 @@
  */
 #pragma once
 
+#include "daemon/plumbing/fdstore.h"
+#include "daemon/plumbing/priority.h"
+#include "daemon/plumbing/state-root.h"
+#include "daemon/session/environment.h"
 #include "daemon/session/session.h"
 #include "daemon/session/state.h"
 #include "daemon/trigger/trigger-limit.h"
@@ -37,7 +41,8 @@ enum session_step {
 };
 
 struct session {
-	struct daemon *daemon;
+	const struct environment *env;
+	const struct session_events *events;
 	char *name;
 	struct session_config *config;	/* in force; NULL when stopped */
 	struct session_config *pending; /* to be in force after the stop that is under way */
@@ -45,7 +50,7 @@ struct session {
 	enum session_step step;
 	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
 	bool triggers_wanted; /* new ones: [Snapshot] has changed */
-	bool watch_wanted;    /* the instance of OnEvent= is gone */
+	bool watch_wanted;    /* triggers_watch_again() */
 	bool flight_wanted;   /* Method= or Memory= may have changed too */
 	bool salvage;	      /* only emptying and undoing what an earlier process left */
 	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
@@ -57,7 +62,7 @@ struct session {
 	bool coresight_said;		/* that this machine has none */
 	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
 	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
-	struct triggers *triggers;	   /* or NULL: it never began to start */
+	struct triggers *triggers;
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
@@ -132,6 +137,8 @@ struct session {
 
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
+/* The one place where the state changes: whoever waits for that is told */
+void session_set_state(struct session *session, enum session_state state);
 void session_fail(struct session *session, const struct fault *why);
 /* It is being stopped, and no other start follows */
 bool session_ends(const struct session *session);
@@ -173,6 +180,10 @@ void session_check_date(struct session *session);
 
 /* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
 void session_renew_triggers(struct session *session);
+/* before anything is traced */
+int session_prepare_triggers(struct session *session, struct fault *why);
+/* between steps: the instance of OnEvent=, which is gone, anew */
+void session_watch_again(struct session *session);
 
 /* session-instance.c */
 /* what an earlier process of this boot has left in the kernel, NULL if nothing */
@@ -216,27 +227,15 @@ void session_warn_of_clock(struct session *session);
 int session_write_notes(struct session *session, struct fault *why);
 
 /* session-snapshot.c */
-/* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
- * parts have been admitted as parts. */
-int session_order_snapshot(struct session *session, const struct snapshot_order *what,
-			   const char *reason, session_snapshot_done_t done, void *userdata,
-			   struct fault *why);
-/* May there be one more, as of now? What session_snapshot() refuses for its number. */
-int session_admit_snapshot(struct session *session, const struct snapshot_asker *asker,
-			   struct fault *why);
 /* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
  * malloc'ed, or NULL. */
 char *session_announce_snapshot(struct session *session, const char *name);
-/* Of one that records */
-void session_shape(const struct session *session, struct together_shape *ret);
 bool session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata, struct fault *why);
 void session_cut_done(struct session *session, int result, const struct fault *why);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
 void session_file_is_made(void);
-/* one of a trigger is being made, or waits for nothing but its turn, or very many wait for PostSec=
- */
-bool session_snapshots_busy(const struct session *session);
+extern const struct trigger_host session_trigger_host;
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 /* When the session is freed */

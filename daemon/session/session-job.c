@@ -78,11 +78,11 @@ static void on_finished(struct session *s, int result, const struct fault *why)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
 			       "%s; what is left to do is tried again", why->text);
 	if (result >= 0 && archive[0] &&
-	    asprintf(&path, "%s/%s/record/%s", s->daemon->options.state_dir, s->name, archive) < 0)
+	    asprintf(&path, "%s/%s/record/%s", s->env->state_dir, s->name, archive) < 0)
 		path = NULL;
 	session_rotation_done(s, result, result < 0 ? why->text : path ? path : "");
 	session_file_is_made();
-	daemon_session_changed(s->daemon, s);
+	s->events->changed(s->events->userdata, s);
 }
 
 static void on_closed(struct session *s, int result, const struct fault *why)
@@ -130,9 +130,9 @@ static void announce_finished(struct session *s)
 	char path[PATH_MAX];
 
 	STRV_FOREACH (name, s->report.finished) {
-		(void)snprintf(path, sizeof(path), "%s/%s/record/%s", s->daemon->options.state_dir,
-			       s->name, *name);
-		daemon_segment_finished(s->daemon, s, path);
+		(void)snprintf(path, sizeof(path), "%s/%s/record/%s", s->env->state_dir, s->name,
+			       *name);
+		s->events->segment_finished(s->events->userdata, s, path);
 	}
 }
 
@@ -268,7 +268,7 @@ void session_start_job(struct session *s, enum session_step step)
 	/* While it is being written the session may be paused */
 	if (step == STEP_FINISHING || step == STEP_NOTING)
 		(void)state_format(s->kernel, &s->notes);
-	r = job_start(s->daemon->event, work[step], on_job, s);
+	r = job_start(s->env->event, work[step], on_job, s);
 	if (r < 0) {
 		free(TAKE_PTR(s->notes));
 		(void)fault_errno(&why, r, "cannot start a thread");
@@ -290,7 +290,7 @@ void session_defer(struct session *s, enum session_step step, const struct fault
 {
 	s->step = step;
 	s->deferred = *why;
-	if (sd_event_add_defer(s->daemon->event, NULL, on_deferred, s) < 0)
+	if (sd_event_add_defer(s->env->event, NULL, on_deferred, s) < 0)
 		on_job(s, why->error, why);
 }
 

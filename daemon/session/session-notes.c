@@ -15,7 +15,7 @@
 
 static int open_notes(const struct session *s, const char *kind, bool make)
 {
-	const char *parts[] = {s->daemon->options.runtime_dir, kind, s->name};
+	const char *parts[] = {s->env->runtime_dir, kind, s->name};
 	_cleanup_close_ int dir = -EBADF;
 
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
@@ -47,7 +47,7 @@ static void note(struct session *s, const char *kind, const struct state *state)
 
 	if (r < 0 && !s->note_failed)
 		(void)log_full(LOG_WARNING, s->name, NULL, r, "cannot write %s/%s/%s: %m, ignoring",
-			       s->daemon->options.runtime_dir, kind, s->name);
+			       s->env->runtime_dir, kind, s->name);
 	s->note_failed = r < 0;
 }
 

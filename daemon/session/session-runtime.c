@@ -124,7 +124,7 @@ int session_pause(struct session *s, bool pause, struct fault *why)
 	s->notes_wanted = true; /* for the next process */
 	session_advance(s);
 	(void)log_full(LOG_NOTICE, s->name, NULL, 0, pause ? "paused" : "resumed");
-	daemon_session_changed(s->daemon, s);
+	s->events->changed(s->events->userdata, s);
 	return 0;
 }
 
@@ -204,7 +204,7 @@ bool session_apply_change(struct session *s)
 		       r < 0 ? why.text : "traces other events now");
 	session_drop_change(s, r, why.text);
 	if (r >= 0)
-		daemon_session_changed(s->daemon, s);
+		s->events->changed(s->events->userdata, s);
 	return r >= 0;
 }
 

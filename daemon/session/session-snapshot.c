@@ -82,7 +82,7 @@ static void report_triggered(struct session *s, const struct snapshot_request *r
 			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", made->why.text);
 		/* Nothing had been traced yet: the next one shall not be refused over that */
 		if (result == -ENODATA)
-			triggers_give_back(s, request->what);
+			triggers_give_back(s->triggers, request->what);
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", made->path);
@@ -109,9 +109,9 @@ char *session_announce_snapshot(struct session *s, const char *name)
 {
 	char *path;
 
-	if (asprintf(&path, "%s/%s/snapshot/%s", s->daemon->options.state_dir, s->name, name) < 0)
+	if (asprintf(&path, "%s/%s/snapshot/%s", s->env->state_dir, s->name, name) < 0)
 		return NULL;
-	daemon_snapshot_finished(s->daemon, s->name, path);
+	s->events->snapshot_finished(s->events->userdata, s, path);
 	return path;
 }
 
@@ -151,8 +151,9 @@ void session_cancel_snapshots(struct session *s, const void *call)
 	}
 }
 
-bool session_snapshots_busy(const struct session *s)
+static bool on_busy(void *userdata)
 {
+	const struct session *s = userdata;
 	unsigned waiting = 0;
 
 	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
@@ -179,11 +180,6 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 		}
 	session_advance(s);
 	return 0;
-}
-
-bool session_takes_triggers(const struct session *s)
-{
-	return s->state == SESSION_RECORDING && !s->stop_wanted;
 }
 
 /* --- triggers that come together */
@@ -246,7 +242,7 @@ static void join_add_to_file(struct session *s)
 	a->lines = TAKE_PTR(join->lines);
 	a->rank = join->rank;
 	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
-	if (a->dir_fd < 0 || job_start(s->daemon->event, run_addition, on_addition_done, a) < 0)
+	if (a->dir_fd < 0 || job_start(s->env->event, run_addition, on_addition_done, a) < 0)
 		addition_free(a);
 }
 
@@ -300,15 +296,17 @@ static int join_waiting(struct snapshot_request *request, const struct snapshot_
 	return 0;
 }
 
-int session_join_snapshot(struct session *s, const struct snapshot_cause *cause)
+static int on_join(void *userdata, const struct snapshot_cause *cause)
 {
+	struct session *s = userdata;
 	struct snapshot_join *join = s->join;
 	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
 	_cleanup_free_ char *lines = NULL;
 	int r;
 
-	if (!session_takes_triggers(s) || ago_usec >= JOIN_USEC ||
-	    (!join->request && !join->name[0]))
+	if (!session_steady(s))
+		return -ENOTCONN;
+	if (ago_usec >= JOIN_USEC || (!join->request && !join->name[0]))
 		return 0;
 	/* The same once more has its own, as far as Burst= goes */
 	if (!join->what || strcmp(join->what, cause->what) == 0)
@@ -368,7 +366,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
 		r = -ENOMEM;
 	else if (post_usec > 0)
-		r = sd_event_add_time_relative(s->daemon->event, &request->post, CLOCK_MONOTONIC,
+		r = sd_event_add_time_relative(s->env->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
 		if (s->join && s->join->request == request)
@@ -506,8 +504,9 @@ void session_shape(const struct session *s, struct together_shape *ret)
 	};
 }
 
-int session_trigger(struct session *s, const struct snapshot_cause *cause)
+static int on_fire(void *userdata, const struct snapshot_cause *cause)
 {
+	struct session *s = userdata;
 	const struct snapshot_config *config;
 	struct snapshot_order order = {
 		.to_usec = UINT64_MAX,
@@ -518,8 +517,6 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 	};
 	int r;
 
-	if (!session_takes_triggers(s))
-		return -ENOTCONN;
 	config = &s->config->snapshot;
 	if (config->last_usec > 0)
 		order.from_usec = order.trigger_usec - MIN(order.trigger_usec, config->last_usec);
@@ -528,6 +525,41 @@ int session_trigger(struct session *s, const struct snapshot_cause *cause)
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
 		       cause->what, cause->text);
 	return r;
+}
+
+/* Between steps only: jobs write the state file, too, and use the segment, which is short of room
+ * maybe */
+static int on_remember(void *userdata, char *const *events, struct fault *why)
+{
+	struct session *s = userdata;
+	char **copy = NULL;
+	int r = strv_copy(events, &copy);
+
+	if (r < 0)
+		return fault_errno(why, r, "cannot note the events of session %s", s->name);
+	strv_free(s->kernel->watched);
+	s->kernel->watched = copy;
+	return session_write_state(s, why);
+}
+
+static void on_units_wanted(void *userdata)
+{
+	const struct session *s = userdata;
+
+	s->events->units_wanted(s->events->userdata);
+}
+
+const struct trigger_host session_trigger_host = {
+	.join = on_join,
+	.fire = on_fire,
+	.busy = on_busy,
+	.remember = on_remember,
+	.units_wanted = on_units_wanted,
+};
+
+struct triggers *session_triggers(const struct session *s)
+{
+	return s->triggers;
 }
 
 /* Begin with the one whose turn it is, if any */
@@ -679,7 +711,7 @@ void session_cut_done(struct session *s, int result, const struct fault *why)
 	if (s->flight)
 		flight_add_counts(s->flight);
 	if (result >= 0 && !is_whole(s, &first(s)->order)) {
-		result = job_start(s->daemon->event, run_copy, on_copied, s);
+		result = job_start(s->env->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
 		if (s->copying)
 			return;

@@ -14,7 +14,7 @@
 #include "basic/now.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
-#include "daemon/manager/daemon-state.h"
+#include "daemon/session/cmdlines.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
 #include "daemon/session/session-tail.h"
@@ -44,10 +44,10 @@ static int open_dirs(struct session *s, const char *files, struct fault *why)
 	int r = 0;
 
 	if (s->dir_fd < 0) {
-		r = daemon_find_state_dir(s->daemon, why);
+		r = state_root_find(s->env->root, why);
 		if (r < 0)
 			return r;
-		r = store_open_dir(s->daemon->state_fd, s->name, &s->dir_fd, why);
+		r = store_open_dir(state_root_fd(s->env->root), s->name, &s->dir_fd, why);
 		if (r >= 0)
 			r = session_check_place(s, why);
 	}
@@ -56,8 +56,7 @@ static int open_dirs(struct session *s, const char *files, struct fault *why)
 	if (r < 0 && r != -ESTALE) {
 		struct fault inner = *why;
 
-		(void)fault_set(why, r, "%s/%s: %s", s->daemon->options.state_dir, s->name,
-				inner.text);
+		(void)fault_set(why, r, "%s/%s: %s", s->env->state_dir, s->name, inner.text);
 	}
 	return r;
 }
@@ -120,7 +119,7 @@ static int open_files(struct session *s, struct fault *why)
 static void start_with(struct session *s, int r, struct fault *why)
 {
 	if (r >= 0)
-		r = triggers_prepare(s, why);
+		r = session_prepare_triggers(s, why);
 	if (r >= 0)
 		r = prepare_files(s, why);
 	if (r >= 0 && session_is_flight(s)) {
@@ -156,8 +155,7 @@ void session_start(struct session *s)
 	struct fault why = {};
 	int r;
 
-	s->state = SESSION_STARTING;
-	daemon_session_changed(s->daemon, s);
+	session_set_state(s, SESSION_STARTING);
 	if (!s->away)
 		s->failure = (struct fault){};
 	s->missing = (struct fault){};
@@ -168,7 +166,7 @@ void session_start(struct session *s)
 	s->mapped = s->held = s->undrained = s->kept = s->notes_wanted = false;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && s->config)
-		daemon_raise_cmdlines(s->daemon);
+		cmdlines_raise(s->env);
 	if (r >= 0 && left) {
 		r = session_attach(s, left, &why);
 		s->kernel = TAKE_PTR(left);
@@ -215,8 +213,8 @@ int session_note_base(struct session *s, bool boundary)
 
 static unsigned workers_wanted(const struct session *s)
 {
-	if (s->daemon->config->workers > 0)
-		return s->daemon->config->workers;
+	if (s->env->workers > 0)
+		return s->env->workers;
 	return MIN(instance_n_cpus(s->instance), WORKERS_DEFAULT);
 }
 
@@ -293,7 +291,6 @@ int session_trace(struct session *s, struct fault *why)
 int session_begin_recording(struct session *s, struct fault *why)
 {
 	uint64_t chunk = MIN(CHUNK_MAX, session_max_prealloc(s) / instance_n_cpus(s->instance));
-	struct daemon *d = s->daemon;
 	int r = 0;
 
 	if (s->files.adopt)
@@ -305,14 +302,14 @@ int session_begin_recording(struct session *s, struct fault *why)
 	if (r >= 0 && s->notify_fd < 0)
 		r = fault_errno(why, -errno, "cannot make an eventfd");
 	if (r >= 0) {
-		r = sd_event_add_io(d->event, &s->notify_source, s->notify_fd, EPOLLIN,
+		r = sd_event_add_io(s->env->event, &s->notify_source, s->notify_fd, EPOLLIN,
 				    session_on_notify, s);
 		if (r >= 0)
 			r = sd_event_source_set_priority(s->notify_source, PRIORITY_WORKER);
 		if (r >= 0)
-			r = sd_event_add_time_relative(d->event, &s->flush_source, CLOCK_MONOTONIC,
-						       session_tick_usec(&s->config->storage), 0,
-						       session_on_flush, s);
+			r = sd_event_add_time_relative(
+				s->env->event, &s->flush_source, CLOCK_MONOTONIC,
+				session_tick_usec(&s->config->storage), 0, session_on_flush, s);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot watch the session");
 	}
@@ -352,7 +349,7 @@ void session_release(struct session *s, bool keep_instance)
 	if (s->state != SESSION_STARTING)
 		session_sample(s);
 	/* Its events may be the session's own probes, which go with the session's instance */
-	triggers_disarm(s, keep_instance);
+	triggers_disarm(s->triggers, keep_instance);
 	session_close_drain(s, keep_instance);
 	free(TAKE_PTR(s->dropped_said));
 	session_end_flight(s);

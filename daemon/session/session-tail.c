@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "daemon/control/guard.h"
+#include "daemon/plumbing/guard.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-tail.h"
 #include "formats/tail-message.h"
@@ -42,7 +42,7 @@ static void tail_free(struct session_tail *t)
 			break;
 		}
 	sd_event_source_disable_unref(t->source);
-	guard_close(t->session->daemon->guard, t->fd, t->refuses, t->uid);
+	guard_close(t->session->env->guard, t->fd, t->refuses, t->uid);
 	free(t);
 }
 
@@ -261,7 +261,7 @@ static int start_ticking(struct session *s)
 	s->tail_bytes = drain_total_bytes(s->drain);
 	s->tail_confirm = false;
 	/* 1: to the microsecond; 0 would be a quarter of a second */
-	r = sd_event_add_time_relative(s->daemon->event, &s->tail_source, CLOCK_MONOTONIC, 0, 1,
+	r = sd_event_add_time_relative(s->env->event, &s->tail_source, CLOCK_MONOTONIC, 0, 1,
 				       on_tick, s);
 	if (r >= 0)
 		r = sd_event_source_set_priority(s->tail_source, PRIORITY_CONTROL);
@@ -299,7 +299,7 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 		.rounds = ROUNDS_TOLD,
 	};
 	s->tails = t;
-	r = sd_event_add_io(s->daemon->event, &t->source, t->fd, EPOLLIN, on_tail, t);
+	r = sd_event_add_io(s->env->event, &t->source, t->fd, EPOLLIN, on_tail, t);
 	if (r >= 0)
 		r = sd_event_source_set_priority(t->source, PRIORITY_CONTROL);
 	if (r >= 0)

@@ -133,14 +133,14 @@ static void tell_trouble(struct session *s, int trouble)
 		(void)fault_set(
 			&s->failure, trouble,
 			"cannot write to %s/%s/record/current.dat: %s; the ring buffer keeps the newest events, trying again",
-			s->daemon->options.state_dir, s->name,
+			s->env->state_dir, s->name,
 			trouble == -ETIMEDOUT ? "the disk does not answer" : strerror(-trouble));
 	(void)log_full(told	     ? LOG_DEBUG
 		       : trouble < 0 ? LOG_ERR
 				     : LOG_NOTICE,
 		       s->name, MESSAGE_DISK_TROUBLE, trouble, "%s",
 		       trouble < 0 ? s->failure.text : "writing again");
-	daemon_session_changed(s->daemon, s);
+	s->events->changed(s->events->userdata, s);
 }
 
 void session_report_trouble(struct session *s)
@@ -220,7 +220,7 @@ void session_refresh_units(struct session *s)
 		       "%s", missing.text[0] ? missing.text : "processes of each Unit= are traced");
 	s->missing = missing;
 	if (s->state == SESSION_RECORDING)
-		daemon_session_changed(s->daemon, s);
+		s->events->changed(s->events->userdata, s);
 }
 
 bool session_check_instance(struct session *s)
@@ -233,7 +233,7 @@ bool session_check_instance(struct session *s)
 		return true;
 	/* Whatever comes after a repaired clock belongs into the next segment */
 	drain_hold(s->drain);
-	triggers_check(s);
+	s->watch_wanted |= triggers_check(s->triggers);
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		session_refresh_units(s);
@@ -290,8 +290,8 @@ static void fetch_names(struct session *s)
 	if (!fetch)
 		return;
 	fetch->names = task_names_ref(s->files.plan.names);
-	fetch->tracing_fd = fcntl(s->daemon->tracing_fd, F_DUPFD_CLOEXEC, 0);
-	if (fetch->tracing_fd < 0 || job_start(s->daemon->event, run_fetch, on_fetched, fetch) < 0)
+	fetch->tracing_fd = fcntl(s->env->tracing_fd, F_DUPFD_CLOEXEC, 0);
+	if (fetch->tracing_fd < 0 || job_start(s->env->event, run_fetch, on_fetched, fetch) < 0)
 		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */
 }
 
@@ -299,7 +299,7 @@ static void fetch_names(struct session *s)
 static void look_later(struct session *s, uint64_t usec)
 {
 	if (!s->look_source) {
-		(void)sd_event_add_time_relative(s->daemon->event, &s->look_source, CLOCK_MONOTONIC,
+		(void)sd_event_add_time_relative(s->env->event, &s->look_source, CLOCK_MONOTONIC,
 						 usec, 0, on_look, s);
 	} else if (sd_event_source_get_enabled(s->look_source, NULL) == 0) {
 		(void)sd_event_source_set_time_relative(s->look_source, usec);
@@ -358,6 +358,6 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	    drain_total_bytes(s->drain) > 0)
 		s->rotate_wanted = true;
 	session_advance(s);
-	daemon_show_status(s->daemon);
+	s->events->ticked(s->events->userdata);
 	return 0;
 }

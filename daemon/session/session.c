@@ -10,17 +10,22 @@
 #include "formats/tail-message.h"
 #include "formats/trace-clock.h"
 
-int session_new(struct daemon *daemon, const char *name, struct session **ret)
+int session_new(const struct environment *env, const struct session_events *events,
+		const char *name, struct session **ret)
 {
 	struct session *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
-	s->daemon = daemon;
+	s->env = env;
+	s->events = events;
 	s->tail_segment = 1;
 	s->dir_fd = s->notify_fd = s->files.dir_fd = -EBADF;
 	s->name = strdup(name);
-	if (!s->name || drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+	if (s->name)
+		s->triggers = triggers_new(env->event, s->name, &session_trigger_host, s);
+	if (!s->triggers || drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+		triggers_free(s->triggers);
 		drain_free(s->drain);
 		free(s->name);
 		free(s);
@@ -43,7 +48,7 @@ void session_free(struct session *s)
 	recording_free(s->recording);
 	boot_trace_free(s->boot_trace);
 	session_forget_triggers(s);
-	triggers_free(s);
+	triggers_free(s->triggers);
 	account_done(&s->account);
 	free(s->reach);
 	state_free(s->left);
@@ -61,6 +66,17 @@ const char *session_name(const struct session *s)
 enum session_state session_state(const struct session *s)
 {
 	return s->state;
+}
+
+void session_set_state(struct session *s, enum session_state state)
+{
+	if (s->state == SESSION_RECORDING)
+		state_root_unref(s->env->root);
+	if (state == SESSION_RECORDING)
+		state_root_ref(s->env->root);
+	s->state = state;
+	session_check_waits(s);
+	s->events->changed(s->events->userdata, s);
 }
 
 const char *session_state_name(enum session_state state)
@@ -105,20 +121,22 @@ uint64_t session_total_bytes(const struct session *s)
 
 void session_settle(struct session *s, enum session_state state)
 {
+	bool again;
+
 	session_drop_snapshots(s);
-	s->state = state;
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
 	s->triggers_wanted = s->watch_wanted = false;
 	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
-	if (s->config && state == SESSION_STOPPED && s->daemon->phase < DAEMON_STOPPING)
+	again = s->config && state == SESSION_STOPPED && !s->env->stopping;
+	if (again) {
 		session_start(s);
-	else
-		daemon_session_settled(s->daemon);
-	session_check_waits(s);
-	daemon_session_changed(s->daemon, s);
+		return;
+	}
+	session_set_state(s, state);
+	s->events->settled(s->events->userdata);
 }
 
 /* What becomes of the instance of an earlier process, which may hold what nobody has read: where
@@ -153,7 +171,7 @@ void session_fail(struct session *s, const struct fault *why)
 		(void)session_config_copy(s->config, &s->pending);
 	session_release(s, keep);
 	if (last)
-		session_end_away(s, s->daemon->phase == DAEMON_HANDING_OVER);
+		session_end_away(s, s->env->handing_over);
 	/* A configuration that has come meanwhile may do better */
 	session_settle(s, anew ? SESSION_STOPPED : SESSION_FAILED);
 }
@@ -166,13 +184,12 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 	if (result >= 0)
 		result = session_is_flight(s) ? session_begin_flight(s, &why)
 					      : session_begin_recording(s, &why);
-	if (result >= 0)
-		result = triggers_arm(s, &why);
+	if (result >= 0 && !s->salvage)
+		result = triggers_arm(s->triggers, &why);
 	if (result < 0) {
 		session_fail(s, &why);
 		return;
 	}
-	s->state = SESSION_RECORDING;
 	s->recording_usec = now_usec(CLOCK_MONOTONIC);
 	session_refresh_units(s);
 	s->notes_wanted = !s->salvage;
@@ -192,9 +209,8 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
 			       trace_file_is_direct(recording_file(s->recording)) ? "O_DIRECT"
 										  : "page cache");
-	daemon_session_settled(s->daemon);
-	session_check_waits(s);
-	daemon_session_changed(s->daemon, s);
+	session_set_state(s, SESSION_RECORDING);
+	s->events->settled(s->events->userdata);
 	if (s->flight) /* nothing else will come by */
 		session_advance(s);
 }
@@ -292,8 +308,7 @@ static void begin_stop(struct session *s)
 {
 	struct fault why;
 
-	s->state = SESSION_STOPPING;
-	daemon_session_changed(s->daemon, s);
+	session_set_state(s, SESSION_STOPPING);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
 	if (s->flight && s->leave_wanted) {
@@ -332,7 +347,7 @@ void session_advance(struct session *s)
 	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
 		session_renew_triggers(s);
 	if (s->watch_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
-		triggers_watch_again(s);
+		session_watch_again(s);
 	if (s->step != STEP_NONE)
 		return;
 	if (s->leave_wanted && !s->stop_wanted && !s->copying && s->state == SESSION_RECORDING) {

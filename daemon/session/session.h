@@ -7,8 +7,9 @@
 #pragma once
 
 #include "config/config.h"
-#include "daemon/manager/daemon.h"
+#include "daemon/session/environment.h"
 #include "daemon/session/snapshot-queue.h"
+#include "daemon/trigger/trigger.h"
 
 enum session_state {
 	SESSION_STOPPED,
@@ -18,12 +19,16 @@ enum session_state {
 	SESSION_FAILED,
 };
 
+struct snapshot_order;
 struct session;
+struct together_shape;
 
 /**
  * session_new() - an object for @name, stopped
+ * @env, @events: the caller's, for as long as it is there
  */
-int session_new(struct daemon *daemon, const char *name, struct session **ret);
+int session_new(const struct environment *env, const struct session_events *events,
+		const char *name, struct session **ret);
 
 /* Must be stopped or failed. NULL is fine. */
 void session_free(struct session *session);
@@ -54,6 +59,12 @@ bool session_steady(const struct session *session);
 /* Why it failed, or what trouble it has while it records; one line, "" if none */
 const char *session_failure(const struct session *session);
 
+/* What causes snapshots of it */
+struct triggers *session_triggers(const struct session *session);
+
+/* KeepFree=, bytes, of one that records to this file system; 0 of others */
+uint64_t session_keep_free(const struct session *session, dev_t device);
+
 /* Bytes moved since the session began */
 uint64_t session_total_bytes(const struct session *session);
 
@@ -68,7 +79,7 @@ int session_configure(struct session *session, const struct session_config *conf
 /**
  * session_stop() - stop tracing, drain, finish the segment, remove the instance; or hand over:
  * leave the instance tracing and the file as it is for the next process
- * daemon_session_settled() is called when it is done.
+ * session_events.settled() is called when it is done.
  */
 void session_stop(struct session *session, bool hand_over);
 
@@ -101,50 +112,27 @@ int session_snapshot(struct session *session, const struct snapshot_wish *wish,
 		     session_snapshot_done_t done, void *userdata, struct fault *why);
 
 /**
- * session_snapshot_together() - one trace.dat of several sessions into the first one's snapshots
- * Each session is a ring buffer of the file with the session's name. One that recorded nothing in
- * that time is an empty one.
- * @done: called once, later
- * Return: 0, or negative errno with @why set and @done is not called: -EINVAL fewer than two, or
- * one twice; -ENOTCONN one does not record; -EOPNOTSUPP their clocks, sub-buffer sizes or numbers
- * of CPUs differ; -EUSERS as of session_snapshot(), for one of them.
- */
-int session_snapshot_together(struct session *const *sessions, size_t n,
-			      const struct snapshot_wish *wish, session_snapshot_done_t done,
-			      void *userdata, struct fault *why);
-
-/**
  * session_cancel_snapshots() - nobody waits any more for what an asker has ordered by @call
  * What has not begun is answered with -ECANCELED.
  */
 void session_cancel_snapshots(struct session *session, const void *call);
 
-/* Why a snapshot is taken without anyone asking for it */
-struct snapshot_cause {
-	const char *reason; /* as of a struct snapshot_wish */
-	const char *what;   /* the trigger, as the configuration says it */
-	const char *text;   /* what is to be said of it, with a comma before it, or "" */
-	const char *detail; /* lines "KEY: VALUE" for the text in the file, or NULL */
-	uint64_t time_usec; /* realtime, when it happened; 0: now */
-	unsigned rank;	    /* see retention_rank() */
-};
+/* --- for a snapshot of several sessions */
 
-/**
- * session_trigger() - the snapshot that a trigger asks for: Last= before it, PostSec= after it
- * What becomes of it is logged, and clients are told when the file is there.
- * Return: as session_snapshot().
- */
-int session_trigger(struct session *session, const struct snapshot_cause *cause);
+/* As session_snapshot(), of what @what says; its texts are copied, its parts are not. Those of
+ * parts have been admitted as parts. */
+int session_order_snapshot(struct session *session, const struct snapshot_order *what,
+			   const char *reason, session_snapshot_done_t done, void *userdata,
+			   struct fault *why);
 
-/**
- * session_join_snapshot() - what triggers within a second of a trigger's snapshot joins that: the
- * file's text has both, and none is taken for it Return: 1 it has, 0: there is none that it could
- * join, or negative errno.
- */
-int session_join_snapshot(struct session *session, const struct snapshot_cause *cause);
+/* May there be one more, as of now? What session_snapshot() refuses for its number. */
+int session_admit_snapshot(struct session *session, const struct snapshot_asker *asker,
+			   struct fault *why);
 
-/* Does it record, and will it go on? */
-bool session_takes_triggers(const struct session *session);
+/* Clock, sub-buffer size and number of CPUs; the session must be recording */
+void session_shape(const struct session *session, struct together_shape *ret);
+
+/* --- what happens to the machine */
 
 /* It has a file open all the time, or waits for its disk */
 bool session_minds_mounts(const struct session *session);

@@ -8,7 +8,7 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "daemon/session/session-internal.h"
+#include "daemon/plumbing/priority.h"
 #include "daemon/trigger/event-watch.h"
 #include "daemon/trigger/pressure-watch.h"
 #include "daemon/trigger/trigger-internal.h"
@@ -53,11 +53,10 @@ static void detail_of(const struct trigger *t, const char *lines, char *ret, siz
  * Once an interval, or as often as it may be about somebody else: who was killed, which unit. That
  * snapshots become rarer is said when a storm begins.
  */
-static void log_refused(const struct session *s, struct trigger *t, const char *lines)
+static void log_refused(const struct triggers *all, struct trigger *t, const char *lines)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
 	bool tells = t->kind == TRIGGER_EVENT || t->kind == TRIGGER_UNIT;
-	uint64_t wait_usec = trigger_limit_wait(&t->limit, config->burst, config->interval_usec,
+	uint64_t wait_usec = trigger_limit_wait(&t->limit, all->burst, all->interval_usec,
 						now_usec(CLOCK_MONOTONIC));
 	char what[256], detail[512];
 
@@ -70,21 +69,20 @@ static void log_refused(const struct session *s, struct trigger *t, const char *
 	free(t->refused);
 	t->refused = strdup(detail);
 	if (t->limit.period_usec > 0)
-		(void)log_full(LOG_WARNING, s->name, MESSAGE_SNAPSHOT, 0,
+		(void)log_full(LOG_WARNING, all->name, MESSAGE_SNAPSHOT, 0,
 			       "%s goes on%s, no snapshot of it for %llu s", what, detail,
 			       (unsigned long long)(wait_usec / USEC_PER_SEC + 1));
 	else
 		(void)log_full(
-			LOG_WARNING, s->name, MESSAGE_SNAPSHOT, 0,
+			LOG_WARNING, all->name, MESSAGE_SNAPSHOT, 0,
 			"%s triggered%s, no snapshot of it for %llu s: Burst=%u is used up; "
 			"while it goes on the next ones are each twice as far apart, up to an hour",
 			what, detail, (unsigned long long)(wait_usec / USEC_PER_SEC + 1),
-			config->burst);
+			all->burst);
 }
 
-void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint64_t usec)
+void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
 	char what[256], text[512];
 	struct snapshot_cause cause = {
 		.reason = trigger_kind_name(t->kind),
@@ -93,26 +91,28 @@ void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint
 		.detail = detail,
 		.time_usec = usec,
 	};
+	int r;
 
-	if (!session_takes_triggers(s)) {
-		t->suppressed++;
-		return;
-	}
 	describe(t, what, sizeof(what));
 	detail_of(t, detail, text, sizeof(text));
 	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, false);
-	if (session_join_snapshot(s, &cause) > 0) {
+	r = all->host->join(all->userdata, &cause);
+	if (r > 0) {
 		t->fired++;
 		return;
 	}
-	if (!trigger_limit_admit(&t->limit, config->burst, config->interval_usec,
+	if (r == -ENOTCONN) {
+		t->suppressed++;
+		return;
+	}
+	if (!trigger_limit_admit(&t->limit, all->burst, all->interval_usec,
 				 now_usec(CLOCK_MONOTONIC))) {
 		t->suppressed++;
-		log_refused(s, t, detail);
+		log_refused(all, t, detail);
 		return;
 	}
 	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, t->limit.taken > 1);
-	if (session_trigger(s, &cause) >= 0) {
+	if (all->host->fire(all->userdata, &cause) >= 0) {
 		t->fired++;
 	} else {
 		t->suppressed++;
@@ -120,25 +120,24 @@ void trigger_fire(struct session *s, struct trigger *t, const char *detail, uint
 	}
 }
 
-void triggers_give_back(struct session *s, const char *what)
+void triggers_give_back(struct triggers *all, const char *what)
 {
-	struct triggers *all = s->triggers;
 	char text[256];
 
-	for (size_t i = 0; all && i < all->n; i++) {
+	for (size_t i = 0; i < all->n; i++) {
 		describe(&all->items[i], text, sizeof(text));
 		if (strcmp(text, what) == 0)
 			trigger_limit_give_back(&all->items[i].limit);
 	}
 }
 
-int trigger_set_unavailable(struct session *s, struct trigger *t, const char *why)
+int trigger_set_unavailable(struct triggers *all, struct trigger *t, const char *why)
 {
 	char *text = NULL;
 
 	if (why) {
 		if (!t->unavailable || strcmp(t->unavailable, why) != 0)
-			(void)log_full(*t->text == '-' ? LOG_INFO : LOG_WARNING, s->name,
+			(void)log_full(*t->text == '-' ? LOG_INFO : LOG_WARNING, all->name,
 				       MESSAGE_TRIGGER_UNAVAILABLE, 0,
 				       "Trigger %s %s is unavailable, continuing without it: %s",
 				       trigger_kind_name(t->kind), t->text, why);
@@ -174,36 +173,33 @@ static char *pressure_lines(const struct trigger *t)
 static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct pressure_source *p = userdata;
-	struct trigger *t = &p->session->triggers->items[p->index];
+	struct trigger *t = &p->triggers->items[p->index];
 	_cleanup_free_ char *lines = NULL;
 
 	if (revents & (EPOLLERR | EPOLLHUP)) {
 		(void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
-		return trigger_set_unavailable(p->session, t, "the kernel has ended it");
+		return trigger_set_unavailable(p->triggers, t, "the kernel has ended it");
 	}
 	lines = pressure_lines(t);
-	trigger_fire(p->session, t, lines, 0);
+	trigger_fire(p->triggers, t, lines, 0);
 	return 0;
 }
 
-void triggers_on_signal(struct session *s)
+void triggers_on_signal(struct triggers *all)
 {
-	struct triggers *all = s->triggers;
-
-	if (all && all->n > 0 && all->items[0].kind == TRIGGER_SIGNAL)
-		trigger_fire(s, &all->items[0], NULL, 0);
+	if (all->n > 0 && all->items[0].kind == TRIGGER_SIGNAL)
+		trigger_fire(all, &all->items[0], NULL, 0);
 }
 
-void triggers_on_unit(struct session *s, const char *unit, uint64_t usec)
+void triggers_on_unit(struct triggers *all, const char *unit, uint64_t usec)
 {
-	struct triggers *all = s->triggers;
 	char lines[300];
 
 	(void)snprintf(lines, sizeof(lines), "unit: %s\n", unit);
-	for (size_t i = 0; all && all->armed && i < all->n; i++)
+	for (size_t i = 0; all->armed && i < all->n; i++)
 		if (all->items[i].kind == TRIGGER_UNIT &&
 		    fnmatch(all->items[i].text, unit, FNM_NOESCAPE) == 0) {
-			trigger_fire(s, &all->items[i], lines, usec);
+			trigger_fire(all, &all->items[i], lines, usec);
 			return; /* one snapshot, however many patterns */
 		}
 }
@@ -286,10 +282,8 @@ static void carry_over(struct triggers *all, const struct trigger *old, size_t n
 			}
 }
 
-static int make_list(struct session *s)
+static int make_list(struct triggers *all, const struct snapshot_config *config)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
-	struct triggers *all = s->triggers;
 	struct trigger *old = TAKE_PTR(all->items);
 	size_t n_old = all->n;
 	int r = 0;
@@ -314,7 +308,7 @@ static int make_list(struct session *s)
 
 /* --- pressure */
 
-static int watch_pressure(struct session *s, struct pressure_source *source, struct trigger *t)
+static int watch_pressure(struct triggers *all, struct pressure_source *source, struct trigger *t)
 {
 	struct pressure pressure;
 	struct fault why = {};
@@ -323,19 +317,18 @@ static int watch_pressure(struct session *s, struct pressure_source *source, str
 	if (r >= 0)
 		r = pressure_watch_open(&pressure, &source->fd, &why);
 	if (r >= 0) {
-		r = sd_event_add_io(s->daemon->event, &source->source, source->fd, EPOLLPRI,
-				    on_pressure, source);
+		r = sd_event_add_io(all->event, &source->source, source->fd, EPOLLPRI, on_pressure,
+				    source);
 		if (r >= 0)
 			r = sd_event_source_set_priority(source->source, PRIORITY_TRIGGER);
 		if (r < 0)
 			(void)fault_errno(&why, r, "cannot watch %s", t->text);
 	}
-	return trigger_set_unavailable(s, t, r < 0 ? why.text : NULL);
+	return trigger_set_unavailable(all, t, r < 0 ? why.text : NULL);
 }
 
-static int watch_pressures(struct session *s)
+static int watch_pressures(struct triggers *all)
 {
-	struct triggers *all = s->triggers;
 	int r = 0;
 
 	all->pressures = calloc(MAX(all->n, 1U), sizeof(*all->pressures));
@@ -346,9 +339,9 @@ static int watch_pressures(struct session *s)
 
 		if (all->items[i].kind != TRIGGER_PRESSURE)
 			continue;
-		*source = (struct pressure_source){.session = s, .index = i, .fd = -EBADF};
+		*source = (struct pressure_source){.triggers = all, .index = i, .fd = -EBADF};
 		all->n_pressures++;
-		r = watch_pressure(s, source, &all->items[i]);
+		r = watch_pressure(all, source, &all->items[i]);
 	}
 	return r;
 }
@@ -365,85 +358,73 @@ static void close_pressures(struct triggers *all)
 
 /* --- all */
 
-int triggers_prepare(struct session *s, struct fault *why)
+struct triggers *triggers_new(sd_event *event, const char *name, const struct trigger_host *host,
+			      void *userdata)
 {
-	int r;
+	struct triggers *all = calloc(1, sizeof(*all));
 
-	if (s->salvage) {
-		if (s->kernel->watched)
-			triggers_remove_stray(s, s->kernel->instance);
-		return 0;
-	}
-	if (!s->triggers)
-		s->triggers = calloc(1, sizeof(*s->triggers));
-	r = s->triggers ? make_list(s) : -ENOMEM;
-	return r < 0 ? fault_errno(why, r, "cannot set up triggers") : trigger_open_events(s, why);
+	if (all)
+		*all = (struct triggers){
+			.event = event, .name = name, .host = host, .userdata = userdata};
+	return all;
 }
 
-int triggers_arm(struct session *s, struct fault *why)
+int triggers_prepare(struct triggers *all, const struct snapshot_config *config,
+		     const char *instance, char *const *watched, struct fault *why)
 {
 	int r;
 
-	if (s->salvage)
-		return 0;
-	r = trigger_start_events(s, why);
+	all->gone = false;
+	all->burst = config->burst;
+	all->interval_usec = config->interval_usec;
+	r = make_list(all, config);
+	return r < 0 ? fault_errno(why, r, "cannot set up triggers")
+		     : trigger_open_events(all, instance, watched, why);
+}
+
+int triggers_arm(struct triggers *all, struct fault *why)
+{
+	int r = trigger_start_events(all, why);
+
 	if (r >= 0) {
-		r = watch_pressures(s);
+		r = watch_pressures(all);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot set up triggers");
 	}
-	s->triggers->armed = r >= 0;
-	daemon_watch_units(s->daemon);
+	all->armed = r >= 0;
+	all->host->units_wanted(all->userdata);
 	return r;
 }
 
-int triggers_configure(struct session *s, struct fault *why)
+void triggers_disarm(struct triggers *all, bool keep)
 {
-	int r;
-
-	triggers_disarm(s, true);
-	r = triggers_prepare(s, why);
-	return r < 0 ? r : triggers_arm(s, why);
-}
-
-void triggers_disarm(struct session *s, bool keep)
-{
-	if (!s->triggers)
+	close_pressures(all);
+	trigger_close_events(all, keep);
+	if (!all->armed)
 		return;
-	close_pressures(s->triggers);
-	trigger_close_events(s, keep);
-	if (!s->triggers->armed)
-		return;
-	s->triggers->armed = false;
-	daemon_watch_units(s->daemon);
+	all->armed = all->gone = false;
+	all->host->units_wanted(all->userdata);
 }
 
-void triggers_free(struct session *s)
+void triggers_free(struct triggers *all)
 {
-	if (!s->triggers)
-		return;
-	triggers_disarm(s, true);
-	free_items(s->triggers->items, s->triggers->n);
-	strv_free(s->triggers->events);
-	free(TAKE_PTR(s->triggers));
-}
-
-bool triggers_want_units(const struct session *s)
-{
-	const struct triggers *all = s->triggers;
-
-	/* They are the last in the list */
-	return all && all->armed && all->n > 0 && all->items[all->n - 1].kind == TRIGGER_UNIT;
-}
-
-const struct trigger *triggers_list(struct session *s, size_t *ret_n)
-{
-	struct triggers *all = s->triggers;
-	const char *trouble = s->daemon->units ? unit_watch_trouble(s->daemon->units) : NULL;
-
-	*ret_n = all ? all->n : 0;
 	if (!all)
-		return NULL;
+		return;
+	triggers_disarm(all, true);
+	free_items(all->items, all->n);
+	strv_free(all->events);
+	free(all);
+}
+
+bool triggers_want_units(const struct triggers *all)
+{
+	/* They are the last in the list */
+	return all->armed && all->n > 0 && all->items[all->n - 1].kind == TRIGGER_UNIT;
+}
+
+const struct trigger *triggers_list(struct triggers *all, const char *unit_trouble, size_t *ret_n)
+{
+	*ret_n = all->n;
 	if (all->watch && now_usec(CLOCK_MONOTONIC) - all->counted_usec >= COUNT_USEC) {
 		event_watch_count(all->watch);
 		all->counted_usec = now_usec(CLOCK_MONOTONIC);
@@ -453,13 +434,13 @@ const struct trigger *triggers_list(struct session *s, size_t *ret_n)
 
 		if (t->kind == TRIGGER_UNIT) {
 			free(t->unavailable);
-			t->unavailable = trouble ? strdup(trouble) : NULL;
+			t->unavailable = unit_trouble ? strdup(unit_trouble) : NULL;
 		}
 	}
 	return all->items;
 }
 
-bool triggers_armed(const struct session *s)
+bool triggers_armed(const struct triggers *all)
 {
-	return s->triggers && s->triggers->armed;
+	return all->armed;
 }

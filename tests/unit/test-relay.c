@@ -17,7 +17,7 @@
 
 #include "basic/now.h"
 #include "daemon/control/control-relay.h"
-#include "daemon/control/guard.h"
+#include "daemon/plumbing/guard.h"
 
 #define HELLO "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n"
 #ifndef SO_PASSRIGHTS

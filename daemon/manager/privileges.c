@@ -16,8 +16,8 @@
 #include "basic/confine.h"
 #include "basic/log.h"
 #include "basic/macro.h"
-#include "daemon/manager/daemon.h"
-#include "daemon/privileges.h"
+#include "daemon/manager/manager.h"
+#include "daemon/manager/privileges.h"
 #include "writer/metadata.h"
 
 #define USER  "flyrecd"
@@ -129,7 +129,7 @@ static const char *above(const char *dir, char *buffer)
 	return dirname(buffer);
 }
 
-static int confine(const struct daemon_options *o)
+static int confine(const struct manager_options *o)
 {
 	char parent[PATH_MAX], instances[PATH_MAX], dynamic[PATH_MAX], cmdlines[PATH_MAX];
 	const char *tracefs = tracefs_tracing_dir(), *sysroot = secure_getenv("FLYREC_SYSROOT");
@@ -182,7 +182,7 @@ static int confine(const struct daemon_options *o)
 	return r < 0 ? r : 0;
 }
 
-int privileges_drop(const struct daemon_options *options)
+int privileges_drop(const struct manager_options *options)
 {
 	int r = geteuid() == 0 ? leave_root() : 0;
 

@@ -12,7 +12,8 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "config/config-trace.h"
-#include "daemon/session/session-internal.h"
+#include "daemon/manager/together.h"
+#include "engine/snapshot-order.h"
 #include "writer/store.h"
 
 struct member {
@@ -22,7 +23,7 @@ struct member {
 };
 
 struct together {
-	struct daemon *daemon;
+	struct manager *manager;
 	struct member *members;	     /* [n] */
 	struct together_part *parts; /* [n]; names are the members' */
 	size_t n, waiting;
@@ -71,6 +72,11 @@ static void fail(struct together *t)
 	on_joined(t, none.why.error, &none);
 }
 
+static const char *boot_of(const struct together *t)
+{
+	return manager_environment(t->manager)->boot_id_text;
+}
+
 /* The boot of the file: this one if a part is of it, else the first part's */
 static const char *find_boot(const struct together *t)
 {
@@ -81,11 +87,11 @@ static const char *find_boot(const struct together *t)
 
 		if (t->parts[i].fd < 0 || strcmp(one, BOOT_UNKNOWN) == 0)
 			continue;
-		if (!one[0] || strcmp(one, t->daemon->boot_id_text) == 0)
-			return t->daemon->boot_id_text;
+		if (!one[0] || strcmp(one, boot_of(t)) == 0)
+			return boot_of(t);
 		boot_id = boot_id ? boot_id : one;
 	}
-	return boot_id ? boot_id : t->daemon->boot_id_text;
+	return boot_id ? boot_id : boot_of(t);
 }
 
 /* A file has one clock, and numbers of events and addresses of one kernel */
@@ -94,7 +100,7 @@ static void leave_out_other_boots(struct together *t, const char *boot_id)
 	for (size_t i = 0; i < t->n; i++) {
 		const char *one = t->members[i].boot_id;
 
-		one = one[0] ? one : t->daemon->boot_id_text;
+		one = one[0] ? one : boot_of(t);
 		if (t->parts[i].fd < 0 || strcmp(one, boot_id) == 0 ||
 		    strcmp(one, BOOT_UNKNOWN) == 0)
 			continue;
@@ -108,7 +114,7 @@ static void leave_out_other_boots(struct together *t, const char *boot_id)
 
 static void join(struct together *t)
 {
-	struct session *first = daemon_find_session(t->daemon, t->members[0].name);
+	struct session *first = manager_find(t->manager, t->members[0].name);
 	const char *boot_id = find_boot(t);
 	struct snapshot_order what = {
 		.to_usec = UINT64_MAX,
@@ -156,7 +162,8 @@ static void part_ended(struct together *t, const char *name, int result, const s
 									  : why->text);
 	if (--t->waiting > 0)
 		return;
-	r = sd_event_add_defer(t->daemon->event, &t->complete, on_complete, t);
+	r = sd_event_add_defer(manager_environment(t->manager)->event, &t->complete, on_complete,
+			       t);
 	if (r < 0) {
 		(void)fault_errno(&t->failure, r, "cannot take a snapshot");
 		fail(t);
@@ -218,14 +225,15 @@ static int add_name(struct together *t, const char *name)
 	return 0;
 }
 
-static struct together *together_new(struct session *const *sessions, size_t n, const char *reason)
+static struct together *together_new(struct manager *manager, struct session *const *sessions,
+				     size_t n, const char *reason)
 {
 	_cleanup_(together_freep) struct together *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->n = n;
-	t->daemon = sessions[0]->daemon;
+	t->manager = manager;
 	t->trigger_usec = now_usec(CLOCK_REALTIME);
 	t->members = calloc(n, sizeof(*t->members));
 	t->parts = calloc(n, sizeof(*t->parts));
@@ -243,9 +251,9 @@ static struct together *together_new(struct session *const *sessions, size_t n, 
 	return TAKE_PTR(t);
 }
 
-int session_snapshot_together(struct session *const *sessions, size_t n,
-			      const struct snapshot_wish *wish, session_snapshot_done_t done,
-			      void *userdata, struct fault *why)
+int together_snapshot(struct manager *manager, struct session *const *sessions, size_t n,
+		      const struct snapshot_wish *wish, session_snapshot_done_t done,
+		      void *userdata, struct fault *why)
 {
 	struct together *t;
 	int r = check_sessions(sessions, n, why);
@@ -254,7 +262,7 @@ int session_snapshot_together(struct session *const *sessions, size_t n,
 		r = session_admit_snapshot(sessions[i], &wish->asker, why);
 	if (r < 0)
 		return r;
-	t = together_new(sessions, n, wish->reason);
+	t = together_new(manager, sessions, n, wish->reason);
 	if (!t)
 		return fault_errno(why, -ENOMEM, "cannot take a snapshot");
 	t->asker = wish->asker;

@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/control/guard.h"
+#include "daemon/plumbing/guard.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83

@@ -14,7 +14,7 @@
  */
 #pragma once
 
-struct daemon_options;
+struct manager_options;
 
 /**
  * privileges_drop() - become user flyrecd, if we are root and there is one, and confine ourselves
@@ -22,4 +22,4 @@ struct daemon_options;
  * By hand, where there is no such user, it stays root; as another user than root, that one.
  * Return: 0 or negative errno, which has been logged: then it must not go on.
  */
-int privileges_drop(const struct daemon_options *options);
+int privileges_drop(const struct manager_options *options);
