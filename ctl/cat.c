@@ -8,9 +8,9 @@
 #include "basic/now.h"
 #include "basic/out-file.h"
 #include "ctl/bus.h"
-#include "ctl/cat.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
+#include "ctl/verbs.h"
 #include "writer/copy.h"
 
 #define BAR_WIDTH 40

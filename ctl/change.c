@@ -6,8 +6,8 @@
 #include "basic/escape.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
-#include "ctl/change.h"
 #include "ctl/output.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 static enum ctl_status usage(const char *verb, const char *what)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "convert/convert.h"
 
@@ -13,19 +14,6 @@ enum ctl_status {
 	CTL_DONE = 0,
 	CTL_FAILED = 1, /* refused or failed; one line on stderr says why */
 	CTL_USAGE = 2,
-};
-
-/* Options that only some formats of export and import take */
-enum ctl_format_option {
-	CTL_CLK = 1,
-	CTL_STRICT = 2,
-	CTL_TARMAC = 4,
-	CTL_FILTER = 8,	  /* --event=, --cpu=, --pid=, --since=, --until= */
-	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
-	CTL_MAX_FRAMES = 256,
-	CTL_ENDIAN = 512,
-	CTL_RAW = 1024,
-	CTL_TIME = 2048,
 };
 
 /* --raw: control characters in texts of events */
@@ -36,6 +24,8 @@ enum ctl_raw {
 };
 
 struct ctl {
+	uint64_t given; /* which options, by row in command.c */
+	bool help, version;
 	bool json;
 	bool no_pager;
 	const char *runtime_dir;
@@ -45,9 +35,8 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
-	bool together;		 /* --together: one file of several sessions */
-	const char *format;	 /* --format= */
-	unsigned format_options; /* enum ctl_format_option, those that were given */
+	bool together;	    /* --together: one file of several sessions */
+	const char *format; /* --format= */
 	struct convert_options convert;
 	const char *cpus;	   /* --cpu= */
 	char **events, **pids;	   /* each --event= and --pid= */

@@ -9,9 +9,10 @@
 #include "basic/log.h"
 #include "basic/strv.h"
 #include "convert/convert.h"
+#include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/export.h"
 #include "ctl/output.h"
+#include "ctl/verbs.h"
 #include "decode/plugins.h"
 #include "decode/run.h"
 #include "formats/file-kind.h"
@@ -27,16 +28,15 @@ static void on_fault(const char *text)
 /* One row each. A function logs what goes wrong. */
 static const struct format {
 	const char *name;
-	unsigned options; /* of enum ctl_format_option, those it takes */
 	enum convert_status (*run)(const struct export *export); /* NULL: our own */
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
 } formats[] = {
-	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, NULL},
-	{"json", CTL_FILTER, NULL},
-	{"arm-snapshot", CTL_SYSROOT, NULL, .no_file = true},
-	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile, .more_files = true},
-	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
+	{"text", NULL},
+	{"json", NULL},
+	{"arm-snapshot", NULL, .no_file = true},
+	{"gdb-tfile", export_gdb_tfile, .more_files = true},
+	{"qemu4v", export_qemu4v},
 	{},
 };
 
@@ -249,11 +249,8 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 	format = find_format(ctl);
 	if (!format)
 		return CTL_USAGE;
-	if (ctl->format_options & ~format->options) {
-		(void)fprintf(stderr, "flyrecctl: export: --format=%s takes no such option\n",
-			      format->name);
+	if (!command_fit_format(ctl, "export", format->name))
 		return CTL_USAGE;
-	}
 	if (format->no_file && (argc > 2 || !ctl->output)) {
 		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
 				      "and at most one FILE\n");

@@ -7,18 +7,18 @@
 
 #include "basic/log.h"
 #include "convert/convert.h"
+#include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/import.h"
+#include "ctl/verbs.h"
 
 /* --- formats: one row each */
 
 static const struct format {
 	const char *name;
-	unsigned options; /* of enum ctl_format_option, those it takes */
 	int (*run)(struct import *import, struct fault *why);
 } formats[] = {
-	{"gdb-tfile", CTL_ENDIAN, import_gdb_tfile},
-	{"qemu4v", CTL_CLK | CTL_STRICT, import_qemu4v},
+	{"gdb-tfile", import_gdb_tfile},
+	{"qemu4v", import_qemu4v},
 	{},
 };
 
@@ -136,11 +136,8 @@ enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
 	format = find_format(ctl);
 	if (!format)
 		return CTL_USAGE;
-	if (ctl->format_options & ~format->options) {
-		(void)fprintf(stderr, "flyrecctl: import: --format=%s takes no such option\n",
-			      format->name);
+	if (!command_fit_format(ctl, "import", format->name))
 		return CTL_USAGE;
-	}
 	if (!ctl->output) {
 		(void)fprintf(stderr, "flyrecctl: import: --output= is missing\n");
 		return CTL_USAGE;

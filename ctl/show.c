@@ -6,7 +6,7 @@
 #include "basic/strv.h"
 #include "ctl/metrics.h"
 #include "ctl/output.h"
-#include "ctl/show.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 #define HISTORY_SHOWN 8U /* CPUs */

@@ -12,7 +12,7 @@
 #include "basic/timestamp.h"
 #include "convert/convert.h"
 #include "ctl/output.h"
-#include "ctl/snapshot.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 #include "writer/copy.h"
 

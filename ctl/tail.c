@@ -10,7 +10,7 @@
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
-#include "ctl/tail.h"
+#include "ctl/verbs.h"
 #include "decode/filter.h"
 
 #define LINES_DEFAULT 10

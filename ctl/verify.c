@@ -9,8 +9,8 @@
 #include "basic/log.h"
 #include "convert/convert.h"
 #include "ctl/confine.h"
+#include "ctl/verbs.h"
 #include "ctl/verify-file.h"
-#include "ctl/verify.h"
 #include "formats/arm-snapshot.h"
 
 struct tally {
