@@ -3,7 +3,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-#include "ctl/verify-formats.h"
+#include "ctl/verify.h"
 #include "decode/format-guard.h"
 
 #define MAX_FORMAT_TEXT (4 * MIB)

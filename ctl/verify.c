@@ -10,7 +10,7 @@
 #include "convert/convert.h"
 #include "ctl/confine.h"
 #include "ctl/verbs.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "formats/arm-snapshot.h"
 
 struct tally {

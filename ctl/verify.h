@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What verify found in one file, and how it is shown. Owner: the verb; main thread.
+ * Verifying one trace.dat, ours or trace-cmd's: frame, formats, regions, every sub-buffer and every
+ * event, and our own loss accounting; what was found, and how it is shown. Memory is bounded
+ * whatever the file says; holes are not read; the CPU tables are taken once, so a file that is
+ * being written is fine. Owner: the verb; main thread.
  */
 #pragma once
 
@@ -11,6 +14,7 @@
 #include <stdio.h>
 
 #include "basic/macro.h"
+#include "formats/trace-dat-read.h"
 
 #define VERIFY_MAX_ERRORS 1000U /* kept of one file; more are only counted */
 
@@ -67,3 +71,27 @@ void verify_report_print(const struct verify_report *report, FILE *out);
  * is any Return: a new object, NULL without memory.
  */
 struct json_object *verify_report_json(const struct verify_report *report);
+
+/**
+ * verify_dat() - check all of an opened file
+ * @report: gets the CPUs and the faults
+ * Return: 0 (also with faults) or -ENOMEM.
+ */
+int verify_dat(const struct trace_dat *dat, struct verify_report *report);
+
+/* --- verify_dat()'s parts */
+
+/**
+ * verify_formats() - parse all formats of a file; what does not parse becomes a fault in @report
+ * @ret_least: malloc'ed, SUBBUF_EVENT_IDS entries as subbuf_check() wants them
+ * Return: 0 or -ENOMEM.
+ */
+int verify_formats(const struct trace_dat *dat, struct verify_report *report, uint32_t **ret_least);
+
+/**
+ * verify_cpustat() - compare each CPUSTAT text that says "flyrec final: yes" with report->cpus
+ *
+ * A text without that line is trace-cmd's, or a file's that is still being written: no comparison.
+ * Return: 0 or -ENOMEM; disagreement is a fault in @report.
+ */
+int verify_cpustat(const struct trace_dat *dat, struct verify_report *report);
