@@ -11,7 +11,7 @@
 #include "writer/event-file.h"
 
 struct decoder;
-struct export_filter;
+struct event_filter;
 struct trace_dat;
 
 enum convert_status {
@@ -36,8 +36,8 @@ struct export
 	const struct convert_options *options;
 	const char *path; /* --output=, NULL: standard output */
 	const struct trace_dat *dat;
-	struct decoder *decoder;
-	const struct export_filter *filter; /* prepared for dat */
+	const struct decoder *decoder;
+	const struct event_filter *filter; /* prepared for dat */
 	const struct out_file *output;	    /* open, its owner publishes it; NULL: not yet */
 	bool *ret_complete;		    /* with output: all is written */
 };

@@ -11,10 +11,11 @@
 #include "convert/convert.h"
 #include "ctl/command.h"
 #include "ctl/confine.h"
+#include "ctl/events.h"
 #include "ctl/output.h"
 #include "ctl/verbs.h"
 #include "decode/plugins.h"
-#include "decode/run.h"
+#include "decode/print-all.h"
 #include "formats/file-kind.h"
 #include "formats/trace-dat.h"
 
@@ -114,7 +115,7 @@ static int open_standard_input(struct new_file *file, struct fault *why)
 /* One file to export; the output is open but for formats with more files */
 struct work {
 	const struct ctl *ctl;
-	struct export_filter *filter;
+	struct event_filter *filter;
 	const struct format *format;
 	const char *name;
 	int fd;
@@ -125,11 +126,11 @@ struct work {
 /* Text or JSON, our own */
 static enum convert_status run_lines(const struct work *w, const struct export *export)
 {
-	struct export_job job = {
-		.dat = export->dat,
+	const bool json = strcmp(w->format->name, "json") == 0;
+	struct print_all job = {
 		.decoder = export->decoder,
 		.filter = export->filter,
-		.format = strcmp(w->format->name, "json") == 0 ? EXPORT_JSON : EXPORT_TEXT,
+		.printer.form = json ? PRINTER_JSON : PRINTER_TEXT,
 		.on_fault = on_fault,
 	};
 	enum convert_status status;
@@ -137,20 +138,24 @@ static enum convert_status run_lines(const struct work *w, const struct export *
 	struct fault why;
 	int r;
 
-	if (event_time_choose(&job.time, w->ctl->time, EVENT_TIME_EPOCH, export->decoder, &why) <
-	    0) {
+	if (event_time_choose(&job.printer.time, w->ctl->time, EVENT_TIME_EPOCH, export->decoder,
+			      &why) < 0) {
 		log_error("%s", why.text);
 		return CONVERT_FAILED;
 	}
+	if (!json && !plugins_open())
+		log_notice(
+			"libtraceevent's plugins (libtraceevent1-plugin) are not installed: some "
+			"kinds of events are printed otherwise than by trace-cmd report");
 	if (export_output_open(export, &output) < 0)
 		return CONVERT_FAILED;
 	job.fd = output.fd;
-	job.escape = output_escape(w->ctl, output.fd);
-	r = export_run(&job, &why);
+	job.printer.escape = output_escape(w->ctl, output.fd);
+	r = print_all(&job, &why);
 	if (r < 0)
 		log_error("%s", why.text);
 	status = export_output_close(export, &output, r);
-	return r != EXPORT_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
+	return r != OUT_FILE_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
 }
 
 #define COMPLETE 8 /* beside a status: the output is */
@@ -173,10 +178,11 @@ static int export_open(void *userdata)
 
 	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 ||
 	    decoder_new(dat, &decoder, &why) < 0 ||
-	    export_filter_prepare(w->filter, dat, decoder, &why) < 0) {
+	    event_filter_prepare(w->filter, decoder, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
+	events_warn(decoder);
 	export.dat = dat;
 	export.decoder = decoder;
 	status = w->format->run ? w->format->run(&export) : run_lines(w, &export);
@@ -213,7 +219,7 @@ static enum ctl_status export_confined(struct work *w)
 	return status;
 }
 
-static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
+static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *filter,
 				   const struct format *format, const char *path)
 {
 	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
@@ -238,7 +244,7 @@ static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *
 
 enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 {
-	struct export_filter filter = {};
+	struct event_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
 
@@ -264,8 +270,8 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (export_filter_parse(&filter, ctl, "export"))
+	if (events_filter(&filter, ctl, "export"))
 		status = export_file(ctl, &filter, format, argv[1]);
-	export_filter_done(&filter);
+	event_filter_done(&filter);
 	return status;
 }

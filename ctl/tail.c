@@ -7,12 +7,12 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "ctl/command.h"
+#include "ctl/events.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
 #include "ctl/verbs.h"
-#include "decode/filter.h"
 
 #define LINES_DEFAULT 10
 
@@ -263,7 +263,7 @@ enum ctl_status verb_tail(const struct ctl *ctl, int argc, char **argv)
 	if (!check_time(ctl))
 		return CTL_USAGE;
 	t.session = argv[1];
-	if (parse_lines(ctl, &lines) && export_filter_parse(&t.filter, ctl, "tail")) {
+	if (parse_lines(ctl, &lines) && events_filter(&t.filter, ctl, "tail")) {
 		status = CTL_FAILED;
 		if (ctl->host) {
 			status = run_remote(ctl, t.session);

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "basic/now.h"
-#include "decode/decode-internal.h"
+#include "decode/decoder.h"
 #include "decode/event-time.h"
 
 #define QUARTER_NSEC (900 * NSEC_PER_SEC)
@@ -53,7 +53,7 @@ static int find_trigger(const struct trace_dat *dat, uint64_t *ret, struct fault
 int event_time_choose(struct event_time *ret, const char *text, enum event_time_mode usual,
 		      const struct decoder *decoder, struct fault *why)
 {
-	bool dated = decoder->has_date && decoder->in_usecs;
+	bool dated = decoder_has_date(decoder) && decoder_in_usecs(decoder);
 	struct event_time time = {.mode = usual};
 	int r = 0;
 
@@ -62,14 +62,14 @@ int event_time_choose(struct event_time *ret, const char *text, enum event_time_
 	if (!text && !dated)
 		time.mode = EVENT_TIME_EPOCH;
 	if (time.mode == EVENT_TIME_TRACE)
-		time.zero = (uint64_t)decoder->offset;
+		time.zero = (uint64_t)decoder_offset(decoder);
 	else if (time.mode != EVENT_TIME_EPOCH && !dated)
 		return fault_set(why, -EOPNOTSUPP,
 				 "%s: --time=%s: the file does not tell the time of day: "
 				 "--time=epoch shows its own",
-				 decoder->dat->path, text);
+				 decoder_dat(decoder)->path, text);
 	if (time.mode == EVENT_TIME_TRIGGER)
-		r = find_trigger(decoder->dat, &time.zero, why);
+		r = find_trigger(decoder_dat(decoder), &time.zero, why);
 	if (r < 0)
 		return r;
 	*ret = time;

@@ -40,23 +40,35 @@ static void keep(struct tep_handle *tep, const char *path, const char *name, voi
 	plugins.n++;
 }
 
-void plugins_open(void)
+bool plugins_open(void)
 {
 	struct tep_handle *tep = plugins.opened ? NULL : tep_alloc();
 
-	if (!tep)
-		return;
-	plugins.opened = true;
-	tep_load_plugins_hook(tep, ".so", keep, NULL);
-	tep_free(tep);
+	if (tep) {
+		plugins.opened = true;
+		tep_load_plugins_hook(tep, ".so", keep, NULL);
+		tep_free(tep);
+	}
+	return plugins.n > 0;
 }
 
 bool plugins_add(struct tep_handle *tep)
 {
-	plugins_open();
+	(void)plugins_open();
 	for (size_t i = 0; i < plugins.n; i++)
 		(void)plugins.list[i].load(tep);
 	return plugins.n > 0;
+}
+
+bool plugins_is(const struct tep_event *event, const char *plugin)
+{
+	const char *slash;
+	Dl_info info;
+
+	if (!event->handler || !dladdr((void *)(uintptr_t)event->handler, &info) || !info.dli_fname)
+		return false;
+	slash = strrchr(info.dli_fname, '/');
+	return strcmp(slash ? slash + 1 : info.dli_fname, plugin) == 0;
 }
 
 void plugins_remove(struct tep_handle *tep)

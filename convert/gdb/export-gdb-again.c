@@ -10,8 +10,7 @@
 
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-record.h"
-#include "decode/decode-internal.h"
-#include "decode/source.h"
+#include "decode/event-stream.h"
 #include "formats/trace-dat.h"
 
 #define OUTPUT_SIZE MIB
@@ -29,7 +28,6 @@ struct again {
 	struct gdb_tfile *tfile;
 	struct gdb_record *record;
 	bool big_endian;
-	struct tep_handle *tep;
 	struct kind *kinds; /* by index of the format */
 
 	bool writing; /* else counting */
@@ -50,13 +48,12 @@ static int no_memory(struct again *a)
 
 static int bad_event(struct again *a, const struct decode_event *event)
 {
-	return fault_set(a->why, -EBADMSG,
-			 "%s: an event %s:%s of cpu %" PRIu32 " that is not as import makes it",
-			 a->job->dat->path, GDB_RECORD_SYSTEM,
-			 decoder_name(a->job->decoder,
-				      (size_t)decoder_find(a->job->decoder,
-							   decoder_id(a->job->decoder, event))),
-			 event->cpu);
+	return fault_set(
+		a->why, -EBADMSG,
+		"%s: an event %s:%s of cpu %" PRIu32 " that is not as import makes it",
+		a->job->dat->path, GDB_RECORD_SYSTEM,
+		decoder_name(a->job->decoder, (size_t)decoder_find(a->job->decoder, event->id)),
+		event->cpu);
 }
 
 static uint32_t get32(const struct again *a, const struct decode_event *event, uint32_t at)
@@ -89,21 +86,22 @@ static int parse_note(struct again *a, char *note, struct fault *why)
 static int learn_kind(struct again *a, size_t format)
 {
 	struct kind *kind = &a->kinds[format];
-	struct tep_event *event = decode_parse(a->job->decoder, a->tep, format);
+	size_t n = 0;
+	const struct field *fields = decoder_fields(a->job->decoder, format, &n);
 	const uint32_t end = GDB_RECORD_BLOCK_AT + a->record->kept;
 
 	*kind = (struct kind){.known = true, .size = GDB_RECORD_BLOCK_AT};
-	for (struct tep_format_field *f = event ? event->format.fields : NULL; f; f = f->next) {
-		const uint32_t at = (uint32_t)f->offset;
+	for (const struct field *f = fields; f < fields + n; f++) {
+		const uint32_t at = f->offset;
 		uint32_t number;
 
 		if (at < GDB_RECORD_BLOCK_AT)
 			continue;
-		kind->size = MAX(kind->size, at + (uint32_t)f->size);
+		kind->size = MAX(kind->size, at + f->size);
 		if (gdb_record_variable(a->record, a->tfile, f->name, &number) && f->size == 8 &&
 		    kind->n < GDB_RECORD_VARIABLES)
 			kind->numbers[kind->n++] = number;
-		else if (at + (uint32_t)f->size <= end)
+		else if (at + f->size <= end)
 			kind->has_registers = true;
 	}
 	if (kind->size !=
@@ -253,7 +251,7 @@ static int add_to_frame(struct again *a, const struct decode_event *event, uint3
 static int take_event(struct again *a, const struct decode_event *event)
 {
 	const struct export_gdb_job *job = a->job;
-	const uint32_t id = decoder_id(job->decoder, event);
+	const uint32_t id = event->id;
 	const int32_t format = decoder_find(job->decoder, id);
 	int r;
 
@@ -267,7 +265,7 @@ static int take_event(struct again *a, const struct decode_event *event)
 	r = end_frame(a);
 	if (r != 0)
 		return r < 0 ? r : OUT_FILE_E_PIPE + 1;
-	if (!export_filter_wants(job->filter, job->decoder, event))
+	if (!event_filter_wants(job->filter, event))
 		return 1;
 	if (job->max_frames && a->frames == job->max_frames) {
 		a->more = true;
@@ -281,21 +279,22 @@ static int take_event(struct again *a, const struct decode_event *event)
 static int pass(struct again *a)
 {
 	struct export_gdb_job *job = a->job;
-	struct export_source source = {};
-	struct merge_keep keep = {};
+	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
+	const struct event_stream_config config = {
+		.filter = job->filter,
+		.all = true,
+		.no_tasks = true,
+		.on_fault = a->writing ? NULL : job->on_fault,
+	};
+	struct decode_event event;
 	int r;
 
 	a->frames = 0;
-	r = export_source_open(&source, job->dat, job->decoder, job->filter, false,
-			       a->writing ? NULL : job->on_fault, a->why);
+	r = event_stream_new(job->decoder, &config, &stream, a->why);
 	if (r < 0)
 		return r;
 	do {
-		struct decode_event event;
-
-		merge_keep_clear(&keep);
-		keep.serial++;
-		r = merge_next(source.merge, &keep, &event, a->why);
+		r = event_next(stream, &event, a->why);
 		if (r > 0 && event.ts > job->filter->to)
 			r = 0;
 		if (r > 0)
@@ -306,9 +305,7 @@ static int pass(struct again *a)
 	else if (r > 0)
 		r = OUT_FILE_E_PIPE;
 	if (!a->writing)
-		job->n_faults += source.n_faults;
-	merge_keep_done(&keep);
-	export_source_done(&source);
+		job->n_faults += event_stream_faults(stream);
 	return r;
 }
 
@@ -375,8 +372,7 @@ static int run(struct again *a)
 	int r;
 
 	a->kinds = calloc(MAX(job->dat->n_formats, (size_t)1), sizeof(*a->kinds));
-	a->tep = decode_new_tep(job->decoder);
-	if (!a->kinds || !a->tep || gdb_record_new(a->tfile, &a->record) < 0)
+	if (!a->kinds || gdb_record_new(a->tfile, &a->record) < 0)
 		return no_memory(a);
 	r = write_all(a);
 	if (r != 0 || !job->command)
@@ -415,7 +411,6 @@ int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *w
 	text_done(&a.output);
 	gdb_tfile_free(a.tfile);
 	gdb_record_free(a.record);
-	tep_free(a.tep);
 	free(a.kinds);
 	return r;
 }

@@ -7,10 +7,9 @@
 #include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "decode/source.h"
+#include "decode/event-stream.h"
 
 #define OUTPUT_SIZE  MIB
-#define KEEP_EVENTS  256U /* after so many, let go of what they point into */
 #define MAX_PROGRAMS 64U
 #define NOTES_MAX    400U
 
@@ -141,37 +140,24 @@ static int put_event(struct export_gdb *x, const struct decode_event *event, str
 	return 0;
 }
 
-static int each_event(struct export_gdb *x, struct export_source *source, bool first,
-		      struct merge_keep *keep, take_event *take, struct fault *why)
+static int each_event(struct export_gdb *x, struct event_stream *stream, bool first,
+		      take_event *take, struct fault *why)
 {
 	const struct export_gdb_job *job = x->job;
-	uint64_t n = 0, wanted = 0;
+	struct decode_event event;
+	uint64_t wanted = 0;
+	int r;
 
-	for (;;) {
-		struct decode_event event;
+	while ((r = event_next(stream, &event, why)) > 0) {
+		const int32_t format = decoder_find(job->decoder, event.id);
 		struct gdb_plan *plan;
 		size_t tracepoint = 0;
-		int32_t format;
-		int r;
 
-		if (n++ % KEEP_EVENTS == 0) {
-			merge_keep_clear(keep);
-			keep->serial++;
-		}
-		r = merge_next(source->merge, keep, &event, why);
-		if (r <= 0 || event.ts > job->filter->to)
-			return MIN(r, 0);
-		r = first ? 0 : decoder_task(job->decoder, &event);
-		if (r < 0)
-			return fault_errno(why, r, "%s: cannot go on", job->dat->path);
-		if (!export_filter_wants(job->filter, job->decoder, &event))
-			continue;
 		if (job->max_frames && wanted == job->max_frames) {
 			x->more = true;
 			return 0;
 		}
 		wanted++;
-		format = decoder_find(job->decoder, decoder_id(job->decoder, &event));
 		if (format < 0)
 			continue; /* of no event that the file knows: not even its fields' names */
 		r = make_plan(x, format, why);
@@ -185,25 +171,26 @@ static int each_event(struct export_gdb *x, struct export_source *source, bool f
 		if (r != 0)
 			return r;
 	}
+	return r;
 }
 
 static int pass(struct export_gdb *x, bool first, take_event *take, struct fault *why)
 {
 	struct export_gdb_job *job = x->job;
-	struct export_source source = {};
-	struct merge_keep keep = {};
+	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
+	const struct event_stream_config config = {
+		.filter = job->filter,
+		.no_tasks = first,
+		.on_fault = first ? job->on_fault : NULL, /* what is broken is told of once */
+	};
 	int r;
 
-	/* what is broken is told of once */
-	r = export_source_open(&source, job->dat, job->decoder, job->filter, false,
-			       first ? job->on_fault : NULL, why);
+	r = event_stream_new(job->decoder, &config, &stream, why);
 	if (r < 0)
 		return r;
-	r = each_event(x, &source, first, &keep, take, why);
+	r = each_event(x, stream, first, take, why);
 	if (first)
-		job->n_faults += source.n_faults;
-	merge_keep_done(&keep);
-	export_source_done(&source);
+		job->n_faults += event_stream_faults(stream);
 	if (r < 0 && why->error == 0)
 		return fault_errno(why, r, "%s: cannot export", job->dat->path);
 	return r;
@@ -386,8 +373,7 @@ int export_gdb_run(struct export_gdb_job *job, struct fault *why)
 	*why = (struct fault){};
 	x.plans = calloc(MAX(job->dat->n_formats, (size_t)1), sizeof(struct gdb_plan *));
 	x.output = malloc(x.room);
-	r = x.plans && x.output ? gdb_planner_new(job->dat, job->decoder, &x.planner, why)
-				: -ENOMEM;
+	r = x.plans && x.output ? gdb_planner_new(job->decoder, &x.planner, why) : -ENOMEM;
 	if (r == 0)
 		r = pass(&x, true, count_event, why);
 	if (r == 0)

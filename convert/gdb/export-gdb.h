@@ -6,14 +6,14 @@
 #pragma once
 
 #include "convert/convert.h"
-#include "decode/filter.h"
+#include "decode/event-filter.h"
 
 #define EXPORT_GDB_MAX_FRAMES 20000U /* unless told otherwise: gdb goes through them one by one */
 
 struct export_gdb_job {
 	const struct trace_dat *dat;
-	struct decoder *decoder;
-	const struct export_filter *filter;
+	const struct decoder *decoder;
+	const struct event_filter *filter;
 	uint64_t max_frames;		     /* 0: all */
 	int fd;				     /* stays the caller's */
 	const char *tfile;		     /* name of the output, for the command file */

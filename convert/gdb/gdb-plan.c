@@ -6,7 +6,6 @@
 #include "basic/strv.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "decode/decode-internal.h"
 #include "formats/trace-dat.h"
 
 #define COMM_SIZE 16U
@@ -21,11 +20,10 @@ enum step_kind {
 
 struct step {
 	enum step_kind kind;
-	struct decode_place place; /* in the record */
-	bool dynamic, is_signed;
+	struct field place;
 	uint32_t variable;	       /* 0: none */
 	const struct gdb_general *reg; /* REGISTER; MEMORY: whose value is the address */
-	struct decode_place base;      /* MEMORY: where that value is */
+	struct field base;	       /* MEMORY: where that value is */
 	int64_t add;
 };
 
@@ -45,7 +43,7 @@ struct gdb_plan {
 	struct gdb_planner *planner;
 	const struct gdb_probe *probe;
 	bool has_address, has_registers;
-	struct decode_place address;
+	struct field address;
 	const struct gdb_general *pc;
 	struct step *steps;
 	size_t n_steps;
@@ -126,9 +124,9 @@ static int read_machine(struct gdb_planner *planner, const struct trace_dat *dat
 	return 0;
 }
 
-int gdb_planner_new(const struct trace_dat *dat, struct decoder *decoder, struct gdb_planner **ret,
-		    struct fault *why)
+int gdb_planner_new(const struct decoder *decoder, struct gdb_planner **ret, struct fault *why)
 {
+	const struct trace_dat *dat = decoder_dat(decoder);
 	_cleanup_(gdb_planner_freep) struct gdb_planner *planner = calloc(1, sizeof(*planner));
 	int r;
 
@@ -137,9 +135,8 @@ int gdb_planner_new(const struct trace_dat *dat, struct decoder *decoder, struct
 	planner->decoder = decoder;
 	planner->arch = GDB_X86_64;
 	planner->big_endian = dat->big_endian;
-	planner->tep = decode_new_tep(decoder);
 	for (size_t i = 0; i < N_COMMON; i++)
-		if (variable(&planner->variables, common_names[i]) == 0 || !planner->tep)
+		if (variable(&planner->variables, common_names[i]) == 0)
 			return fault_errno(why, -ENOMEM, "%s: cannot export", dat->path);
 	r = read_machine(planner, dat, why);
 	if (r >= 0)
@@ -155,7 +152,6 @@ struct gdb_planner *gdb_planner_free(struct gdb_planner *planner)
 		return NULL;
 	gdb_probes_done(&planner->probes);
 	strv_free(planner->variables.names);
-	tep_free(planner->tep);
 	free(planner);
 	return NULL;
 }
@@ -171,18 +167,18 @@ static struct step *find_register(struct gdb_plan *plan, const struct gdb_genera
 }
 
 /* The field that says where a probe is: there and not in a variable */
-static bool take_address(struct gdb_plan *plan, const struct tep_format_field *field)
+static bool take_address(struct gdb_plan *plan, const struct field *field)
 {
 	if (strcmp(field->name, "__probe_ip") != 0 && strcmp(field->name, "__probe_ret_ip") != 0)
 		return false;
-	plan->has_address = decode_place(field, &plan->address) && plan->address.size == 8;
+	plan->address = *field;
+	plan->has_address = field->size == 8;
 	return plan->has_address;
 }
 
-static bool is_number(const struct tep_format_field *field)
+static bool is_number(const struct field *field)
 {
-	return !(field->flags &
-		 (TEP_FIELD_IS_ARRAY | TEP_FIELD_IS_STRING | TEP_FIELD_IS_DYNAMIC)) &&
+	return !field->is_array && !field->is_string && !field->is_dynamic &&
 	       (field->size == 1 || field->size == 2 || field->size == 4 || field->size == 8);
 }
 
@@ -207,8 +203,8 @@ static int add_step(struct gdb_plan *plan, const struct step *step)
 
 	/* parts of one piece of memory, which a probe reads in arrays of 64 */
 	if (last && last->kind == STEP_MEMORY && step->kind == STEP_MEMORY && !last->variable &&
-	    !step->variable && !last->dynamic && !step->dynamic && last->reg == step->reg &&
-	    last->add + last->place.size == step->add &&
+	    !step->variable && !last->place.is_dynamic && !step->place.is_dynamic &&
+	    last->reg == step->reg && last->add + last->place.size == step->add &&
 	    last->place.offset + last->place.size == step->place.offset &&
 	    last->place.size + step->place.size <= UINT16_MAX) {
 		last->place.size += step->place.size;
@@ -222,19 +218,17 @@ static int add_step(struct gdb_plan *plan, const struct step *step)
 	return 0;
 }
 
-static int plan_field(struct gdb_plan *plan, const struct tep_format_field *field)
+static int plan_field(struct gdb_plan *plan, const struct field *field)
 {
 	struct gdb_planner *planner = plan->planner;
 	const struct gdb_argument argument =
 		plan->has_address ? gdb_probe_argument(plan->probe, planner->arch, field->name)
 				  : (struct gdb_argument){};
-	struct step step = {.kind = is_number(field) ? STEP_NUMBER : STEP_OWN};
+	struct step step = {.kind = is_number(field) ? STEP_NUMBER : STEP_OWN, .place = *field};
 	int r;
 
-	if (take_address(plan, field) || !decode_place(field, &step.place))
+	if (take_address(plan, field))
 		return 0;
-	step.dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
-	step.is_signed = field->flags & TEP_FIELD_IS_SIGNED;
 	if (argument.kind == GDB_ARGUMENT_REGISTER && step.kind == STEP_NUMBER &&
 	    field->size == 8 && !find_register(plan, argument.reg)) {
 		const struct step reg = {
@@ -263,7 +257,7 @@ static int plan_field(struct gdb_plan *plan, const struct tep_format_field *fiel
 }
 
 /* Registers must come first: memory refers to them */
-static bool comes_first(struct gdb_plan *plan, const struct tep_format_field *field)
+static bool comes_first(struct gdb_plan *plan, const struct field *field)
 {
 	const struct gdb_argument argument =
 		gdb_probe_argument(plan->probe, plan->planner->arch, field->name);
@@ -286,10 +280,11 @@ static bool all_registers(struct gdb_plan *plan)
 int gdb_plan_new(struct gdb_planner *planner, size_t format, struct gdb_plan **ret)
 {
 	_cleanup_(gdb_plan_freep) struct gdb_plan *plan = calloc(1, sizeof(*plan));
-	const struct trace_dat *dat = planner->decoder->dat;
+	const struct trace_dat *dat = decoder_dat(planner->decoder);
 	const char *system = dat->systems[dat->formats[format].system];
 	const char *pc = gdb_general_pc(planner->arch);
-	struct tep_event *event = decode_parse(planner->decoder, planner->tep, format);
+	size_t n = 0;
+	const struct field *fields = decoder_fields(planner->decoder, format, &n);
 	int r = 0;
 
 	if (!plan)
@@ -298,15 +293,15 @@ int gdb_plan_new(struct gdb_planner *planner, size_t format, struct gdb_plan **r
 	plan->pc = gdb_general_find(planner->arch, pc, strlen(pc));
 	plan->probe =
 		gdb_probes_find(&planner->probes, system, decoder_name(planner->decoder, format));
-	for (int pass = 0; pass < 2 && event; pass++)
-		for (struct tep_format_field *f = event->format.fields; f && r >= 0; f = f->next)
-			if (comes_first(plan, f) == (pass == 0))
-				r = plan_field(plan, f);
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < n && r >= 0; i++)
+			if (comes_first(plan, &fields[i]) == (pass == 0))
+				r = plan_field(plan, &fields[i]);
 	if (r < 0)
 		return r;
 	plan->has_registers = all_registers(plan);
 	*ret = TAKE_PTR(plan);
-	return event ? 0 : -EOPNOTSUPP;
+	return fields ? 0 : -EOPNOTSUPP;
 }
 
 struct gdb_plan *gdb_plan_free(struct gdb_plan *plan)
@@ -325,37 +320,24 @@ const struct gdb_probe *gdb_plan_probe(const struct gdb_plan *plan)
 
 uint64_t gdb_plan_address(const struct gdb_plan *plan, const struct decode_event *event)
 {
-	const struct decode_record record = decode_record(plan->planner->decoder, event);
-
 	/* gdb takes tracepoints of one address for one: the id, where no program can be */
-	return plan->has_address ? decode_number(&record, plan->address.offset, plan->address.size)
-				 : decoder_id(plan->planner->decoder, event);
+	return plan->has_address ? field_number(&plan->address, event) : event->id;
 }
 
 /* --- frames */
 
-/* The bytes that a step copies; those beyond the end of the record don't exist */
-static const uint8_t *step_bytes(const struct step *step, const struct decode_record *record,
+/* The bytes that a step copies; those beyond the end of the event don't exist */
+static const uint8_t *step_bytes(const struct step *step, const struct decode_event *event,
 				 uint32_t *ret_size)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = field_bytes(&step->place, event, ret_size);
 
-	if (step->dynamic) {
-		bytes = decode_dynamic(record, &step->place, ret_size);
-		*ret_size = MIN(*ret_size, (uint32_t)UINT16_MAX);
-		return bytes;
-	}
-	*ret_size = 0;
-	if (step->place.offset >= record->size)
-		return record->data;
-	*ret_size = MIN(step->place.size, record->size - step->place.offset);
 	*ret_size = MIN(*ret_size, (uint32_t)UINT16_MAX);
-	return record->data + step->place.offset;
+	return bytes;
 }
 
 size_t gdb_plan_frame_size(const struct gdb_plan *plan, const struct decode_event *event)
 {
-	const struct decode_record record = decode_record(plan->planner->decoder, event);
 	size_t size = GDB_TFILE_HEAD_SIZE + N_COMMON * GDB_TFILE_VARIABLE_SIZE +
 		      GDB_TFILE_MEMORY_SIZE + COMM_SIZE;
 	uint32_t n;
@@ -368,14 +350,14 @@ size_t gdb_plan_frame_size(const struct gdb_plan *plan, const struct decode_even
 		if (step->variable)
 			size += GDB_TFILE_VARIABLE_SIZE;
 		if (step->kind == STEP_MEMORY || step->kind == STEP_OWN) {
-			(void)step_bytes(step, &record, &n);
+			(void)step_bytes(step, event, &n);
 			size += GDB_TFILE_MEMORY_SIZE + n;
 		}
 	}
 	return size;
 }
 
-static uint8_t *put_registers(const struct gdb_plan *plan, const struct decode_record *record,
+static uint8_t *put_registers(const struct gdb_plan *plan, const struct decode_event *event,
 			      uint8_t *p)
 {
 	const bool big = plan->planner->big_endian;
@@ -388,40 +370,29 @@ static uint8_t *put_registers(const struct gdb_plan *plan, const struct decode_r
 
 		if (step->kind == STEP_REGISTER)
 			gdb_tfile_set(p + step->reg->offset, step->reg->size, big,
-				      decode_number(record, step->place.offset, step->place.size));
+				      field_number(&step->place, event));
 	}
 	/* the instruction pointer that a handler sees may be behind the breakpoint */
 	gdb_tfile_set(p + plan->pc->offset, plan->pc->size, big,
-		      decode_number(record, plan->address.offset, plan->address.size));
+		      field_number(&plan->address, event));
 	return p + size;
 }
 
-static uint64_t number_of(const struct step *step, const struct decode_record *record)
-{
-	uint64_t value = decode_number(record, step->place.offset, step->place.size);
-	const unsigned unused = 64 - 8 * MIN(step->place.size, 8U);
-
-	if (!step->is_signed || unused == 0 || unused == 64)
-		return value;
-	return (uint64_t)((int64_t)(value << unused) >> unused);
-}
-
 static uint8_t *put_step(const struct gdb_plan *plan, const struct step *step,
-			 const struct decode_record *record, uint64_t *own, uint8_t *p)
+			 const struct decode_event *event, uint64_t *own, uint8_t *p)
 {
 	const bool big = plan->planner->big_endian;
 	uint64_t value = 0;
 
 	if (step->kind == STEP_NUMBER) {
-		value = number_of(step, record);
+		value = (uint64_t)field_signed(&step->place, event);
 	} else if (step->kind != STEP_REGISTER) {
 		const uint8_t *bytes;
 		uint32_t n;
 
-		bytes = step_bytes(step, record, &n);
+		bytes = step_bytes(step, event, &n);
 		if (step->kind == STEP_MEMORY) {
-			value = decode_number(record, step->base.offset, step->base.size) +
-				(uint64_t)step->add;
+			value = field_number(&step->base, event) + (uint64_t)step->add;
 		} else {
 			value = *own;
 			*own += round_up(MAX(n, 1U), OWN_ALIGN);
@@ -434,13 +405,12 @@ static uint8_t *put_step(const struct gdb_plan *plan, const struct step *step,
 void gdb_plan_put(const struct gdb_plan *plan, const struct decode_event *event,
 		  uint32_t tracepoint, size_t size, uint8_t *p)
 {
-	const struct decode_record record = decode_record(plan->planner->decoder, event);
 	const bool big = plan->planner->big_endian;
 	uint64_t own = GDB_PLAN_OWN_ADDRESS;
 	const uint64_t common[N_COMMON] = {
 		[COMMON_TS] = event->ts,
 		[COMMON_CPU] = event->cpu,
-		[COMMON_PID] = (uint64_t)(int64_t)decoder_pid(plan->planner->decoder, event),
+		[COMMON_PID] = (uint64_t)(int64_t)event->pid,
 		[COMMON_LOST] = (uint64_t)event->missed,
 		[COMMON_COMM] = own,
 	};
@@ -448,14 +418,14 @@ void gdb_plan_put(const struct gdb_plan *plan, const struct decode_event *event,
 
 	p = gdb_tfile_put_frame(p, big, tracepoint, (uint32_t)(size - GDB_TFILE_HEAD_SIZE));
 	if (plan->has_registers)
-		p = put_registers(plan, &record, p);
+		p = put_registers(plan, event, p);
 	memcpy(comm, event->task->text, MIN(event->task->size, COMM_SIZE - 1));
 	p = gdb_tfile_put_memory(p, big, own, comm, COMM_SIZE);
 	own += COMM_SIZE;
 	for (uint32_t i = 0; i < N_COMMON; i++)
 		p = gdb_tfile_put_variable(p, big, i + 1, common[i]);
 	for (size_t i = 0; i < plan->n_steps; i++)
-		p = put_step(plan, &plan->steps[i], &record, &own, p);
+		p = put_step(plan, &plan->steps[i], event, &own, p);
 }
 
 void gdb_plan_collects(const struct gdb_plan *plan,
@@ -469,7 +439,7 @@ void gdb_plan_collects(const struct gdb_plan *plan,
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct step *step = &plan->steps[i];
 
-		if (step->kind != STEP_MEMORY || !plan->has_registers || step->dynamic)
+		if (step->kind != STEP_MEMORY || !plan->has_registers || step->place.is_dynamic)
 			continue;
 		(void)snprintf(line, sizeof(line),
 			       "collect *(unsigned char *)($%s + %" PRId64 ")@%" PRIu32,

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "convert/gdb/gdb-probe.h"
-#include "decode/decode.h"
+#include "decode/decoder.h"
 
 /* Where what has no address is put: no program of x86-64 or aarch64 has anything there */
 #define GDB_PLAN_OWN_ADDRESS UINT64_C(0x0010000000000000)
@@ -26,8 +26,7 @@ struct gdb_variables {
 
 /* What is common to all kinds of a file */
 struct gdb_planner {
-	struct decoder *decoder;
-	struct tep_handle *tep;
+	const struct decoder *decoder;
 	enum gdb_arch arch;
 	bool big_endian;
 	struct gdb_probes probes;
@@ -38,8 +37,7 @@ struct gdb_planner {
  * gdb_planner_new() - read definitions and architecture
  * @decoder: stays the caller's
  */
-int gdb_planner_new(const struct trace_dat *dat, struct decoder *decoder, struct gdb_planner **ret,
-		    struct fault *why);
+int gdb_planner_new(const struct decoder *decoder, struct gdb_planner **ret, struct fault *why);
 struct gdb_planner *gdb_planner_free(struct gdb_planner *planner);
 DEFINE_CLEANUP(struct gdb_planner *, gdb_planner_free)
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
-#include <endian.h>
 #include <string.h>
 
-#include "decode/print/expr.h"
+#include "decode/print/print-internal.h"
 
 #define MAX_DEPTH 64U /* of a tree; the kernel's have a handful */
 
@@ -38,7 +37,7 @@ enum expr_kind {
 
 struct expr {
 	enum expr_kind kind;
-	struct decode_place place;
+	struct field place;
 	uint64_t value;
 	struct expr *left, *right, *other;
 };
@@ -48,69 +47,6 @@ struct compiler {
 	const struct kallsyms *symbols;
 	unsigned depth;
 };
-
-bool decode_place(const struct tep_format_field *field, struct decode_place *ret)
-{
-	if (field->offset < 0 || field->size < 0 || field->offset > INT32_MAX / 2 ||
-	    field->size > INT32_MAX / 2)
-		return false;
-	*ret = (struct decode_place){
-		.offset = (uint32_t)field->offset,
-		.size = (uint32_t)field->size,
-		.relative = field->flags & TEP_FIELD_IS_RELATIVE,
-	};
-	return true;
-}
-
-uint64_t decode_number(const struct decode_record *record, uint64_t offset, uint32_t size)
-{
-	const uint8_t *p = record->data + offset;
-	uint16_t u16;
-	uint32_t u32;
-	uint64_t u64;
-
-	if (offset > record->size || size > record->size - offset)
-		return 0;
-	switch (size) {
-	case 1:
-		return *p;
-	case 2:
-		memcpy(&u16, p, sizeof(u16));
-		return record->big_endian ? be16toh(u16) : le16toh(u16);
-	case 4:
-		memcpy(&u32, p, sizeof(u32));
-		return record->big_endian ? be32toh(u32) : le32toh(u32);
-	case 8:
-		memcpy(&u64, p, sizeof(u64));
-		return record->big_endian ? be64toh(u64) : le64toh(u64);
-	default:
-		return 0;
-	}
-}
-
-/*
- * The word: offset in the low half, size in the high half; a word of 16 bits is an offset and all
- * that follows. What goes beyond the record is nothing, as in libtraceevent.
- */
-const uint8_t *decode_dynamic(const struct decode_record *record, const struct decode_place *place,
-			      uint32_t *ret_size)
-{
-	uint64_t word = decode_number(record, place->offset, place->size);
-	uint32_t offset = word & 0xffff, size = (word >> 16) & 0xffff;
-
-	if (place->size == 2)
-		size = offset <= record->size ? record->size - offset : 0;
-	if (offset > record->size)
-		offset = 0;
-	if (offset + size > record->size)
-		size = 0;
-	if (place->relative)
-		offset += place->offset + place->size;
-	if (offset > record->size)
-		offset = record->size;
-	*ret_size = MIN(size, record->size - offset);
-	return record->data + offset;
-}
 
 static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg);
 
@@ -136,7 +72,7 @@ static struct expr *make_at(enum expr_kind kind, const struct tep_format_field *
 {
 	struct expr *e = make(kind);
 
-	if (e && !decode_place(field, &e->place))
+	if (e && !field_place(field, &e->place))
 		return expr_free(e);
 	return e;
 }
@@ -366,9 +302,9 @@ struct expr *expr_free(struct expr *expr)
 	return NULL;
 }
 
-static uint64_t eval_binary(const struct expr *e, const struct decode_record *record)
+static uint64_t eval_binary(const struct expr *e, const struct decode_event *event)
 {
-	uint64_t left = expr_eval(e->left, record), right = expr_eval(e->right, record);
+	uint64_t left = expr_eval(e->left, event), right = expr_eval(e->right, event);
 
 	switch (e->kind) {
 	case EXPR_NOT:
@@ -414,22 +350,21 @@ static uint64_t eval_binary(const struct expr *e, const struct decode_record *re
 	}
 }
 
-static uint64_t eval_element(const struct expr *e, const struct decode_record *record)
+static uint64_t eval_element(const struct expr *e, const struct decode_event *event)
 {
-	uint64_t index = expr_eval(e->left, record);
+	uint64_t index = expr_eval(e->left, event);
 	const uint8_t *p;
 	uint32_t size;
 
-	if (index > record->size)
+	if (index > event->size)
 		return 0;
 	if (e->kind == EXPR_ELEMENT)
-		return decode_number(record, e->place.offset + index * e->value,
-				     (uint32_t)e->value);
-	p = decode_dynamic(record, &e->place, &size);
-	return decode_number(record, (uint64_t)(p - record->data) + index, (uint32_t)e->value);
+		return decode_number(event, e->place.offset + index * e->value, (uint32_t)e->value);
+	p = decode_dynamic(event, &e->place, &size);
+	return decode_number(event, (uint64_t)(p - event->data) + index, (uint32_t)e->value);
 }
 
-uint64_t expr_eval(const struct expr *e, const struct decode_record *record)
+uint64_t expr_eval(const struct expr *e, const struct decode_event *event)
 {
 	uint32_t size;
 
@@ -437,18 +372,18 @@ uint64_t expr_eval(const struct expr *e, const struct decode_record *record)
 	case EXPR_CONSTANT:
 		return e->value;
 	case EXPR_FIELD:
-		return decode_number(record, e->place.offset, e->place.size);
+		return field_number(&e->place, event);
 	case EXPR_MASK:
-		return expr_eval(e->right, record) & e->value;
+		return expr_eval(e->right, event) & e->value;
 	case EXPR_ELEMENT:
 	case EXPR_DYNAMIC_BYTES:
-		return eval_element(e, record);
+		return eval_element(e, event);
 	case EXPR_DYNAMIC_SIZE:
-		(void)decode_dynamic(record, &e->place, &size);
+		(void)decode_dynamic(event, &e->place, &size);
 		return size;
 	case EXPR_CONDITION:
-		return expr_eval(expr_eval(e->left, record) ? e->right : e->other, record);
+		return expr_eval(expr_eval(e->left, event) ? e->right : e->other, event);
 	default:
-		return eval_binary(e, record);
+		return eval_binary(e, event);
 	}
 }

@@ -5,41 +5,56 @@
  * printed so where the plugins are not installed, too: trace-cmd's package always brings them.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 
-#include "decode/decode-internal.h"
+#include "decode/plugins.h"
+#include "decode/print/print-internal.h"
 
-static bool take_place(struct event_kind *kind, unsigned i, const char *name)
+#define PLACES 7
+
+typedef void native_put(const struct native *native, const struct decode_event *event,
+			struct decode_tools *tools, struct text *out);
+
+struct native {
+	native_put *put;
+	struct field places[PLACES];
+	unsigned present; /* bits of the optional ones that the format has */
+	unsigned long_size;
+	char letters[33];     /* of sched_switch: those of task states, by bit */
+	struct field leaf[2]; /* of funcgraph_entry: its exit's calltime and rettime; size 0 */
+};
+
+static bool take_place(struct native *n, struct tep_event *event, unsigned i, const char *name)
 {
-	const struct tep_format_field *field = tep_find_any_field(kind->event, name);
+	const struct tep_format_field *field = tep_find_any_field(event, name);
 
-	if (!field || !decode_place(field, &kind->places[i]))
+	if (!field || !field_place(field, &n->places[i]))
 		return false;
-	kind->present |= 1U << i;
+	n->present |= 1U << i;
 	return true;
 }
 
-static bool has(const struct event_kind *kind, unsigned i)
+static bool has(const struct native *n, unsigned i)
 {
-	return kind->present & (1U << i);
+	return n->present & (1U << i);
 }
 
-static uint64_t number(const struct event_kind *kind, const struct decode_record *record,
-		       unsigned i)
+static uint64_t number(const struct native *n, const struct decode_event *event, unsigned i)
 {
-	return decode_number(record, kind->places[i].offset, kind->places[i].size);
+	return field_number(&n->places[i], event);
 }
 
-/* A name in the record and a colon, if the format has it */
-static void put_comm(const struct event_kind *kind, const struct decode_record *record, unsigned i,
+/* A name in the event and a colon, if the format has it */
+static void put_comm(const struct native *n, const struct decode_event *event, unsigned i,
 		     struct text *out)
 {
-	uint32_t offset = MIN(kind->places[i].offset, record->size);
-	uint32_t size = MIN(kind->places[i].size, record->size - offset);
+	uint32_t offset = MIN(n->places[i].offset, event->size);
+	uint32_t size = MIN(n->places[i].size, event->size - offset);
 
-	if (!has(kind, i))
+	if (!has(n, i))
 		return;
-	text_data(out, record->data + offset, strnlen((const char *)record->data + offset, size));
+	text_data(out, event->data + offset, strnlen((const char *)event->data + offset, size));
 	text_char(out, ':');
 }
 
@@ -77,39 +92,39 @@ static const struct tep_print_flag_sym *find_flags(const struct tep_print_arg *a
 	return flags ? flags : find_flags(arg->op.right, field);
 }
 
-static void take_letters(struct event_kind *kind)
+static void take_letters(struct native *n, const struct tep_event *event)
 {
 	const struct tep_print_flag_sym *flags = NULL;
 	const struct tep_print_arg *arg;
 
-	(void)strcpy(kind->letters, "SDTtZXxW");
+	(void)strcpy(n->letters, "SDTtZXxW");
 	if (!states_from_format())
 		return;
-	(void)strcpy(kind->letters, "SDTtXZPI");
-	for (arg = kind->event->print_fmt.args; arg && !flags; arg = arg->next)
+	(void)strcpy(n->letters, "SDTtXZPI");
+	for (arg = event->print_fmt.args; arg && !flags; arg = arg->next)
 		flags = find_flags(arg, "prev_state");
 	if (flags)
-		memset(kind->letters, 0, sizeof(kind->letters));
+		memset(n->letters, 0, sizeof(n->letters));
 	for (; flags; flags = flags->next) {
 		unsigned long bits = strtoul(flags->value, NULL, 0);
 		int bit = __builtin_ffsl((long)bits) - 1;
 
-		if (bit >= 0 && (size_t)bit < sizeof(kind->letters) - 1)
-			kind->letters[bit] = flags->str[0];
+		if (bit >= 0 && (size_t)bit < sizeof(n->letters) - 1)
+			n->letters[bit] = flags->str[0];
 	}
 }
 
-static void put_state(const struct event_kind *kind, uint32_t state, struct text *out)
+static void put_state(const struct native *n, uint32_t state, struct text *out)
 {
 	bool any = false;
 
-	for (unsigned i = 0; kind->letters[i]; i++) {
+	for (unsigned i = 0; n->letters[i]; i++) {
 		if (!(state & (1U << i)))
 			continue;
 		if (any)
 			text_char(out, '|');
 		any = true;
-		text_char(out, kind->letters[i]);
+		text_char(out, n->letters[i]);
 	}
 	if (!any)
 		text_char(out, 'R');
@@ -117,84 +132,84 @@ static void put_state(const struct event_kind *kind, uint32_t state, struct text
 
 enum { PREV_PID, PREV_COMM, PREV_PRIO, PREV_STATE, NEXT_PID, NEXT_COMM, NEXT_PRIO };
 
-static void print_switch(struct formatter *f, const struct event_kind *kind,
-			 const struct decode_event *event, struct text *out)
+static void print_switch(const struct native *n, const struct decode_event *event,
+			 struct decode_tools *tools, struct text *out)
 {
-	const struct decode_record r = decode_record(f->decoder, event);
-
-	put_comm(kind, &r, PREV_COMM, out);
-	text_i64(out, (int64_t)number(kind, &r, PREV_PID));
+	(void)tools;
+	put_comm(n, event, PREV_COMM, out);
+	text_i64(out, (int64_t)number(n, event, PREV_PID));
 	text_string(out, " [");
-	text_i64(out, (int32_t)number(kind, &r, PREV_PRIO));
+	text_i64(out, (int32_t)number(n, event, PREV_PRIO));
 	text_string(out, "] ");
-	put_state(kind, (uint32_t)number(kind, &r, PREV_STATE), out);
+	put_state(n, (uint32_t)number(n, event, PREV_STATE), out);
 	text_string(out, " ==> ");
-	put_comm(kind, &r, NEXT_COMM, out);
-	text_i64(out, (int64_t)number(kind, &r, NEXT_PID));
+	put_comm(n, event, NEXT_COMM, out);
+	text_i64(out, (int64_t)number(n, event, NEXT_PID));
 	text_string(out, " [");
-	text_i64(out, (int32_t)number(kind, &r, NEXT_PRIO));
+	text_i64(out, (int32_t)number(n, event, NEXT_PRIO));
 	text_char(out, ']');
 }
 
-static bool take_switch(struct event_kind *kind)
+static bool take_switch(struct native *n, struct tep_event *event)
 {
-	if (!take_place(kind, PREV_PID, "prev_pid") || !take_place(kind, PREV_PRIO, "prev_prio") ||
-	    !take_place(kind, PREV_STATE, "prev_state") ||
-	    !take_place(kind, NEXT_PID, "next_pid") || !take_place(kind, NEXT_PRIO, "next_prio"))
+	if (!take_place(n, event, PREV_PID, "prev_pid") ||
+	    !take_place(n, event, PREV_PRIO, "prev_prio") ||
+	    !take_place(n, event, PREV_STATE, "prev_state") ||
+	    !take_place(n, event, NEXT_PID, "next_pid") ||
+	    !take_place(n, event, NEXT_PRIO, "next_prio"))
 		return false;
-	(void)take_place(kind, PREV_COMM, "prev_comm");
-	(void)take_place(kind, NEXT_COMM, "next_comm");
-	take_letters(kind);
-	kind->native = print_switch;
+	(void)take_place(n, event, PREV_COMM, "prev_comm");
+	(void)take_place(n, event, NEXT_COMM, "next_comm");
+	take_letters(n, event);
+	n->put = print_switch;
 	return true;
 }
 
 enum { WAKEUP_PID, WAKEUP_COMM, WAKEUP_PRIO, WAKEUP_SUCCESS, WAKEUP_CPU };
 
-static void print_wakeup(struct formatter *f, const struct event_kind *kind,
-			 const struct decode_event *event, struct text *out)
+static void print_wakeup(const struct native *n, const struct decode_event *event,
+			 struct decode_tools *tools, struct text *out)
 {
-	const struct decode_record r = decode_record(f->decoder, event);
-
-	put_comm(kind, &r, WAKEUP_COMM, out);
-	text_i64(out, (int64_t)number(kind, &r, WAKEUP_PID));
+	(void)tools;
+	put_comm(n, event, WAKEUP_COMM, out);
+	text_i64(out, (int64_t)number(n, event, WAKEUP_PID));
 	text_string(out, " [");
-	text_i64(out, (int64_t)number(kind, &r, WAKEUP_PRIO));
+	text_i64(out, (int64_t)number(n, event, WAKEUP_PRIO));
 	text_char(out, ']');
-	if (has(kind, WAKEUP_SUCCESS)) {
+	if (has(n, WAKEUP_SUCCESS)) {
 		text_string(out, " success=");
-		text_i64(out, (int64_t)number(kind, &r, WAKEUP_SUCCESS));
+		text_i64(out, (int64_t)number(n, event, WAKEUP_SUCCESS));
 	}
 	text_string(out, " CPU:");
-	text_u64_wide(out, number(kind, &r, WAKEUP_CPU), 3, '0');
+	text_u64_wide(out, number(n, event, WAKEUP_CPU), 3, '0');
 }
 
-static bool take_wakeup(struct event_kind *kind)
+static bool take_wakeup(struct native *n, struct tep_event *event)
 {
-	if (!take_place(kind, WAKEUP_PID, "pid") || !take_place(kind, WAKEUP_PRIO, "prio") ||
-	    !take_place(kind, WAKEUP_CPU, "target_cpu"))
+	if (!take_place(n, event, WAKEUP_PID, "pid") ||
+	    !take_place(n, event, WAKEUP_PRIO, "prio") ||
+	    !take_place(n, event, WAKEUP_CPU, "target_cpu"))
 		return false;
-	(void)take_place(kind, WAKEUP_COMM, "comm");
-	(void)take_place(kind, WAKEUP_SUCCESS, "success");
-	kind->native = print_wakeup;
+	(void)take_place(n, event, WAKEUP_COMM, "comm");
+	(void)take_place(n, event, WAKEUP_SUCCESS, "success");
+	n->put = print_wakeup;
 	return true;
 }
 
-static void print_stack(struct formatter *f, const struct event_kind *kind,
-			const struct decode_event *event, struct text *out)
+static void print_stack(const struct native *n, const struct decode_event *event,
+			struct decode_tools *tools, struct text *out)
 {
-	const struct decode_record r = decode_record(f->decoder, event);
-	unsigned size = f->decoder->dat->long_size;
+	unsigned size = n->long_size;
 
 	text_string(out, "<stack trace >\n");
-	for (uint32_t at = kind->places[0].offset; at < r.size; at += size) {
-		uint64_t start, address = decode_number(&r, at, size);
+	for (uint32_t at = n->places[0].offset; at < event->size; at += size) {
+		uint64_t start, address = decode_number(event, at, size);
 		const char *name;
 
 		if ((size == 8 && address == UINT64_MAX) || (int32_t)address == -1)
 			break;
 		text_string(out, "=> ");
-		name = kallsyms_cache_find(&f->tools.symbols, address, &start);
+		name = kallsyms_cache_find(&tools->symbols, address, &start);
 		if (name) {
 			text_string(out, name);
 			text_string(out, " (");
@@ -205,12 +220,11 @@ static void print_stack(struct formatter *f, const struct event_kind *kind,
 }
 
 /* "(FUNCTION+0xOFFSET) " before the usual text */
-static void print_call_site(struct formatter *f, const struct event_kind *kind,
-			    const struct decode_event *event, struct text *out)
+static void print_call_site(const struct native *n, const struct decode_event *event,
+			    struct decode_tools *tools, struct text *out)
 {
-	const struct decode_record r = decode_record(f->decoder, event);
-	uint64_t start, address = number(kind, &r, 0);
-	const char *name = kallsyms_cache_find(&f->tools.symbols, address, &start);
+	uint64_t start, address = number(n, event, 0);
+	const char *name = kallsyms_cache_find(&tools->symbols, address, &start);
 
 	if (!name)
 		return;
@@ -258,32 +272,25 @@ static void put_indent(uint64_t depth, struct text *out)
 		text_fill(out, ' ', (size_t)MIN(n, 65536));
 }
 
-static uint64_t duration(const struct event_kind *exit, const struct decode_record *r)
+static void print_graph_entry(const struct native *n, const struct decode_event *event,
+			      struct decode_tools *tools, struct text *out)
 {
-	return number(exit, r, GRAPH_RETTIME) - number(exit, r, GRAPH_CALLTIME);
-}
+	uint64_t start, address = number(n, event, GRAPH_FUNC);
+	const char *name = kallsyms_cache_find(&tools->symbols, address, &start);
 
-static void print_graph_entry(struct formatter *f, const struct event_kind *kind,
-			      const struct decode_event *event, struct text *out)
-{
-	const struct decode_record r = decode_record(f->decoder, event);
-	uint64_t start, address = number(kind, &r, GRAPH_FUNC);
-	const char *name = kallsyms_cache_find(&f->tools.symbols, address, &start);
-	const struct event_kind *exit;
-
-	exit = event->leaf ? decode_kind(f, (uint32_t)f->decoder->graph_exit) : NULL;
-	if (exit && exit->how == EVENT_NATIVE) {
-		const struct decode_record leaf = {
+	if (event->leaf && n->leaf[0].size) {
+		const struct decode_event leaf = {
 			.data = event->leaf,
 			.size = event->leaf_size,
-			.big_endian = r.big_endian,
+			.big_endian = event->big_endian,
 		};
 
-		put_duration(duration(exit, &leaf), out);
+		put_duration(field_number(&n->leaf[1], &leaf) - field_number(&n->leaf[0], &leaf),
+			     out);
 	} else {
 		text_string(out, "             |  ");
 	}
-	put_indent(number(kind, &r, GRAPH_DEPTH), out);
+	put_indent(number(n, event, GRAPH_DEPTH), out);
 	if (name)
 		text_string(out, name);
 	else
@@ -291,26 +298,37 @@ static void print_graph_entry(struct formatter *f, const struct event_kind *kind
 	text_string(out, event->leaf ? "();" : "() {");
 }
 
-static void print_graph_exit(struct formatter *f, const struct event_kind *kind,
-			     const struct decode_event *event, struct text *out)
+static void print_graph_exit(const struct native *n, const struct decode_event *event,
+			     struct decode_tools *tools, struct text *out)
 {
-	const struct decode_record r = decode_record(f->decoder, event);
-
-	put_duration(duration(kind, &r), out);
-	put_indent(number(kind, &r, GRAPH_DEPTH), out);
+	(void)tools;
+	put_duration(number(n, event, GRAPH_RETTIME) - number(n, event, GRAPH_CALLTIME), out);
+	put_indent(number(n, event, GRAPH_DEPTH), out);
 	text_char(out, '}');
 }
 
-static bool take_graph(struct event_kind *kind, bool exit)
+static bool take_entry(struct native *n, struct tep_event *event, const struct decoder *d)
 {
-	if (!take_place(kind, GRAPH_FUNC, "func") || !take_place(kind, GRAPH_DEPTH, "depth"))
-		return false;
-	kind->native = print_graph_entry;
-	if (!exit)
-		return true;
-	kind->native = print_graph_exit;
-	return take_place(kind, GRAPH_CALLTIME, "calltime") &&
-	       take_place(kind, GRAPH_RETTIME, "rettime");
+	const size_t exit = (size_t)decoder_graph_exit(d);
+	const struct field *call = decoder_field(d, exit, "calltime");
+	const struct field *ret = decoder_field(d, exit, "rettime");
+
+	if (call && ret && decoder_field(d, exit, "depth")) {
+		n->leaf[0] = *call;
+		n->leaf[1] = *ret;
+	}
+	n->put = print_graph_entry;
+	return take_place(n, event, GRAPH_FUNC, "func") &&
+	       take_place(n, event, GRAPH_DEPTH, "depth");
+}
+
+static bool take_exit(struct native *n, struct tep_event *event)
+{
+	n->put = print_graph_exit;
+	return take_place(n, event, GRAPH_FUNC, "func") &&
+	       take_place(n, event, GRAPH_DEPTH, "depth") &&
+	       take_place(n, event, GRAPH_CALLTIME, "calltime") &&
+	       take_place(n, event, GRAPH_RETTIME, "rettime");
 }
 
 static bool is_one_of(const struct tep_event *event, const char *system, const char *const *names)
@@ -322,11 +340,18 @@ static bool is_one_of(const struct tep_event *event, const char *system, const c
 	return *names;
 }
 
-bool decode_native(struct formatter *f, struct event_kind *kind)
+/* Is an event printed by this plugin, or would it be if that was installed; not, if somebody's own
+ * plugin prints it */
+static bool printed_by(const struct tep_event *event, const char *plugin)
 {
-	static const char *const switches[] = {"sched_switch", "sched_wakeup", "sched_wakeup_new",
-					       NULL};
-	static const char *const stacks[] = {"kernel_stack", NULL};
+	return !event->handler || plugins_is(event, plugin);
+}
+
+/* Return: is it one; ->put says how it is printed */
+static bool take(struct native *n, struct tep_event *event, const struct decoder *d, bool plugins,
+		 bool *ret_prefix)
+{
+	static const char *const wakeups[] = {"sched_wakeup", "sched_wakeup_new", NULL};
 	static const char *const allocations[] = {"kfree",
 						  "kmalloc",
 						  "kmalloc_node",
@@ -334,23 +359,55 @@ bool decode_native(struct formatter *f, struct event_kind *kind)
 						  "kmem_cache_free",
 						  "kmem_cache_alloc_node",
 						  NULL};
-	const struct tep_event *event = kind->event;
+	const bool own = strcmp(event->system, "ftrace") == 0;
 
-	if (strcmp(event->system, "ftrace") == 0 && strcmp(event->name, "funcgraph_entry") == 0)
-		return f->decoder->graph_entry == event->id && take_graph(kind, false);
-	if (strcmp(event->system, "ftrace") == 0 && strcmp(event->name, "funcgraph_exit") == 0)
-		return f->decoder->graph_exit == event->id && take_graph(kind, true);
-	if (is_one_of(event, "sched", switches) &&
-	    decode_may_be_native(f, event, "plugin_sched_switch.so"))
-		return strcmp(event->name, "sched_switch") == 0 ? take_switch(kind)
-								: take_wakeup(kind);
-	if (is_one_of(event, "ftrace", stacks) &&
-	    decode_may_be_native(f, event, "plugin_function.so")) {
-		kind->native = print_stack;
-		return take_place(kind, 0, "caller");
+	if (own && strcmp(event->name, "funcgraph_entry") == 0)
+		return decoder_graph_exit(d) >= 0 && take_entry(n, event, d);
+	if (own && strcmp(event->name, "funcgraph_exit") == 0)
+		return decoder_graph_exit(d) >= 0 && take_exit(n, event);
+	if (!plugins)
+		return false;
+	if (own && strcmp(event->name, "kernel_stack") == 0 &&
+	    printed_by(event, "plugin_function.so")) {
+		n->put = print_stack;
+		return take_place(n, event, 0, "caller");
 	}
-	if (is_one_of(event, "kmem", allocations) &&
-	    decode_may_be_native(f, event, "plugin_kmem.so") && take_place(kind, 0, "call_site"))
-		kind->native = print_call_site;
-	return false;
+	if (strcmp(event->system, "sched") == 0 && printed_by(event, "plugin_sched_switch.so")) {
+		if (strcmp(event->name, "sched_switch") == 0)
+			return take_switch(n, event);
+		return is_one_of(event, "sched", wakeups) && take_wakeup(n, event);
+	}
+	n->put = print_call_site;
+	*ret_prefix = true;
+	return is_one_of(event, "kmem", allocations) && printed_by(event, "plugin_kmem.so") &&
+	       take_place(n, event, 0, "call_site");
+}
+
+int native_compile(struct tep_event *event, const struct decoder *decoder, bool plugins,
+		   struct native **ret)
+{
+	struct native *n = calloc(1, sizeof(*n));
+	bool prefix = false;
+
+	if (!n)
+		return -ENOMEM;
+	n->long_size = decoder_dat(decoder)->long_size;
+	if (!take(n, event, decoder, plugins, &prefix)) {
+		free(n);
+		return 0;
+	}
+	*ret = n;
+	return prefix ? NATIVE_BEFORE : NATIVE_ALL;
+}
+
+struct native *native_free(struct native *native)
+{
+	free(native);
+	return NULL;
+}
+
+void native_print(const struct native *native, const struct decode_event *event,
+		  struct decode_tools *tools, struct text *out)
+{
+	native->put(native, event, tools, out);
 }

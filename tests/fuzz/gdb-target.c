@@ -50,7 +50,7 @@ static void export_again(int fd, int out)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
-	struct export_filter filter = {.to = UINT64_MAX};
+	struct event_filter filter = {.to = UINT64_MAX};
 	struct export_gdb_job job = {.filter = &filter, .fd = out};
 	struct fault why;
 	bool done = false;

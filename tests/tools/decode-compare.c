@@ -12,7 +12,8 @@
 #include <sys/mman.h>
 
 #include "basic/io.h"
-#include "decode/decode-internal.h"
+#include "decode/print/print.h"
+#include "decode/text-printer.h"
 #include "tests/unit/craft-formats.h"
 
 #define MAX_FORMATS 20000U
@@ -54,35 +55,35 @@ static void collect(struct collection *all, char *dir)
 	fts_close(fts);
 }
 
-static void print_text(struct formatter *f, const struct decode_event *event, struct text *out)
+static void print_text(struct text_printer *p, const struct decode_event *event, struct text *out)
 {
 	out->size = 0;
-	if (formatter_text(f, event, true, out) < 0)
+	if (text_printer_put(p, event, true, out) < 0)
 		errx(1, "out of memory");
 	text_char(out, '\0');
 }
 
 /* How many of @rounds records are printed otherwise; shows the first */
-static unsigned compare(struct formatter *fast, struct formatter *slow, struct decode_event *event,
-			const struct event_kind *kind, unsigned rounds, bool big_endian)
+static unsigned compare(struct text_printer *fast, struct text_printer *slow,
+			struct decode_event *event, struct tep_event *format, unsigned rounds,
+			bool big_endian)
 {
 	static uint8_t record[64 * KIB];
 	struct text a = {}, b = {};
-	unsigned seed = (unsigned)kind->event->id, bad = 0;
+	unsigned seed = (unsigned)format->id, bad = 0;
 
 	for (unsigned i = 0; i < rounds; i++) {
 		bool hostile = i % 4 == 3;
 
 		event->data = record;
-		event->size = craft_record(kind->event, big_endian, hostile, &seed, record);
+		event->size = craft_record(format, big_endian, hostile, &seed, record);
 		print_text(fast, event, &a);
 		if (hostile) /* those only have to be survived */
 			continue;
 		print_text(slow, event, &b);
 		if (strcmp(a.bytes, b.bytes) != 0 && bad++ == 0)
-			printf("%s:%s: %s\n  compiled:      %s  libtraceevent: %s",
-			       kind->event->system, kind->event->name,
-			       kind->event->print_fmt.format, a.bytes, b.bytes);
+			printf("%s:%s: %s\n  compiled:      %s  libtraceevent: %s", format->system,
+			       format->name, format->print_fmt.format, a.bytes, b.bytes);
 	}
 	text_done(&a);
 	text_done(&b);
@@ -113,10 +114,12 @@ static struct trace_dat *open_formats(const struct collection *all, bool big_end
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = 200, n_bad = 0, n_compiled = 0, n_native = 0;
+	unsigned rounds = 200, n_bad = 0, n_compiled = 0;
 	static struct collection all;
-	struct formatter *fast, *slow;
+	struct printer_config config = {};
+	struct text_printer *fast, *slow;
 	struct decoder *decoder;
+	struct tasks *tasks;
 	struct trace_dat *dat;
 	struct fault why;
 	char *dir = NULL;
@@ -136,29 +139,34 @@ int main(int argc, char **argv)
 	dat = open_formats(&all, big_endian);
 	if (decoder_new(dat, &decoder, &why) < 0)
 		errx(1, "%s", why.text);
-	if (formatter_new(decoder, true, &fast) < 0 || formatter_new(decoder, true, &slow) < 0)
+	if (decoder_new_tasks(decoder, &tasks, &why) < 0)
+		errx(1, "%s", why.text);
+	if (text_printer_new(decoder, &config, &fast) < 0)
 		errx(1, "out of memory");
-	formatter_by_libtraceevent(slow, true);
+	config.by_libtraceevent = true;
+	if (text_printer_new(decoder, &config, &slow) < 0)
+		errx(1, "out of memory");
 	for (uint32_t id = 0; id < SUBBUF_EVENT_IDS; id++) {
-		const struct event_kind *kind = decode_kind(fast, id);
-		struct decode_event event = {.ts = 1000};
+		struct decode_event event = {.ts = 1000, .id = id, .big_endian = big_endian};
+		struct tep_event *format = NULL;
+		enum text_how how = text_printer_how(fast, id, &format);
 
-		if (!kind || !kind->event)
+		if (!format)
 			continue;
-		n_compiled += kind->how == EVENT_BODY;
-		n_native += kind->how == EVENT_NATIVE;
-		if (getenv("DECODE_COMPARE_LIST") && kind->how >= EVENT_TEP)
-			printf("not compiled: %s:%s\n", kind->event->system, kind->event->name);
-		event.task = tasks_find(decoder->tasks, 42);
+		n_compiled += how == TEXT_COMPILED;
+		if (getenv("DECODE_COMPARE_LIST") && how >= TEXT_TEP)
+			printf("not compiled: %s:%s\n", format->system, format->name);
+		event.task = tasks_find(tasks, 42);
 		/* ours alone: libtraceevent does not know functions that end at once */
-		if ((int32_t)id == decoder->graph_entry || (int32_t)id == decoder->graph_exit)
+		if (strcmp(format->system, "ftrace") == 0 &&
+		    strncmp(format->name, "funcgraph_e", 11) == 0)
 			continue;
-		n_bad += compare(fast, slow, &event, kind, rounds, big_endian) > 0;
+		n_bad += compare(fast, slow, &event, format, rounds, big_endian) > 0;
 	}
-	printf("%zu formats: %u compiled, %u native, %u differ\n", all.n, n_compiled, n_native,
-	       n_bad);
-	formatter_free(fast);
-	formatter_free(slow);
+	printf("%zu formats: %u compiled, %u differ\n", all.n, n_compiled, n_bad);
+	text_printer_free(fast);
+	text_printer_free(slow);
+	tasks_free(tasks);
 	decoder_free(decoder);
 	trace_dat_free(dat);
 	for (size_t i = 0; i < all.n; i++) {

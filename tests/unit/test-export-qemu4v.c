@@ -13,7 +13,7 @@
 
 #include "basic/io.h"
 #include "convert/convert.h"
-#include "decode/filter.h"
+#include "decode/event-filter.h"
 #include "tests/unit/tmp.h"
 #include "writer/event-file.h"
 
@@ -81,11 +81,11 @@ static enum convert_status export_to(const char *from, const char *to)
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	const struct convert_options options = {};
-	struct export_filter filter = {};
+	struct event_filter filter = {};
 	struct fault why;
 
 	if (trace_dat_open(from, &dat, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
-	    export_filter_prepare(&filter, dat, decoder, &why) < 0)
+	    event_filter_prepare(&filter, decoder, &why) < 0)
 		fail_msg("%s", why.text);
 	return export_qemu4v(&(struct export){&options, to, dat, decoder, &filter});
 }

@@ -144,7 +144,7 @@ static void export(struct made *m, uint64_t max_frames, struct exported *ret)
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	_cleanup_close_ int fd = memfd_create("out", MFD_CLOEXEC);
-	struct export_filter filter = {.to = UINT64_MAX};
+	struct event_filter filter = {.to = UINT64_MAX};
 	struct export_gdb_job job = {.filter = &filter,
 				     .fd = fd,
 				     .tfile = "out.tf",

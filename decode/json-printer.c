@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A line of JSON for an event; flyrecctl(1) says what is in it. Values come from the fields as the
- * format declares them, not from the print format: numbers stay numbers.
- */
 #include <errno.h>
 #include <string.h>
 
-#include "decode/decode-internal.h"
+#include "decode/event-formats.h"
+#include "decode/json-printer.h"
+#include "decode/tools.h"
 
 enum json_kind {
 	JSON_NUMBER,
@@ -19,17 +17,23 @@ enum json_kind {
 struct json_field {
 	enum json_kind kind;
 	struct text key; /* "NAME": with the comma before it */
-	struct decode_place place;
-	uint32_t element; /* size of a number */
-	bool dynamic, is_signed;
-	bool rest;    /* up to the end of the record */
-	bool address; /* may have a symbol */
+	struct field at; /* its element: the size of a number */
+	bool rest;	 /* up to the end of the event */
+	bool address;	 /* may have a symbol */
 };
 
+/* A kind of event */
 struct json_plan {
 	struct text head; /* "system":…,"event":… */
 	struct json_field *fields;
 	size_t n;
+};
+
+struct json_printer {
+	const struct decoder *decoder;
+	const struct event_common *common;
+	struct json_plan **plans; /* by index of the format; NULL: not met yet */
+	struct decode_tools tools;
 };
 
 /* Length of a good UTF-8 sequence, 0 if there is none (RFC 3629: no surrogates, nothing overlong)
@@ -118,7 +122,7 @@ static bool has_word(const char *type, const char *word)
 	return false;
 }
 
-static bool is_text(const struct tep_format_field *field)
+static bool is_text(const struct field *field)
 {
 	return has_word(field->type, "char") && !has_word(field->type, "unsigned");
 }
@@ -128,74 +132,32 @@ static bool is_word_size(uint32_t size)
 	return size == 1 || size == 2 || size == 4 || size == 8;
 }
 
-static bool plan_field(const struct tep_event *event, const struct tep_format_field *field,
-		       struct json_field *f)
+static void plan_field(const char *event, uint32_t long_size, struct json_field *f)
 {
-	bool array = field->flags & TEP_FIELD_IS_ARRAY;
-	uint32_t long_size = (uint32_t)tep_get_long_size(event->tep);
+	struct field *at = &f->at;
 
-	if (!decode_place(field, &f->place))
-		return false;
-	f->dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
-	f->is_signed = field->flags & TEP_FIELD_IS_SIGNED;
 	/* the array at the end of an event of ftrace's own is as long as it happens to be */
-	f->rest = array && !f->dynamic && !field->next &&
-		  (field->size == 0 || strcmp(event->name, "kernel_stack") == 0);
-	f->element = array ? field->elementsize : (uint32_t)field->size;
-	if (strstr(field->type, "cpumask"))
+	f->rest = at->is_array && !at->is_dynamic && at->is_last &&
+		  (at->size == 0 || strcmp(event, "kernel_stack") == 0);
+	if (!at->is_array)
+		at->element = at->size;
+	if (strstr(at->type, "cpumask"))
 		f->kind = JSON_CPUS;
-	else if (array && is_text(field))
+	else if (at->is_array && is_text(at))
 		f->kind = JSON_STRING;
-	else if (array || !is_word_size((uint32_t)field->size))
+	else if (at->is_array || !is_word_size(at->size))
 		f->kind = JSON_NUMBERS;
 	else
-		f->kind = has_word(field->type, "bool") ? JSON_BOOL : JSON_NUMBER;
-	if (f->rest && f->element == 0)
-		f->element = has_word(field->type, "long") ? long_size : 4;
-	if (!is_word_size(f->element))
-		f->element = 1; /* structures, as bytes */
-	f->address = f->element == long_size &&
-		     (field->flags & TEP_FIELD_IS_POINTER || has_word(field->type, "long")) &&
-		     !has_word(field->type, "long long") && !f->is_signed;
-	return true;
+		f->kind = has_word(at->type, "bool") ? JSON_BOOL : JSON_NUMBER;
+	if (f->rest && at->element == 0)
+		at->element = has_word(at->type, "long") ? long_size : 4;
+	if (!is_word_size(at->element))
+		at->element = 1; /* structures, as bytes */
+	f->address = at->element == long_size && (at->is_pointer || has_word(at->type, "long")) &&
+		     !has_word(at->type, "long long") && !at->is_signed;
 }
 
-static struct json_plan *new_plan(const struct decoder *d, const struct event_kind *kind,
-				  uint32_t id)
-{
-	struct json_plan *plan = calloc(1, sizeof(*plan));
-	const struct tep_event *event = kind->event;
-
-	if (!plan)
-		return NULL;
-	if (!event) {
-		text_printf(&plan->head, ",\"system\":null,\"event\":null,\"id\":%u", id);
-		return plan->head.no_memory ? json_plan_free(plan) : plan;
-	}
-	text_string(&plan->head, ",\"system\":");
-	put_string(event->system, strlen(event->system), &plan->head);
-	text_string(&plan->head, ",\"event\":");
-	put_string(event->name, strlen(event->name), &plan->head);
-	plan->fields = calloc((size_t)MAX(event->format.nr_fields, 0) + 1, sizeof(*plan->fields));
-	if (!plan->fields || plan->head.no_memory)
-		return json_plan_free(plan);
-	for (const struct tep_format_field *field = event->format.fields;
-	     field && plan->n < (size_t)event->format.nr_fields; field = field->next) {
-		struct json_field *f = &plan->fields[plan->n];
-
-		if (!plan_field(event, field, f))
-			continue;
-		if (plan->n++ > 0)
-			text_char(&f->key, ',');
-		put_string(field->name, strlen(field->name), &f->key);
-		text_char(&f->key, ':');
-		if (f->key.no_memory)
-			return json_plan_free(plan);
-	}
-	return plan;
-}
-
-struct json_plan *json_plan_free(struct json_plan *plan)
+static struct json_plan *free_plan(struct json_plan *plan)
 {
 	if (!plan)
 		return NULL;
@@ -205,6 +167,44 @@ struct json_plan *json_plan_free(struct json_plan *plan)
 	free(plan->fields);
 	free(plan);
 	return NULL;
+}
+
+/* @fields: NULL: of an unknown event */
+static struct json_plan *new_plan(const struct decoder *d, size_t format,
+				  const struct field *fields, size_t n, uint32_t id)
+{
+	const struct trace_dat *dat = decoder_dat(d);
+	struct json_plan *plan = calloc(1, sizeof(*plan));
+	const char *system, *event;
+
+	if (!plan)
+		return NULL;
+	if (!fields) {
+		text_printf(&plan->head, ",\"system\":null,\"event\":null,\"id\":%u", id);
+		return plan->head.no_memory ? free_plan(plan) : plan;
+	}
+	system = dat->systems[dat->formats[format].system];
+	event = decoder_name(d, format);
+	text_string(&plan->head, ",\"system\":");
+	put_string(system, strlen(system), &plan->head);
+	text_string(&plan->head, ",\"event\":");
+	put_string(event, strlen(event), &plan->head);
+	plan->fields = calloc(n + 1, sizeof(*plan->fields));
+	if (!plan->fields || plan->head.no_memory)
+		return free_plan(plan);
+	for (; plan->n < n; plan->n++) {
+		struct json_field *f = &plan->fields[plan->n];
+
+		f->at = fields[plan->n];
+		plan_field(event, dat->long_size, f);
+		if (plan->n > 0)
+			text_char(&f->key, ',');
+		put_string(f->at.name, strlen(f->at.name), &f->key);
+		text_char(&f->key, ':');
+		if (f->key.no_memory)
+			return free_plan(plan);
+	}
+	return plan;
 }
 
 static void put_number(uint64_t value, uint32_t size, bool is_signed, struct text *out)
@@ -218,43 +218,43 @@ static void put_number(uint64_t value, uint32_t size, bool is_signed, struct tex
 }
 
 /* Where a field's bytes are, and how many */
-static const uint8_t *field_bytes(const struct json_field *f, const struct decode_record *r,
-				  uint32_t *ret_size)
+static const uint8_t *bytes_of(const struct json_field *f, const struct decode_event *event,
+			       uint32_t *ret_size)
 {
-	uint32_t offset = MIN(f->place.offset, r->size);
+	const uint8_t *p = field_bytes(&f->at, event, ret_size);
 
-	if (f->dynamic)
-		return decode_dynamic(r, &f->place, ret_size);
-	*ret_size = f->rest ? r->size - offset : MIN(f->place.size, r->size - offset);
-	return r->data + offset;
+	if (f->rest)
+		*ret_size = (uint32_t)(event->data + event->size - p);
+	return p;
 }
 
-static void put_numbers(const struct json_field *f, const struct decode_record *r, struct text *out)
+static void put_numbers(const struct json_field *f, const struct decode_event *event,
+			struct text *out)
 {
 	uint32_t size, at;
-	const uint8_t *p = field_bytes(f, r, &size);
+	const uint8_t *p = bytes_of(f, event, &size);
 
-	at = (uint32_t)(p - r->data);
+	at = (uint32_t)(p - event->data);
 	text_char(out, '[');
-	for (uint32_t i = 0; i + f->element <= size; i += f->element) {
+	for (uint32_t i = 0; i + f->at.element <= size; i += f->at.element) {
 		if (i)
 			text_char(out, ',');
-		put_number(decode_number(r, (uint64_t)at + i, f->element), f->element, f->is_signed,
-			   out);
+		put_number(decode_number(event, (uint64_t)at + i, f->at.element), f->at.element,
+			   f->at.is_signed, out);
 	}
 	text_char(out, ']');
 }
 
-static void put_cpus(const struct json_field *f, const struct decode_record *r, struct text *out)
+static void put_cpus(const struct json_field *f, const struct decode_event *event, struct text *out)
 {
 	uint32_t size;
-	const uint8_t *mask = field_bytes(f, r, &size);
+	const uint8_t *mask = bytes_of(f, event, &size);
 	bool first = true;
 
 	text_char(out, '"');
 	for (uint32_t i = 0, from; i < 8 * size; i++) {
 		for (from = i; i < 8 * size; i++)
-			if (!(mask[r->big_endian ? size - 1 - i / 8 : i / 8] & (1U << i % 8)))
+			if (!(mask[event->big_endian ? size - 1 - i / 8 : i / 8] & (1U << i % 8)))
 				break;
 		if (i == from)
 			continue;
@@ -266,29 +266,28 @@ static void put_cpus(const struct json_field *f, const struct decode_record *r, 
 	text_char(out, '"');
 }
 
-static void put_field(const struct json_field *f, const struct decode_record *r, struct text *out)
+static void put_field(const struct json_field *f, const struct decode_event *event,
+		      struct text *out)
 {
 	const uint8_t *p;
 	uint32_t size;
 
 	switch (f->kind) {
 	case JSON_NUMBER:
-		put_number(decode_number(r, f->place.offset, f->place.size), f->place.size,
-			   f->is_signed, out);
+		put_number(field_number(&f->at, event), f->at.size, f->at.is_signed, out);
 		break;
 	case JSON_BOOL:
-		text_string(out,
-			    decode_number(r, f->place.offset, f->place.size) ? "true" : "false");
+		text_string(out, field_number(&f->at, event) ? "true" : "false");
 		break;
 	case JSON_STRING:
-		p = field_bytes(f, r, &size);
+		p = bytes_of(f, event, &size);
 		put_string(p, size, out);
 		break;
 	case JSON_NUMBERS:
-		put_numbers(f, r, out);
+		put_numbers(f, event, out);
 		break;
 	case JSON_CPUS:
-		put_cpus(f, r, out);
+		put_cpus(f, event, out);
 		break;
 	}
 }
@@ -320,20 +319,20 @@ static bool put_symbol(struct decode_tools *tools, uint64_t address, uint32_t si
 
 /* One symbol, or null, for each number of an array; nothing if there is none at all */
 static bool put_array_symbols(struct decode_tools *tools, const struct json_field *f,
-			      const struct decode_record *r, struct text *out)
+			      const struct decode_event *event, struct text *out)
 {
 	uint32_t size, at;
-	const uint8_t *p = field_bytes(f, r, &size);
+	const uint8_t *p = bytes_of(f, event, &size);
 	bool any = false;
 
-	at = (uint32_t)(p - r->data);
+	at = (uint32_t)(p - event->data);
 	text_char(out, '[');
-	for (uint32_t i = 0; i + f->element <= size; i += f->element) {
-		uint64_t address = decode_number(r, (uint64_t)at + i, f->element);
+	for (uint32_t i = 0; i + f->at.element <= size; i += f->at.element) {
+		uint64_t address = decode_number(event, (uint64_t)at + i, f->at.element);
 
 		if (i)
 			text_char(out, ',');
-		if (put_symbol(tools, address, f->element, out))
+		if (put_symbol(tools, address, f->at.element, out))
 			any = true;
 		else
 			text_string(out, "null");
@@ -343,7 +342,7 @@ static bool put_array_symbols(struct decode_tools *tools, const struct json_fiel
 }
 
 static void put_symbols(struct decode_tools *tools, const struct json_plan *plan,
-			const struct decode_record *r, struct text *out)
+			const struct decode_event *event, struct text *out)
 {
 	bool first = true;
 
@@ -358,10 +357,9 @@ static void put_symbols(struct decode_tools *tools, const struct json_plan *plan
 		key = i == 0 ? 0 : 1; /* without its comma */
 		text_bytes(out, f->key.bytes + key, f->key.size - key);
 		if (f->kind == JSON_NUMBERS)
-			any = put_array_symbols(tools, f, r, out);
+			any = put_array_symbols(tools, f, event, out);
 		else
-			any = put_symbol(tools, decode_number(r, f->place.offset, f->place.size),
-					 f->element, out);
+			any = put_symbol(tools, field_number(&f->at, event), f->at.element, out);
 		if (any)
 			first = false;
 		else
@@ -371,15 +369,13 @@ static void put_symbols(struct decode_tools *tools, const struct json_plan *plan
 		text_char(out, '}');
 }
 
-static void put_common(struct formatter *formatter, const struct decode_event *event,
-		       const struct decode_record *r, struct text *out)
+static void put_common(struct json_printer *printer, const struct decode_event *event,
+		       struct text *out)
 {
-	const struct decoder *d = formatter->decoder;
-
 	text_string(out, "{\"ts\":");
 	text_u64(out, event->ts);
 	if (event->buffer > 0) {
-		const char *name = d->dat->buffers[event->buffer].name;
+		const char *name = decoder_dat(printer->decoder)->buffers[event->buffer].name;
 
 		text_string(out, ",\"buffer\":");
 		put_string(name, strlen(name), out);
@@ -387,16 +383,16 @@ static void put_common(struct formatter *formatter, const struct decode_event *e
 	text_string(out, ",\"cpu\":");
 	text_u64(out, event->cpu);
 	text_string(out, ",\"pid\":");
-	text_i64(out, decoder_pid(d, event));
+	text_i64(out, event->pid);
 	text_string(out, ",\"comm\":");
 	if (event->task->known)
 		put_string(event->task->text, event->task->size, out);
 	else
 		text_string(out, "null");
 	text_string(out, ",\"flags\":");
-	text_u64(out, decode_number(r, d->flags.offset, d->flags.size));
+	text_u64(out, field_number(&printer->common->flags, event));
 	text_string(out, ",\"preempt_count\":");
-	text_u64(out, decode_number(r, d->preempt_count.offset, d->preempt_count.size));
+	text_u64(out, field_number(&printer->common->preempt_count, event));
 	if (event->missed) {
 		text_string(out, ",\"lost_before\":");
 		if (event->missed > 0)
@@ -406,35 +402,76 @@ static void put_common(struct formatter *formatter, const struct decode_event *e
 	}
 }
 
-int formatter_json(struct formatter *formatter, const struct decode_event *event, struct text *out)
+/* @ret_own: one that is not kept: such events have many ids */
+static struct json_plan *find_plan(struct json_printer *printer, uint32_t id, bool *ret_own)
 {
-	const struct decoder *d = formatter->decoder;
-	const struct decode_record r = decode_record(d, event);
-	uint32_t id = decoder_id(d, event);
-	struct event_kind *kind = (struct event_kind *)decode_kind(formatter, id);
-	struct json_plan *plan, *own = NULL;
+	const struct decoder *d = printer->decoder;
+	int32_t format = decoder_find(d, id);
+	const struct field *fields = NULL;
+	struct json_plan *plan;
+	size_t n = 0;
 
-	if (!kind)
-		return -ENOMEM;
-	plan = kind->json;
+	*ret_own = false;
+	if (format >= 0 && printer->plans[format])
+		return printer->plans[format];
+	if (format >= 0)
+		fields = decoder_fields(d, (size_t)format, &n);
+	plan = new_plan(d, (size_t)format, fields, n, id);
+	*ret_own = !fields;
+	if (fields)
+		printer->plans[format] = plan;
+	return plan;
+}
+
+int json_printer_put(struct json_printer *printer, const struct decode_event *event,
+		     struct text *out)
+{
+	bool own;
+	struct json_plan *plan = find_plan(printer, event->id, &own);
+
 	if (!plan)
-		plan = new_plan(d, kind, id);
-	if (!plan)
 		return -ENOMEM;
-	if (kind->event)
-		kind->json = plan;
-	else
-		own = plan; /* the kind stands for many ids */
-	put_common(formatter, event, &r, out);
+	put_common(printer, event, out);
 	text_bytes(out, plan->head.bytes, plan->head.size);
 	text_string(out, ",\"fields\":{");
 	for (size_t i = 0; i < plan->n; i++) {
 		text_bytes(out, plan->fields[i].key.bytes, plan->fields[i].key.size);
-		put_field(&plan->fields[i], &r, out);
+		put_field(&plan->fields[i], event, out);
 	}
 	text_char(out, '}');
-	put_symbols(&formatter->tools, plan, &r, out);
+	put_symbols(&printer->tools, plan, event, out);
 	text_string(out, "}\n");
-	json_plan_free(own);
+	if (own)
+		free_plan(plan);
 	return out->no_memory ? -ENOMEM : 0;
+}
+
+int json_printer_new(const struct decoder *decoder, struct json_printer **ret)
+{
+	struct json_printer *p = calloc(1, sizeof(*p));
+	size_t n = decoder_dat(decoder)->n_formats;
+
+	if (p)
+		p->plans = calloc(MAX(n, (size_t)1), sizeof(struct json_plan *));
+	if (!p || !p->plans) {
+		free(p);
+		return -ENOMEM;
+	}
+	p->decoder = decoder;
+	p->common = event_formats_common(decoder_formats(decoder));
+	p->tools.symbols.symbols = decoder_symbols(decoder);
+	p->tools.printk = decoder_printk(decoder);
+	*ret = p;
+	return 0;
+}
+
+struct json_printer *json_printer_free(struct json_printer *printer)
+{
+	if (!printer)
+		return NULL;
+	for (size_t i = 0; i < decoder_dat(printer->decoder)->n_formats; i++)
+		free_plan(printer->plans[i]);
+	free(printer->plans);
+	free(printer);
+	return NULL;
 }

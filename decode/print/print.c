@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
-#include "decode/print/body.h"
+#include "decode/print/print-internal.h"
 
 #define MAX_WIDTH 1024 /* wider than anything sane */
-#define MAX_TEXT                                                                                \
-	MIB	    /* longer than the text of any record: a format of the kernel's ends before \
-		     */
-#define MAX_SPEC 31 /* characters of a conversion, as libtraceevent keeps them */
+#define MAX_TEXT  MIB  /* longer than that of any record: a format of the kernel's ends before */
+#define MAX_SPEC  31   /* characters of a conversion, as libtraceevent keeps them */
 
 enum part_kind {
 	PART_TEXT,
@@ -30,14 +27,14 @@ struct part {
 	struct pointer_arg *pointer;
 };
 
-struct body {
-	struct part *parts;
+struct print {
+	struct native *native; /* or NULL */
+	struct part *parts;    /* behind that */
 	size_t n;
-	unsigned long_size;
 };
 
 struct compiler {
-	struct body *body;
+	struct print *print;
 	struct tep_event *event;
 	const struct kallsyms *symbols;
 	const struct tep_print_arg *args;
@@ -53,12 +50,12 @@ struct conversion {
 	const struct tep_print_arg *star_arg;
 };
 
-struct body *body_free(struct body *body)
+struct print *print_free(struct print *print)
 {
-	if (!body)
+	if (!print)
 		return NULL;
-	for (size_t i = 0; i < body->n; i++) {
-		struct part *p = &body->parts[i];
+	for (size_t i = 0; i < print->n; i++) {
+		struct part *p = &print->parts[i];
 
 		text_done(&p->text);
 		expr_free(p->value);
@@ -66,14 +63,15 @@ struct body *body_free(struct body *body)
 		string_arg_free(p->string);
 		pointer_arg_free(p->pointer);
 	}
-	free(body->parts);
-	free(body);
+	free(print->parts);
+	native_free(print->native);
+	free(print);
 	return NULL;
 }
 
 static struct part *add_part(struct compiler *c, enum part_kind kind)
 {
-	struct body *b = c->body;
+	struct print *b = c->print;
 	struct part *p = reallocarray(b->parts, b->n + 1, sizeof(*p));
 
 	if (!p)
@@ -185,8 +183,12 @@ static const char *scan(struct compiler *c, const char *start, struct conversion
 	if (!*f || !strchr("duixXosp", *f) || v->longs < -2 || v->longs > 2)
 		return NULL;
 	v->letter = *f;
-	if (*f == 'p')
+	if (*f == 'p') {
+		/* addresses of networks, and buffers: few formats have them */
+		if (f[1] && strchr("MmIih", f[1]))
+			return NULL;
 		f += pointer_extension(f + 1);
+	}
 	n = (size_t)(f + 1 - start);
 	if (n > MAX_SPEC)
 		return NULL;
@@ -275,36 +277,46 @@ static const char *compile_conversion(struct compiler *c, const char *f)
 	if (ok && v.star) {
 		struct expr *star = expr_compile(v.star_arg, c->event, c->symbols);
 
-		c->body->parts[c->body->n - 1].star = star;
+		c->print->parts[c->print->n - 1].star = star;
 		ok = star;
 	}
 	return ok ? f : NULL;
 }
 
-int body_compile(struct tep_event *event, const struct kallsyms *symbols, struct body **ret)
+/* false: it has parts that are not compiled */
+static bool compile_parts(struct print *print, struct tep_event *event,
+			  const struct kallsyms *symbols)
 {
-	_cleanup_(body_freep) struct body *body = NULL;
-	struct compiler c;
+	struct compiler c = {print, event, symbols, event->print_fmt.args};
 	const char *f = event->print_fmt.format;
 
 	if (!f || event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_PRINTRAW) ||
 	    event->flags & TEP_EVENT_FL_ISBPRINT)
-		return -EOPNOTSUPP;
-	body = calloc(1, sizeof(*body));
-	if (!body)
-		return -ENOMEM;
-	body->long_size = (unsigned)tep_get_long_size(event->tep);
-	c = (struct compiler){body, event, symbols, event->print_fmt.args};
+		return false;
 	while (f && *f) {
 		if (*f == '%' && f[1] != '%')
 			f = compile_conversion(&c, f);
 		else
 			f = compile_text(&c, f);
 	}
-	if (!f)
-		return -EOPNOTSUPP;
-	*ret = TAKE_PTR(body);
-	return 0;
+	return f;
+}
+
+struct print *print_compile(struct tep_event *event, const struct decoder *decoder, bool plugins)
+{
+	struct print *print = calloc(1, sizeof(*print));
+	int r;
+
+	if (!print)
+		return NULL;
+	r = native_compile(event, decoder, plugins, &print->native);
+	if (r == NATIVE_ALL)
+		return print;
+	/* what another plugin prints is none of ours */
+	if (r < 0 || (event->handler && r != NATIVE_BEFORE) ||
+	    !compile_parts(print, event, decoder_symbols(decoder)))
+		return print_free(print);
+	return print;
 }
 
 /* The number as printf takes it from an argument of that length */
@@ -344,10 +356,10 @@ static void print_printf(const struct part *p, uint64_t value, int star, struct 
 }
 #pragma GCC diagnostic pop
 
-static void print_part(const struct part *p, const struct decode_record *record,
+static void print_part(const struct part *p, const struct decode_event *event,
 		       struct decode_tools *tools, struct text *out)
 {
-	int star = p->star ? (int)expr_eval(p->star, record) : -1;
+	int star = p->star ? (int)expr_eval(p->star, event) : -1;
 	bool is_signed = p->number.conversion == 'd' || p->number.conversion == 'i';
 
 	star = MIN(star, MAX_WIDTH);
@@ -356,25 +368,27 @@ static void print_part(const struct part *p, const struct decode_record *record,
 		text_bytes(out, p->text.bytes, p->text.size);
 		break;
 	case PART_NUMBER:
-		text_number(out, &p->number, cut(expr_eval(p->value, record), p->longs, is_signed));
+		text_number(out, &p->number, cut(expr_eval(p->value, event), p->longs, is_signed));
 		break;
 	case PART_PRINTF:
-		print_printf(p, expr_eval(p->value, record), star, out);
+		print_printf(p, expr_eval(p->value, event), star, out);
 		break;
 	case PART_STRING:
-		string_arg_print(p->string, record, tools, &p->string_spec, star, out);
+		string_arg_print(p->string, event, tools, &p->string_spec, star, out);
 		break;
 	case PART_POINTER:
-		pointer_arg_print(p->pointer, record, tools, p->star ? star : 1, out);
+		pointer_arg_print(p->pointer, event, tools, out);
 		break;
 	}
 }
 
-void body_print(const struct body *body, const struct decode_record *record,
-		struct decode_tools *tools, struct text *out)
+void print_put(const struct print *print, const struct decode_event *event,
+	       struct decode_tools *tools, struct text *out)
 {
 	const size_t begin = out->size;
 
-	for (size_t i = 0; i < body->n && out->size - begin <= MAX_TEXT; i++)
-		print_part(&body->parts[i], record, tools, out);
+	if (print->native)
+		native_print(print->native, event, tools, out);
+	for (size_t i = 0; i < print->n && out->size - begin <= MAX_TEXT; i++)
+		print_part(&print->parts[i], event, tools, out);
 }

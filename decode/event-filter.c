@@ -7,11 +7,11 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
-#include "decode/filter.h"
+#include "decode/event-filter.h"
 
 /* Call @take for each word between commas */
-static int each_word(struct export_filter *filter, const char *text,
-		     int (*take)(struct export_filter *filter, const char *word))
+static int each_word(struct event_filter *filter, const char *text,
+		     int (*take)(struct event_filter *filter, const char *word))
 {
 	_cleanup_free_ char *copy = strdup(text);
 	char *next = NULL;
@@ -29,7 +29,7 @@ static int each_word(struct export_filter *filter, const char *text,
 	return any ? 0 : -EINVAL;
 }
 
-static int take_event(struct export_filter *filter, const char *word)
+static int take_event(struct event_filter *filter, const char *word)
 {
 	for (const char *p = word; *p; p++)
 		if (!isalnum((unsigned char)*p) && !strchr("_-.:*?[]!@", *p))
@@ -37,12 +37,12 @@ static int take_event(struct export_filter *filter, const char *word)
 	return strv_append(&filter->events, word);
 }
 
-int export_filter_event(struct export_filter *filter, const char *text)
+int event_filter_event(struct event_filter *filter, const char *text)
 {
 	return each_word(filter, text, take_event);
 }
 
-static int take_pid(struct export_filter *filter, const char *word)
+static int take_pid(struct event_filter *filter, const char *word)
 {
 	unsigned pid;
 	int32_t *pids;
@@ -60,12 +60,12 @@ static int take_pid(struct export_filter *filter, const char *word)
 	return 0;
 }
 
-int export_filter_pids(struct export_filter *filter, const char *text)
+int event_filter_pids(struct event_filter *filter, const char *text)
 {
 	return each_word(filter, text, take_pid);
 }
 
-int export_filter_cpus(struct export_filter *filter, const char *text)
+int event_filter_cpus(struct event_filter *filter, const char *text)
 {
 	filter->has_cpus = true;
 	return parse_cpu_list(text, &filter->cpus) < 0 ? -EINVAL : 0;
@@ -91,7 +91,7 @@ static bool parse_shown(const char *text, uint64_t *ret_whole, uint64_t *ret_nse
 	return *end == '\0';
 }
 
-int export_filter_time(struct export_time *time, const char *text)
+int event_filter_time(struct event_filter_time *time, const char *text)
 {
 	uint64_t whole, nsec;
 	char *copy;
@@ -133,7 +133,7 @@ static bool name_fits(const char *pattern, const char *system, const char *name)
 }
 
 /* That a file has none of them is said: nothing would be printed */
-static int prepare_cpus(const struct export_filter *filter, const struct trace_dat *dat,
+static int prepare_cpus(const struct event_filter *filter, const struct trace_dat *dat,
 			struct fault *why)
 {
 	for (unsigned cpu = 0; filter->has_cpus && cpu < dat->n_cpus; cpu++)
@@ -145,7 +145,7 @@ static int prepare_cpus(const struct export_filter *filter, const struct trace_d
 			 dat->n_cpus - 1);
 }
 
-static int prepare_events(struct export_filter *filter, const struct trace_dat *dat,
+static int prepare_events(struct event_filter *filter, const struct trace_dat *dat,
 			  const struct decoder *decoder, struct fault *why)
 {
 	if (!filter->events)
@@ -172,7 +172,7 @@ static int prepare_events(struct export_filter *filter, const struct trace_dat *
 	return 0;
 }
 
-static int prepare_time(const struct export_time *time, const struct trace_dat *dat,
+static int prepare_time(const struct event_filter_time *time, const struct trace_dat *dat,
 			const struct decoder *decoder, bool until, uint64_t *ret, struct fault *why)
 {
 	uint64_t whole, nsec;
@@ -204,9 +204,10 @@ static int prepare_time(const struct export_time *time, const struct trace_dat *
 	return 0;
 }
 
-int export_filter_prepare(struct export_filter *filter, const struct trace_dat *dat,
-			  const struct decoder *decoder, struct fault *why)
+int event_filter_prepare(struct event_filter *filter, const struct decoder *decoder,
+			 struct fault *why)
 {
+	const struct trace_dat *dat = decoder_dat(decoder);
 	int r;
 
 	filter->from = 0;
@@ -221,36 +222,12 @@ int export_filter_prepare(struct export_filter *filter, const struct trace_dat *
 	return r;
 }
 
-void export_filter_done(struct export_filter *filter)
+void event_filter_done(struct event_filter *filter)
 {
 	strv_free(filter->events);
 	free(filter->pids);
 	free(filter->ids);
 	free(filter->since.text);
 	free(filter->until.text);
-	*filter = (struct export_filter){};
-}
-
-static bool understood(int r, const char *verb, const char *option, const char *value)
-{
-	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: %s: %s: %s: \"%s\"\n", verb, option,
-			      r == -ENOMEM ? "out of memory" : "not understood", value);
-	return r >= 0;
-}
-
-bool export_filter_parse(struct export_filter *filter, const struct ctl *ctl, const char *verb)
-{
-	STRV_FOREACH (e, ctl->events)
-		if (!understood(export_filter_event(filter, *e), verb, "--event=", *e))
-			return false;
-	STRV_FOREACH (p, ctl->pids)
-		if (!understood(export_filter_pids(filter, *p), verb, "--pid=", *p))
-			return false;
-	return (!ctl->cpus ||
-		understood(export_filter_cpus(filter, ctl->cpus), verb, "--cpu=", ctl->cpus)) &&
-	       (!ctl->since || understood(export_filter_time(&filter->since, ctl->since), verb,
-					  "--since=", ctl->since)) &&
-	       (!ctl->until || understood(export_filter_time(&filter->until, ctl->until), verb,
-					  "--until=", ctl->until));
+	*filter = (struct event_filter){};
 }

@@ -3,10 +3,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "basic/io.h"
-#include "basic/log.h"
-#include "decode/run.h"
-#include "decode/source.h"
+#include "basic/out-file.h"
+#include "decode/print-all.h"
 
 #define BATCH_EVENTS  2048U
 #define BATCH_BLOCKS  (8 * MIB)	 /* bytes of the file that a batch keeps in memory */
@@ -25,7 +23,7 @@ struct batch {
 	enum batch_state state;
 	struct decode_event events[BATCH_EVENTS];
 	size_t n;
-	struct merge_keep keep;
+	struct event_keep keep;
 	struct text text;
 	int error;
 };
@@ -34,7 +32,7 @@ struct run;
 
 struct worker {
 	struct run *run;
-	struct formatter *formatter;
+	struct printer *printer;
 	pthread_t thread;
 	bool started;
 };
@@ -44,8 +42,8 @@ struct worker {
  * states; a batch's content belongs to the main thread, but to a worker while it is busy.
  */
 struct run {
-	struct export_job *job;
-	struct export_source source;
+	struct print_all *job;
+	struct event_stream *stream;
 	struct event_days days;
 
 	pthread_mutex_t lock;
@@ -60,7 +58,7 @@ struct run {
 
 	struct worker *workers;
 	unsigned n_workers;
-	struct formatter *ordered; /* of the worker whose batch is the first not done */
+	struct printer *ordered; /* of the worker whose batch is the first not done */
 };
 
 static struct batch *batch_of(struct run *run, uint64_t number)
@@ -68,7 +66,7 @@ static struct batch *batch_of(struct run *run, uint64_t number)
 	return &run->batches[number % run->n_batches];
 }
 
-/* Until all batches before are done; then the ordered formatter is ours up to the batch's end */
+/* Until all batches before are done; then the ordered printer is ours up to the batch's end */
 static void wait_turn(struct run *run, uint64_t number)
 {
 	pthread_mutex_lock(&run->lock);
@@ -85,14 +83,10 @@ static int format_batch(struct worker *w, struct batch *batch, uint64_t number)
 	for (size_t i = 0; i < batch->n && r >= 0; i++) {
 		const struct decode_event *event = &batch->events[i];
 
-		if (run->job->format == EXPORT_JSON) {
-			r = formatter_json(w->formatter, event, &batch->text);
-			continue;
-		}
-		r = formatter_text(w->formatter, event, false, &batch->text);
-		if (r == FORMATTER_E_ORDER) {
+		r = printer_put(w->printer, event, false, &batch->text);
+		if (r == PRINTER_E_ORDER) {
 			wait_turn(run, number);
-			r = formatter_text(run->ordered, event, true, &batch->text);
+			r = printer_put(run->ordered, event, true, &batch->text);
 		}
 	}
 	return r;
@@ -138,15 +132,6 @@ static void start_batch(struct run *run)
 	pthread_mutex_unlock(&run->lock);
 }
 
-static int write_out(struct run *run, const void *bytes, size_t size, struct fault *why)
-{
-	int r = io_write_all(run->job->fd, bytes, size);
-
-	if (r == -EPIPE)
-		return EXPORT_E_PIPE;
-	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
-}
-
 /* Write the oldest batch, when it is done, and make it free */
 static int finish_batch(struct run *run, struct fault *why)
 {
@@ -159,11 +144,12 @@ static int finish_batch(struct run *run, struct fault *why)
 	pthread_mutex_unlock(&run->lock);
 	r = batch->error;
 	if (r < 0)
-		return fault_errno(why, r, "%s: cannot format", run->job->dat->path);
-	r = write_out(run, batch->text.bytes, batch->text.size, why);
+		return fault_errno(why, r, "%s: cannot format",
+				   decoder_dat(run->job->decoder)->path);
+	r = out_file_write(run->job->fd, batch->text.bytes, batch->text.size, why);
 	if (r != 0)
 		return r;
-	merge_keep_clear(&batch->keep);
+	event_keep_clear(&batch->keep);
 	if (batch->text.room > BATCH_TEXT)
 		text_done(&batch->text);
 	batch->text.size = 0;
@@ -173,29 +159,17 @@ static int finish_batch(struct run *run, struct fault *why)
 }
 
 /* 1: full, 0: the file's end, or negative errno */
-static int fill_batch(struct run *run, struct batch *batch, uint64_t serial, struct fault *why)
+static int fill_batch(struct run *run, struct batch *batch, struct fault *why)
 {
-	const struct export_job *job = run->job;
-	size_t most = MAX(BATCH_BLOCKS / run->source.block_size, run->source.n_regions + 1);
+	size_t most = event_stream_keep_most(run->stream, BATCH_BLOCKS);
 
-	batch->n = 0;
-	batch->keep.serial = serial + 1;
-	while (batch->n < BATCH_EVENTS && batch->keep.n < most) {
+	for (batch->n = 0; batch->n < BATCH_EVENTS && batch->keep.n < most; batch->n++) {
 		struct decode_event *event = &batch->events[batch->n];
-		int r;
+		int r = event_next_keep(run->stream, &batch->keep, event, why);
 
-		r = merge_next(run->source.merge, &batch->keep, event, why);
 		if (r <= 0)
 			return r;
-		if (event->ts > job->filter->to)
-			return 0;
-		r = decoder_task(job->decoder, event);
-		if (r < 0)
-			return fault_errno(why, r, "%s: cannot go on", job->dat->path);
-		if (!export_filter_wants(job->filter, job->decoder, event))
-			continue;
 		event->new_day = event_days_changed(&run->days, event->ts);
-		batch->n++;
 	}
 	return 1;
 }
@@ -212,7 +186,7 @@ static int write_all(struct run *run, struct fault *why)
 				return r;
 			continue;
 		}
-		r = fill_batch(run, batch_of(run, run->filled), run->filled, why);
+		r = fill_batch(run, batch_of(run, run->filled), why);
 		if (r < 0)
 			return r;
 		more = r > 0;
@@ -221,32 +195,18 @@ static int write_all(struct run *run, struct fault *why)
 	return 0;
 }
 
-static int new_formatter(const struct export_job *job, struct formatter **ret)
-{
-	int r = formatter_new(job->decoder, true, ret);
-
-	if (r >= 0)
-		formatter_escape(*ret, job->escape);
-	if (r >= 0)
-		formatter_times(*ret, &job->time);
-	return r;
-}
-
 static int start_workers(struct run *run)
 {
-	int r = 0;
+	const struct print_all *job = run->job;
+	int r;
 
 	run->workers = calloc(run->n_workers, sizeof(*run->workers));
 	run->batches = calloc(run->n_batches, sizeof(*run->batches));
 	if (!run->workers || !run->batches)
 		return -ENOMEM;
-	r = new_formatter(run->job, &run->ordered);
-	if (r >= 0 && run->job->format == EXPORT_TEXT && !formatter_has_plugins(run->ordered))
-		log_notice(
-			"libtraceevent's plugins (libtraceevent1-plugin) are not installed: some "
-			"kinds of events are printed otherwise than by trace-cmd report");
+	r = printer_new(job->decoder, &job->printer, &run->ordered);
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++)
-		r = new_formatter(run->job, &run->workers[i].formatter);
+		r = printer_new(job->decoder, &job->printer, &run->workers[i].printer);
 	for (unsigned i = 0; i < run->n_workers && r >= 0; i++) {
 		struct worker *w = &run->workers[i];
 
@@ -266,18 +226,18 @@ static void stop_workers(struct run *run)
 	for (unsigned i = 0; run->workers && i < run->n_workers; i++) {
 		if (run->workers[i].started)
 			(void)pthread_join(run->workers[i].thread, NULL);
-		formatter_free(run->workers[i].formatter);
+		printer_free(run->workers[i].printer);
 	}
 	for (size_t i = 0; run->batches && i < run->n_batches; i++) {
-		merge_keep_done(&run->batches[i].keep);
+		event_keep_done(&run->batches[i].keep);
 		text_done(&run->batches[i].text);
 	}
-	formatter_free(run->ordered);
+	printer_free(run->ordered);
 	free(run->workers);
 	free(run->batches);
 }
 
-static unsigned count_workers(const struct export_job *job)
+static unsigned count_workers(const struct print_all *job)
 {
 	long n = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -286,33 +246,40 @@ static unsigned count_workers(const struct export_job *job)
 	return (unsigned)MIN(MAX(n, 1L), (long)MAX_WORKERS);
 }
 
-int export_run(struct export_job *job, struct fault *why)
+int print_all(struct print_all *job, struct fault *why)
 {
+	const struct trace_dat *dat = decoder_dat(job->decoder);
 	struct run run = {.job = job, .n_workers = count_workers(job)};
+	const bool text = job->printer.form == PRINTER_TEXT;
+	const struct event_stream_config config = {
+		.filter = job->filter,
+		.pair_leaves = text,
+		.on_fault = job->on_fault,
+	};
 	char head[32];
 	int r;
 
-	*why = (struct fault){};
 	run.n_batches = 2 * run.n_workers + BATCHES_SPARE;
-	event_days_init(&run.days, job->time.mode, false);
+	event_days_init(&run.days, text ? job->printer.time.mode : EVENT_TIME_EPOCH, false);
 	pthread_mutex_init(&run.lock, NULL);
 	pthread_cond_init(&run.work, NULL);
 	pthread_cond_init(&run.progress, NULL);
-	r = export_source_open(&run.source, job->dat, job->decoder, job->filter,
-			       job->format == EXPORT_TEXT, job->on_fault, why);
-	if (r >= 0)
+	r = event_stream_new(job->decoder, &config, &run.stream, why);
+	if (r >= 0) {
 		r = start_workers(&run);
-	if (r < 0 && why->error == 0)
-		(void)fault_errno(why, r, "%s: cannot export", job->dat->path);
-	if (r >= 0 && job->format == EXPORT_TEXT) {
-		(void)snprintf(head, sizeof(head), "cpus=%u\n", job->dat->n_cpus);
-		r = write_out(&run, head, strlen(head), why);
+		if (r < 0)
+			(void)fault_errno(why, r, "%s: cannot export", dat->path);
+	}
+	if (r >= 0 && text) {
+		(void)snprintf(head, sizeof(head), "cpus=%u\n", dat->n_cpus);
+		r = out_file_write(job->fd, head, strlen(head), why);
 	}
 	if (r == 0)
 		r = write_all(&run, why);
 	stop_workers(&run);
-	job->n_faults += run.source.n_faults;
-	export_source_done(&run.source);
+	if (run.stream)
+		job->n_faults += event_stream_faults(run.stream);
+	event_stream_free(run.stream);
 	pthread_cond_destroy(&run.progress);
 	pthread_cond_destroy(&run.work);
 	pthread_mutex_destroy(&run.lock);
