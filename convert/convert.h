@@ -38,8 +38,8 @@ struct export
 	const struct trace_dat *dat;
 	const struct decoder *decoder;
 	const struct event_filter *filter; /* prepared for dat */
-	const struct out_file *output;	    /* open, its owner publishes it; NULL: not yet */
-	bool *ret_complete;		    /* with output: all is written */
+	const struct out_file *output;	   /* open, its owner publishes it; NULL: not yet */
+	bool *ret_complete;		   /* with output: all is written */
 };
 
 /**

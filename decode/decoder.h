@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a trace.dat says of its events: formats, symbols, clock, and where events tell of tasks. It
- * does not change once it is there; any thread.
+ * What a trace.dat says of its events: formats, symbols, clock, and where events tell of tasks. The
+ * only place that has libtraceevent parse formats. Does not change once it is there; any thread.
  *
  *	decoder_new → event_stream_new → event_next → decoder_field: numbers | printer_put: text,
  *JSON
@@ -115,10 +115,10 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 
 /* --- for the printers */
 
-struct event_formats;
 struct kallsyms;
 struct printk_formats;
-const struct event_formats *decoder_formats(const struct decoder *decoder);
+struct tep_event;
+struct tep_handle;
 const struct kallsyms *decoder_symbols(const struct decoder *decoder);
 const struct printk_formats *decoder_printk(const struct decoder *decoder);
 
@@ -126,3 +126,22 @@ const struct printk_formats *decoder_printk(const struct decoder *decoder);
  * decoder_graph_exit() - the format that ends what decoder_is_leaf() pairs; -1: none
  */
 int32_t decoder_graph_exit(const struct decoder *decoder);
+
+/**
+ * decoder_common() - two of the fields that all events have; of size 0 if there is none
+ */
+void decoder_common(const struct decoder *decoder, struct field *ret_flags,
+		    struct field *ret_preempt_count);
+
+/**
+ * decoder_handle() - a handle of libtraceevent's for one thread, set up for the file
+ * Return: NULL without memory.
+ */
+struct tep_handle *decoder_handle(const struct decoder *decoder);
+
+/**
+ * decoder_parse() - parse a format into a handle
+ * Return: the event, NULL if it cannot be trusted.
+ */
+struct tep_event *decoder_parse(const struct decoder *decoder, struct tep_handle *tep,
+				size_t format);

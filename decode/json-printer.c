@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "decode/event-formats.h"
 #include "decode/json-printer.h"
 #include "decode/tools.h"
 
@@ -31,7 +30,7 @@ struct json_plan {
 
 struct json_printer {
 	const struct decoder *decoder;
-	const struct event_common *common;
+	struct field flags, preempt_count;
 	struct json_plan **plans; /* by index of the format; NULL: not met yet */
 	struct decode_tools tools;
 };
@@ -245,27 +244,6 @@ static void put_numbers(const struct json_field *f, const struct decode_event *e
 	text_char(out, ']');
 }
 
-static void put_cpus(const struct json_field *f, const struct decode_event *event, struct text *out)
-{
-	uint32_t size;
-	const uint8_t *mask = bytes_of(f, event, &size);
-	bool first = true;
-
-	text_char(out, '"');
-	for (uint32_t i = 0, from; i < 8 * size; i++) {
-		for (from = i; i < 8 * size; i++)
-			if (!(mask[event->big_endian ? size - 1 - i / 8 : i / 8] & (1U << i % 8)))
-				break;
-		if (i == from)
-			continue;
-		text_printf(out, first ? "%u" : ",%u", from);
-		if (i - 1 > from)
-			text_printf(out, "-%u", i - 1);
-		first = false;
-	}
-	text_char(out, '"');
-}
-
 static void put_field(const struct json_field *f, const struct decode_event *event,
 		      struct text *out)
 {
@@ -287,7 +265,10 @@ static void put_field(const struct json_field *f, const struct decode_event *eve
 		put_numbers(f, event, out);
 		break;
 	case JSON_CPUS:
-		put_cpus(f, event, out);
+		p = bytes_of(f, event, &size);
+		text_char(out, '"');
+		text_cpus(out, p, size, event->big_endian);
+		text_char(out, '"');
 		break;
 	}
 }
@@ -390,9 +371,9 @@ static void put_common(struct json_printer *printer, const struct decode_event *
 	else
 		text_string(out, "null");
 	text_string(out, ",\"flags\":");
-	text_u64(out, field_number(&printer->common->flags, event));
+	text_u64(out, field_number(&printer->flags, event));
 	text_string(out, ",\"preempt_count\":");
-	text_u64(out, field_number(&printer->common->preempt_count, event));
+	text_u64(out, field_number(&printer->preempt_count, event));
 	if (event->missed) {
 		text_string(out, ",\"lost_before\":");
 		if (event->missed > 0)
@@ -458,7 +439,7 @@ int json_printer_new(const struct decoder *decoder, struct json_printer **ret)
 		return -ENOMEM;
 	}
 	p->decoder = decoder;
-	p->common = event_formats_common(decoder_formats(decoder));
+	decoder_common(decoder, &p->flags, &p->preempt_count);
 	p->tools.symbols.symbols = decoder_symbols(decoder);
 	p->tools.printk = decoder_printk(decoder);
 	*ret = p;

@@ -15,7 +15,6 @@
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
-#include "decode/event-formats.h"
 #include "decode/plugins.h"
 #include "decode/print/print.h"
 #include "decode/text-printer.h"
@@ -119,7 +118,7 @@ static struct kind *new_kind(struct text_printer *p, int32_t format)
 
 	if (!kind)
 		return NULL;
-	kind->event = event_formats_parse(decoder_formats(p->decoder), p->tep, (size_t)format);
+	kind->event = decoder_parse(p->decoder, p->tep, (size_t)format);
 	if (!kind->event)
 		return kind;
 	n = asprintf(&kind->label, " %s: %*s", kind->event->name,
@@ -329,7 +328,7 @@ int text_printer_new(const struct decoder *decoder, const struct printer_config 
 	for (size_t i = 1; i < p->dat->n_buffers; i++)
 		p->buffer_width = MAX(p->buffer_width, strlen(p->dat->buffers[i].name));
 	p->kinds = calloc(MAX(p->dat->n_formats, (size_t)1), sizeof(struct kind *));
-	p->tep = event_formats_handle(decoder_formats(decoder));
+	p->tep = decoder_handle(decoder);
 	if (!p->tep || !p->kinds)
 		return -ENOMEM;
 	trace_seq_init(&p->seq);

@@ -220,3 +220,24 @@ void text_number(struct text *text, const struct text_spec *spec, uint64_t value
 	if (fill && spec->left)
 		text_fill(text, ' ', fill);
 }
+
+void text_cpus(struct text *text, const uint8_t *mask, uint32_t size, bool big_endian)
+{
+	bool first = true;
+
+	for (uint32_t i = 0, from; i < 8 * size; i++) {
+		for (from = i; i < 8 * size; i++)
+			if (!(mask[big_endian ? size - 1 - i / 8 : i / 8] & (1U << i % 8)))
+				break;
+		if (i == from)
+			continue;
+		if (!first)
+			text_char(text, ',');
+		first = false;
+		text_u64(text, from);
+		if (i - 1 > from) {
+			text_char(text, '-');
+			text_u64(text, i - 1);
+		}
+	}
+}

@@ -112,3 +112,8 @@ void text_u64_wide(struct text *text, uint64_t value, unsigned width, char fill)
  * @value: for 'd' and 'i' a sign-extended number
  */
 void text_number(struct text *text, const struct text_spec *spec, uint64_t value);
+
+/**
+ * text_cpus() - a mask of CPUs as "0-3,8"
+ */
+void text_cpus(struct text *text, const uint8_t *mask, uint32_t size, bool big_endian);

@@ -11,6 +11,7 @@
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-record.h"
 #include "decode/event-stream.h"
+#include "decode/text.h"
 #include "formats/trace-dat.h"
 
 #define OUTPUT_SIZE MIB

@@ -25,16 +25,6 @@ struct native {
 	struct field leaf[2]; /* of funcgraph_entry: its exit's calltime and rettime; size 0 */
 };
 
-static bool take_place(struct native *n, struct tep_event *event, unsigned i, const char *name)
-{
-	const struct tep_format_field *field = tep_find_any_field(event, name);
-
-	if (!field || !field_place(field, &n->places[i]))
-		return false;
-	n->present |= 1U << i;
-	return true;
-}
-
 static bool has(const struct native *n, unsigned i)
 {
 	return n->present & (1U << i);
@@ -150,21 +140,6 @@ static void print_switch(const struct native *n, const struct decode_event *even
 	text_char(out, ']');
 }
 
-static bool take_switch(struct native *n, struct tep_event *event)
-{
-	if (!take_place(n, event, PREV_PID, "prev_pid") ||
-	    !take_place(n, event, PREV_PRIO, "prev_prio") ||
-	    !take_place(n, event, PREV_STATE, "prev_state") ||
-	    !take_place(n, event, NEXT_PID, "next_pid") ||
-	    !take_place(n, event, NEXT_PRIO, "next_prio"))
-		return false;
-	(void)take_place(n, event, PREV_COMM, "prev_comm");
-	(void)take_place(n, event, NEXT_COMM, "next_comm");
-	take_letters(n, event);
-	n->put = print_switch;
-	return true;
-}
-
 enum { WAKEUP_PID, WAKEUP_COMM, WAKEUP_PRIO, WAKEUP_SUCCESS, WAKEUP_CPU };
 
 static void print_wakeup(const struct native *n, const struct decode_event *event,
@@ -182,18 +157,6 @@ static void print_wakeup(const struct native *n, const struct decode_event *even
 	}
 	text_string(out, " CPU:");
 	text_u64_wide(out, number(n, event, WAKEUP_CPU), 3, '0');
-}
-
-static bool take_wakeup(struct native *n, struct tep_event *event)
-{
-	if (!take_place(n, event, WAKEUP_PID, "pid") ||
-	    !take_place(n, event, WAKEUP_PRIO, "prio") ||
-	    !take_place(n, event, WAKEUP_CPU, "target_cpu"))
-		return false;
-	(void)take_place(n, event, WAKEUP_COMM, "comm");
-	(void)take_place(n, event, WAKEUP_SUCCESS, "success");
-	n->put = print_wakeup;
-	return true;
 }
 
 static void print_stack(const struct native *n, const struct decode_event *event,
@@ -307,97 +270,121 @@ static void print_graph_exit(const struct native *n, const struct decode_event *
 	text_char(out, '}');
 }
 
-static bool take_entry(struct native *n, struct tep_event *event, const struct decoder *d)
+/* A place of the names for each that the printer uses; what begins with '?' a format may lack */
+static const struct native_kind {
+	const char *system, *name, *plugin; /* plugin: NULL: trace-cmd itself prints it */
+	native_put *put;
+	int how;
+	const char *places[PLACES + 1];
+} kinds[] = {
+	{"sched",
+	 "sched_switch",
+	 "plugin_sched_switch.so",
+	 print_switch,
+	 NATIVE_ALL,
+	 {"prev_pid", "?prev_comm", "prev_prio", "prev_state", "next_pid", "?next_comm",
+	  "next_prio"}},
+#define WAKEUP(name)                                                               \
+	{                                                                          \
+		"sched", name, "plugin_sched_switch.so", print_wakeup, NATIVE_ALL, \
+		{                                                                  \
+			"pid", "?comm", "prio", "?success", "target_cpu"           \
+		}                                                                  \
+	}
+	WAKEUP("sched_wakeup"),
+	WAKEUP("sched_wakeup_new"),
+	{"ftrace", "kernel_stack", "plugin_function.so", print_stack, NATIVE_ALL, {"caller"}},
+	{"ftrace", "funcgraph_entry", NULL, print_graph_entry, NATIVE_ALL, {"func", "depth"}},
+	{"ftrace",
+	 "funcgraph_exit",
+	 NULL,
+	 print_graph_exit,
+	 NATIVE_ALL,
+	 {"func", "depth", "calltime", "rettime"}},
+#define KMEM(name)                                                              \
+	{                                                                       \
+		"kmem", name, "plugin_kmem.so", print_call_site, NATIVE_BEFORE, \
+		{                                                               \
+			"call_site"                                             \
+		}                                                               \
+	}
+	KMEM("kfree"),
+	KMEM("kmalloc"),
+	KMEM("kmalloc_node"),
+	KMEM("kmem_cache_alloc"),
+	KMEM("kmem_cache_free"),
+	KMEM("kmem_cache_alloc_node"),
+};
+
+static bool take_places(struct native *n, const struct native_kind *kind, struct tep_event *event)
+{
+	for (unsigned i = 0; kind->places[i]; i++) {
+		bool optional = kind->places[i][0] == '?';
+		const struct tep_format_field *field =
+			tep_find_any_field(event, kind->places[i] + optional);
+
+		if (field && field_place(field, &n->places[i]))
+			n->present |= 1U << i;
+		else if (!optional)
+			return false;
+	}
+	return true;
+}
+
+/* What the end of a function tells, for one line of both */
+static void take_leaf(struct native *n, const struct decoder *d)
 {
 	const size_t exit = (size_t)decoder_graph_exit(d);
 	const struct field *call = decoder_field(d, exit, "calltime");
 	const struct field *ret = decoder_field(d, exit, "rettime");
 
-	if (call && ret && decoder_field(d, exit, "depth")) {
-		n->leaf[0] = *call;
-		n->leaf[1] = *ret;
+	if (!call || !ret || !decoder_field(d, exit, "depth"))
+		return;
+	n->leaf[0] = *call;
+	n->leaf[1] = *ret;
+}
+
+static const struct native_kind *find_kind(const struct tep_event *event, const struct decoder *d,
+					   bool plugins)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct native_kind *kind = &kinds[i];
+
+		if (strcmp(event->system, kind->system) != 0 ||
+		    strcmp(event->name, kind->name) != 0)
+			continue;
+		if (!kind->plugin)
+			return decoder_graph_exit(d) >= 0 ? kind : NULL;
+		/* not what somebody's own plugin prints */
+		return plugins && (!event->handler || plugins_is(event, kind->plugin)) ? kind
+										       : NULL;
 	}
-	n->put = print_graph_entry;
-	return take_place(n, event, GRAPH_FUNC, "func") &&
-	       take_place(n, event, GRAPH_DEPTH, "depth");
-}
-
-static bool take_exit(struct native *n, struct tep_event *event)
-{
-	n->put = print_graph_exit;
-	return take_place(n, event, GRAPH_FUNC, "func") &&
-	       take_place(n, event, GRAPH_DEPTH, "depth") &&
-	       take_place(n, event, GRAPH_CALLTIME, "calltime") &&
-	       take_place(n, event, GRAPH_RETTIME, "rettime");
-}
-
-static bool is_one_of(const struct tep_event *event, const char *system, const char *const *names)
-{
-	if (strcmp(event->system, system) != 0)
-		return false;
-	while (*names && strcmp(*names, event->name) != 0)
-		names++;
-	return *names;
-}
-
-/* Is an event printed by this plugin, or would it be if that was installed; not, if somebody's own
- * plugin prints it */
-static bool printed_by(const struct tep_event *event, const char *plugin)
-{
-	return !event->handler || plugins_is(event, plugin);
-}
-
-/* Return: is it one; ->put says how it is printed */
-static bool take(struct native *n, struct tep_event *event, const struct decoder *d, bool plugins,
-		 bool *ret_prefix)
-{
-	static const char *const wakeups[] = {"sched_wakeup", "sched_wakeup_new", NULL};
-	static const char *const allocations[] = {"kfree",
-						  "kmalloc",
-						  "kmalloc_node",
-						  "kmem_cache_alloc",
-						  "kmem_cache_free",
-						  "kmem_cache_alloc_node",
-						  NULL};
-	const bool own = strcmp(event->system, "ftrace") == 0;
-
-	if (own && strcmp(event->name, "funcgraph_entry") == 0)
-		return decoder_graph_exit(d) >= 0 && take_entry(n, event, d);
-	if (own && strcmp(event->name, "funcgraph_exit") == 0)
-		return decoder_graph_exit(d) >= 0 && take_exit(n, event);
-	if (!plugins)
-		return false;
-	if (own && strcmp(event->name, "kernel_stack") == 0 &&
-	    printed_by(event, "plugin_function.so")) {
-		n->put = print_stack;
-		return take_place(n, event, 0, "caller");
-	}
-	if (strcmp(event->system, "sched") == 0 && printed_by(event, "plugin_sched_switch.so")) {
-		if (strcmp(event->name, "sched_switch") == 0)
-			return take_switch(n, event);
-		return is_one_of(event, "sched", wakeups) && take_wakeup(n, event);
-	}
-	n->put = print_call_site;
-	*ret_prefix = true;
-	return is_one_of(event, "kmem", allocations) && printed_by(event, "plugin_kmem.so") &&
-	       take_place(n, event, 0, "call_site");
+	return NULL;
 }
 
 int native_compile(struct tep_event *event, const struct decoder *decoder, bool plugins,
 		   struct native **ret)
 {
-	struct native *n = calloc(1, sizeof(*n));
-	bool prefix = false;
+	const struct native_kind *kind = find_kind(event, decoder, plugins);
+	struct native *n;
 
+	if (!kind)
+		return 0;
+	n = calloc(1, sizeof(*n));
 	if (!n)
 		return -ENOMEM;
-	n->long_size = decoder_dat(decoder)->long_size;
-	if (!take(n, event, decoder, plugins, &prefix)) {
+	if (!take_places(n, kind, event)) {
 		free(n);
 		return 0;
 	}
+	n->put = kind->put;
+	n->long_size = decoder_dat(decoder)->long_size;
+	if (n->put == print_switch)
+		take_letters(n, event);
+	if (n->put == print_graph_entry)
+		take_leaf(n, decoder);
 	*ret = n;
-	return prefix ? NATIVE_BEFORE : NATIVE_ALL;
+	return kind->how;
 }
 
 struct native *native_free(struct native *native)

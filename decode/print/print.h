@@ -15,7 +15,7 @@ struct print;
 
 /**
  * print_compile() - @event's text
- * @event: a sound one, see event_formats_parse(); must outlive what is returned
+ * @event: a sound one, see decoder_parse(); must outlive what is returned
  * @plugins: print as libtraceevent's plugins do, installed or not
  * Return: NULL if libtraceevent must print it, or without memory.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
+#include <endian.h>
 #include <string.h>
 
 #include "decode/print/print-internal.h"
@@ -317,25 +318,12 @@ static void print_hex(const struct string_arg *arg, const struct decode_event *e
 }
 
 /* Elements are taken in this machine's byte order, as libtraceevent does */
-static uint64_t element(const uint8_t *p, unsigned size)
+static uint64_t element(const uint8_t *p, uint32_t size)
 {
-	uint16_t u16;
-	uint32_t u32;
-	uint64_t u64;
+	const struct decode_event one = {
+		.data = p, .size = size, .big_endian = __BYTE_ORDER == __BIG_ENDIAN};
 
-	switch (size) {
-	case 2:
-		memcpy(&u16, p, 2);
-		return u16;
-	case 4:
-		memcpy(&u32, p, 4);
-		return u32;
-	case 8:
-		memcpy(&u64, p, 8);
-		return u64;
-	default:
-		return *p;
-	}
+	return decode_number(&one, 0, size);
 }
 
 static void print_int_array(const struct string_arg *arg, const struct decode_event *event,
@@ -363,14 +351,6 @@ static void print_int_array(const struct string_arg *arg, const struct decode_ev
 	text_char(out, '}');
 }
 
-static bool mask_bit(const struct decode_event *event, const uint8_t *mask, uint32_t size,
-		     uint32_t bit)
-{
-	uint32_t byte = event->big_endian ? size - 1 - bit / 8 : bit / 8;
-
-	return mask[byte] & (1U << bit % 8);
-}
-
 /* "00000000,0000000f" */
 static void put_bitmask(const struct decode_event *event, const uint8_t *mask, uint32_t size,
 			struct text *out)
@@ -387,30 +367,6 @@ static void put_bitmask(const struct decode_event *event, const uint8_t *mask, u
 	}
 }
 
-/* "0-3,8" */
-static void put_cpumask(const struct decode_event *event, const uint8_t *mask, uint32_t size,
-			struct text *out)
-{
-	bool first = true;
-
-	for (uint32_t i = 0; i < 8 * size; i++) {
-		uint32_t from = i;
-
-		if (!mask_bit(event, mask, size, i))
-			continue;
-		while (i + 1 < 8 * size && mask_bit(event, mask, size, i + 1))
-			i++;
-		if (!first)
-			text_char(out, ',');
-		first = false;
-		text_u64(out, from);
-		if (i > from) {
-			text_char(out, '-');
-			text_u64(out, i);
-		}
-	}
-}
-
 static void print_mask(const struct string_arg *arg, const struct decode_event *event,
 		       struct decode_tools *tools, const struct string_spec *spec, int star,
 		       struct text *out)
@@ -423,7 +379,7 @@ static void print_mask(const struct string_arg *arg, const struct decode_event *
 	if (arg->kind == STRING_BITMASK)
 		put_bitmask(event, mask, size, list);
 	else
-		put_cpumask(event, mask, size, list);
+		text_cpus(list, mask, size, event->big_endian);
 	if (list->no_memory)
 		out->no_memory = true;
 	put(spec, star, list->size ? list->bytes : "", list->size, out);
