@@ -50,9 +50,9 @@ enum {
  * @ordered: this printer sees all events of its kind in their order
  *
  * The text of a few kinds of event depends on what was printed before (calls of functions are
- * indented, formats that do not parse change their mind). They are refused with PRINTER_E_ORDER
- * unless @ordered.
- * Return: 0, PRINTER_E_ORDER, or -ENOMEM.
+ * indented, formats that do not parse change their mind), and plugins have static buffers. These
+ * are refused with PRINTER_E_ORDER unless @ordered, which one printer of the process at a time may
+ * be. Return: 0, PRINTER_E_ORDER, or -ENOMEM.
  */
 int printer_put(struct printer *printer, const struct decode_event *event, bool ordered,
 		struct text *out);

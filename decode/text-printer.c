@@ -81,14 +81,13 @@ static void set_how(struct text_printer *p, struct kind *kind)
 {
 	struct tep_event *event = kind->event;
 
-	/* One record of trace_printk() that does not parse makes all later ones fail */
-	if (event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_ISBPRINT) ||
-	    (plugins_is(event, "plugin_function.so") && strcmp(event->name, "kernel_stack") != 0 &&
-	     strcmp(event->name, "raw_data") != 0)) {
+	/* Plugins have static buffers (kvm), and remember what they printed (function) */
+	kind->how = event->handler ? TEXT_TEP_ORDERED : TEXT_TEP;
+	if (event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_ISBPRINT)) {
+		/* One record of trace_printk() that does not parse makes all later ones fail */
 		kind->how = TEXT_TEP_ORDERED;
 		return;
 	}
-	kind->how = TEXT_TEP;
 	if (p->config.by_libtraceevent)
 		return;
 	kind->print = print_compile(event, p->decoder, !p->config.no_plugins);

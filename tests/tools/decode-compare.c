@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * decode-compare [--rounds=N] [--big-endian] [EVENTS-DIR] - for each event format of a kernel
- * (default /sys/kernel/tracing/events), print records of random numbers by the compiled form and by
- * libtraceevent, and compare. Names the formats that differ, and counts those that are not
- * compiled. Status 1 if any differs.
+ * decode-compare [--rounds=N] [--big-endian] [--threads=N] [EVENTS-DIR] - for each event format of
+ * a kernel (default /sys/kernel/tracing/events), print records of random numbers by the compiled
+ * form and by libtraceevent, and compare. Names the formats that differ, and counts those that are
+ * not compiled. Status 1 if any differs.
+ *
+ * With --threads=N, up to N threads instead print the same records by libtraceevent and its plugins
+ * at the same time, with a handle each: all have to print what one alone prints.
  */
 #include <err.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -90,6 +94,97 @@ static unsigned compare(struct text_printer *fast, struct text_printer *slow,
 	return bad;
 }
 
+/* --- threads */
+
+struct printing {
+	const struct decoder *decoder;
+	const struct task_name *task;
+	unsigned rounds;
+	bool big_endian;
+	struct text_printer *printer;
+	pthread_t thread;
+	uint64_t hash, lines;
+};
+
+static void *print_records(void *userdata)
+{
+	struct printing *p = userdata;
+	uint8_t *record = malloc(64 * KIB);
+	struct text out = {};
+
+	if (!record)
+		errx(1, "out of memory");
+	p->hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+	for (unsigned round = 0; round < p->rounds; round++)
+		for (uint32_t id = 0; id < SUBBUF_EVENT_IDS; id++) {
+			struct decode_event event = {
+				.ts = 1000,
+				.id = id,
+				.data = record,
+				.task = p->task,
+				.big_endian = p->big_endian,
+			};
+			struct tep_event *format = NULL;
+			unsigned seed = id + round * SUBBUF_EVENT_IDS;
+
+			/* those that depend on order are never left to several */
+			if (text_printer_how(p->printer, id, &format) != TEXT_TEP)
+				continue;
+			event.size = craft_record(format, p->big_endian, false, &seed, record);
+			print_text(p->printer, &event, &out);
+			for (size_t i = 0; i < out.size; i++)
+				p->hash =
+					(p->hash ^ (uint8_t)out.bytes[i]) * UINT64_C(0x100000001b3);
+			p->lines++;
+		}
+	text_done(&out);
+	free(record);
+	return NULL;
+}
+
+/* Return: the hash of what they printed, 0: not all the same */
+static uint64_t print_by(unsigned n, const struct printing *what, uint64_t *ret_lines)
+{
+	const struct printer_config config = {.by_libtraceevent = true};
+	struct printing *all = calloc(n, sizeof(*all));
+	uint64_t hash;
+
+	if (!all)
+		errx(1, "out of memory");
+	for (unsigned i = 0; i < n; i++) {
+		all[i] = *what;
+		if (text_printer_new(what->decoder, &config, &all[i].printer) < 0)
+			errx(1, "out of memory");
+	}
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&all[i].thread, NULL, print_records, &all[i]) != 0)
+			errx(1, "cannot start a thread");
+	for (unsigned i = 0; i < n; i++)
+		(void)pthread_join(all[i].thread, NULL);
+	hash = all[0].hash;
+	*ret_lines = all[0].lines;
+	for (unsigned i = 0; i < n; i++) {
+		if (all[i].hash != all[0].hash || all[i].lines != all[0].lines)
+			hash = 0;
+		text_printer_free(all[i].printer);
+	}
+	free(all);
+	return hash;
+}
+
+static int compare_threads(const struct printing *what, unsigned most)
+{
+	uint64_t lines, alone = print_by(1, what, &lines);
+
+	for (unsigned n = 2; n <= most; n *= 2)
+		if (print_by(n, what, &lines) != alone) {
+			printf("%u threads print otherwise than one\n", n);
+			return 1;
+		}
+	printf("%llu lines: the same by 1 to %u threads\n", (unsigned long long)lines, most);
+	return lines == 0;
+}
+
 static struct trace_dat *open_formats(const struct collection *all, bool big_endian)
 {
 	struct craft c = {.big_endian = big_endian, .commit_size = 8};
@@ -114,7 +209,7 @@ static struct trace_dat *open_formats(const struct collection *all, bool big_end
 
 int main(int argc, char **argv)
 {
-	unsigned rounds = 200, n_bad = 0, n_compiled = 0;
+	unsigned rounds = 200, threads = 0, n_bad = 0, n_compiled = 0;
 	static struct collection all;
 	struct printer_config config = {};
 	struct text_printer *fast, *slow;
@@ -128,10 +223,13 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (strncmp(argv[i], "--rounds=", 9) == 0)
 			rounds = (unsigned)atoi(argv[i] + 9);
+		else if (strncmp(argv[i], "--threads=", 10) == 0)
+			threads = (unsigned)atoi(argv[i] + 10);
 		else if (strcmp(argv[i], "--big-endian") == 0)
 			big_endian = true;
 		else if (argv[i][0] == '-')
-			errx(2, "usage: decode-compare [--rounds=N] [--big-endian] [EVENTS-DIR]");
+			errx(2, "usage: decode-compare [--rounds=N] [--big-endian] [--threads=N] "
+				"[EVENTS-DIR]");
 		else
 			dir = argv[i];
 	}
@@ -141,6 +239,12 @@ int main(int argc, char **argv)
 		errx(1, "%s", why.text);
 	if (decoder_new_tasks(decoder, &tasks, &why) < 0)
 		errx(1, "%s", why.text);
+	if (threads)
+		return compare_threads(&(struct printing){.decoder = decoder,
+							  .task = tasks_find(tasks, 42),
+							  .rounds = rounds,
+							  .big_endian = big_endian},
+				       threads);
 	if (text_printer_new(decoder, &config, &fast) < 0)
 		errx(1, "out of memory");
 	config.by_libtraceevent = true;
