@@ -25,7 +25,8 @@ sees = {
     "engine": "basic formats recorder writer",
     "config": "basic formats recorder writer",
     "convert": "basic formats decode writer",
-    "ctl": "basic formats decode writer config convert recorder",
+    "convert/arm": "basic formats decode writer recorder convert",
+    "ctl": "basic formats decode writer config convert convert/arm",
     "daemon/plumbing": "basic",
     "daemon/trigger": "basic formats recorder writer engine config daemon/plumbing",
     "daemon/session": "basic formats recorder writer engine config daemon/plumbing daemon/trigger",
@@ -34,8 +35,7 @@ sees = {
     "daemon/control": "basic formats recorder writer engine config daemon/plumbing daemon/trigger "
                       "daemon/session daemon/manager",
 }
-# What flyrecctl takes of recorder: to collect CoreSight trace and to know a kernel's formats, which
-# it does without a daemon
+# convert/arm takes of recorder how CoreSight trace is collected, which flyrecctl does without a daemon
 CIRCLE_MAX = 6
 
 sources, objects, *options = sys.argv[1:]
@@ -44,7 +44,7 @@ def room(path):
     folder = os.path.dirname(path)
     if folder == "daemon":  # main.c, which sees all
         return "daemon"
-    if not folder.startswith("daemon/"):
+    if folder != "convert/arm" and not folder.startswith("daemon/"):
         folder = folder.split("/")[0]
     return folder
 
