@@ -52,8 +52,11 @@ enum convert_status export_arm(const struct convert_options *options, const char
 int verify_arm(int dir_fd, const char *path, void (*on_fault)(void *userdata, const char *line),
 	       void *userdata, unsigned *ret_version)
 {
+	struct fault why;
+
 	*ret_version = 0;
-	on_fault(userdata, LEFT_OUT "arm");
+	(void)fault_set(&why, -EOPNOTSUPP, "%s: " LEFT_OUT "arm", path);
+	on_fault(userdata, why.text);
 	return 0;
 }
 #endif

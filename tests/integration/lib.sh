@@ -82,8 +82,8 @@ need_command() {
 need_format() {
 	local out
 	case $1 in
-	gdb) out=$("$FLYRECCTL" import --format=gdb-tfile -o - /dev/null 2>&1) ;;
-	qemu4v) out=$("$FLYRECCTL" import --format=qemu4v -o - /dev/null 2>&1) ;;
+	gdb) out=$("$FLYRECCTL" import --format=gdb-tfile -o - "$SRC/README.md" 2>&1) ;;
+	qemu4v) out=$("$FLYRECCTL" import --format=qemu4v -o - "$SRC/README.md" 2>&1) ;;
 	arm) out=$("$FLYRECCTL" verify "$SRC/tests/fixtures/arm-snapshot" 2>&1) ;;
 	esac || true
 	[[ $out != *"built without $1"* ]] || skip "$out"
