@@ -255,15 +255,35 @@ bool command_fit(const struct ctl *ctl, const char *verb)
 	return true;
 }
 
-bool command_fit_format(const struct ctl *ctl, const char *verb, const char *format)
+static void print_names(FILE *f, const char *const *names)
 {
+	for (const char *const *name = names; *name; name++)
+		(void)fprintf(f, "%s%s", name == names ? "" : ", ", *name);
+}
+
+int command_format(const struct ctl *ctl, const char *verb, const char *const *names)
+{
+	int format = 0;
+
+	while (ctl->format && names[format] && strcmp(names[format], ctl->format) != 0)
+		format++;
+	if (!ctl->format || !names[format]) {
+		if (ctl->format)
+			(void)fprintf(stderr, "flyrecctl: %s: unknown format \"%s\": known are ",
+				      verb, ctl->format);
+		else
+			(void)fprintf(stderr, "flyrecctl: %s: --format= is missing: ", verb);
+		print_names(stderr, names);
+		(void)fputc('\n', stderr);
+		return -EINVAL;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (is_given(ctl, &rows[i]) && !has_word(rows[i].formats, format)) {
+		if (is_given(ctl, &rows[i]) && !has_word(rows[i].formats, names[format])) {
 			(void)fprintf(stderr, "flyrecctl: %s: --format=%s takes no such option\n",
-				      verb, format);
-			return false;
+				      verb, names[format]);
+			return -EINVAL;
 		}
-	return true;
+	return format;
 }
 
 static int add_word(char ***words, const struct row *row, const char *value)
@@ -296,7 +316,7 @@ int command_words(const struct ctl *ctl, char ***words)
 	return r;
 }
 
-static void print_row(const struct row *row, const char *formats)
+static void print_row(const struct row *row, const char *const *formats)
 {
 	const char letter[] = {'-', row->letter, '\0'};
 	int n = printf("  %2s --%s%s", row->letter ? letter : "", row->name,
@@ -307,10 +327,12 @@ static void print_row(const struct row *row, const char *formats)
 		printf("%*s", (int)COLUMN - n, "");
 	else
 		printf("\n%*s", (int)(COLUMN + strlen("  -x --")), "");
-	printf("%s%s\n", row->help ? row->help : formats, row->help ? "" : " (required)");
+	if (!row->help)
+		print_names(stdout, formats);
+	printf("%s\n", row->help ? row->help : " (required)");
 }
 
-void command_help(const char *verb, const char *formats)
+void command_help(const char *verb, const char *const *formats)
 {
 	printf("Options (before or after the verb):\n");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

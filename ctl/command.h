@@ -22,9 +22,12 @@ void command_done(struct ctl *ctl);
 bool command_fit(const struct ctl *ctl, const char *verb);
 
 /**
- * command_fit_format() - likewise this --format=
+ * command_format() - which of the verb's formats is --format=, and does it take all that were
+ * given? If not, that is said.
+ * @names: NULL-terminated
+ * Return: index, or -EINVAL.
  */
-bool command_fit_format(const struct ctl *ctl, const char *verb, const char *format);
+int command_format(const struct ctl *ctl, const char *verb, const char *const *names);
 
 /**
  * command_words() - those of the verb that were given, to give them again
@@ -36,6 +39,6 @@ int command_words(const struct ctl *ctl, char ***words);
 /**
  * command_help() - print those that all verbs have, and those of this one
  * @verb: or NULL
- * @formats: that it knows, or NULL
+ * @formats: that it knows, NULL-terminated
  */
-void command_help(const char *verb, const char *formats);
+void command_help(const char *verb, const char *const *formats);

@@ -27,45 +27,24 @@ static void on_fault(const char *text)
 }
 
 /* One row each. A function logs what goes wrong. */
+enum { TEXT, JSON, ARM_SNAPSHOT, GDB_TFILE, QEMU4V };
+
+const char *const export_formats[] = {
+	[TEXT] = "text",	   [JSON] = "json",	[ARM_SNAPSHOT] = "arm-snapshot",
+	[GDB_TFILE] = "gdb-tfile", [QEMU4V] = "qemu4v", NULL,
+};
+
 static const struct format {
-	const char *name;
 	enum convert_status (*run)(const struct export *export); /* NULL: our own */
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
 } formats[] = {
-	{"text", NULL},
-	{"json", NULL},
-	{"arm-snapshot", NULL, .no_file = true},
-	{"gdb-tfile", export_gdb_tfile, .more_files = true},
-	{"qemu4v", export_qemu4v},
-	{},
+	[TEXT] = {NULL},
+	[JSON] = {NULL},
+	[ARM_SNAPSHOT] = {NULL, .no_file = true},
+	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
+	[QEMU4V] = {export_qemu4v},
 };
-
-const char *export_formats(void)
-{
-	static char names[128];
-	size_t n = 0;
-
-	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
-				      f->name);
-	return names;
-}
-
-static const struct format *find_format(const struct ctl *ctl)
-{
-	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: export: --format= is missing: %s\n",
-			      export_formats());
-		return NULL;
-	}
-	for (const struct format *f = formats; f->name; f++)
-		if (strcmp(f->name, ctl->format) == 0)
-			return f;
-	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are %s\n",
-		      ctl->format, export_formats());
-	return NULL;
-}
 
 static int not_a_trace(const char *bytes, size_t size, struct fault *why)
 {
@@ -126,7 +105,7 @@ struct work {
 /* Text or JSON, our own */
 static enum convert_status run_lines(const struct work *w, const struct export *export)
 {
-	const bool json = strcmp(w->format->name, "json") == 0;
+	const bool json = w->format == &formats[JSON];
 	struct print_all job = {
 		.decoder = export->decoder,
 		.filter = export->filter,
@@ -247,16 +226,16 @@ enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 	struct event_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
+	int n;
 
 	if (ctl->host) {
 		(void)fprintf(stderr, "flyrecctl: export: works on local files, not with -H\n");
 		return CTL_USAGE;
 	}
-	format = find_format(ctl);
-	if (!format)
+	n = command_format(ctl, "export", export_formats);
+	if (n < 0)
 		return CTL_USAGE;
-	if (!command_fit_format(ctl, "export", format->name))
-		return CTL_USAGE;
+	format = &formats[n];
 	if (format->no_file && (argc > 2 || !ctl->output)) {
 		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
 				      "and at most one FILE\n");

@@ -11,18 +11,10 @@
 #include "ctl/confine.h"
 #include "ctl/verbs.h"
 
-/* --- formats: one row each */
+typedef int import_function(struct import *import, struct fault *why);
 
-static const struct format {
-	const char *name;
-	int (*run)(struct import *import, struct fault *why);
-} formats[] = {
-	{"gdb-tfile", import_gdb_tfile},
-	{"qemu4v", import_qemu4v},
-	{},
-};
-
-/* ---------------------------------------------------------------------- */
+const char *const import_formats[] = {"gdb-tfile", "qemu4v", NULL};
+static import_function *const functions[] = {import_gdb_tfile, import_qemu4v};
 
 static volatile sig_atomic_t stopped_by; /* a signal, 0: none */
 
@@ -62,8 +54,7 @@ static int open_input(struct import *import, const char *path, struct fault *why
 	return 0;
 }
 
-static enum ctl_status import_file(const struct ctl *ctl, const struct format *format,
-				   const char *path)
+static enum ctl_status import_file(const struct ctl *ctl, import_function *run, const char *path)
 {
 	struct import import = {
 		.options = &ctl->convert,
@@ -81,7 +72,7 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	    ctl_confine_writer(import.out.kind == OUT_FILE_NEW ? import.out.path : NULL, NULL) < 0)
 		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
-		r = format->run(&import, &why);
+		r = run(&import, &why);
 	event_file_free(import.file);
 	close_p(&import.fd);
 	out_file_done(&import.out);
@@ -94,35 +85,9 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-const char *import_formats(void)
-{
-	static char names[128];
-	size_t n = 0;
-
-	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
-				      f->name);
-	return names;
-}
-
-static const struct format *find_format(const struct ctl *ctl)
-{
-	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: import: --format= is missing: %s\n",
-			      import_formats());
-		return NULL;
-	}
-	for (const struct format *f = formats; f->name; f++)
-		if (strcmp(f->name, ctl->format) == 0)
-			return f;
-	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are %s\n",
-		      ctl->format, import_formats());
-	return NULL;
-}
-
 enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
 {
-	const struct format *format;
+	int format;
 
 	if (argc != 2) {
 		(void)fprintf(stderr, "flyrecctl: import: one FILE is wanted, or - for standard "
@@ -133,15 +98,13 @@ enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
 		(void)fprintf(stderr, "flyrecctl: import: works on local files, not with -H\n");
 		return CTL_USAGE;
 	}
-	format = find_format(ctl);
-	if (!format)
-		return CTL_USAGE;
-	if (!command_fit_format(ctl, "import", format->name))
+	format = command_format(ctl, "import", import_formats);
+	if (format < 0)
 		return CTL_USAGE;
 	if (!ctl->output) {
 		(void)fprintf(stderr, "flyrecctl: import: --output= is missing\n");
 		return CTL_USAGE;
 	}
 	catch_signals();
-	return import_file(ctl, format, argv[1]);
+	return import_file(ctl, functions[format], argv[1]);
 }

@@ -140,7 +140,7 @@ static void print_verb_help(const struct verb *verb)
 {
 	printf("flyrecctl [OPTIONS...] %s %s\n\n%s.\n\n%s%s", verb->name, verb->arguments,
 	       verb->summary, verb->help, *verb->help ? "\n" : "");
-	command_help(verb->name, verb->run == verb_import ? import_formats() : export_formats());
+	command_help(verb->name, verb->run == verb_import ? import_formats : export_formats);
 }
 
 static const struct verb *find_verb(const char *name)

@@ -18,6 +18,5 @@ verb_function verb_rotate, verb_start, verb_stop, verb_pause, verb_resume, verb_
 verb_function verb_cat, verb_complete, verb_export, verb_import, verb_snapshot, verb_stdio_bridge,
 	verb_tail, verb_verify;
 
-/* The names of all that --format= takes, for people */
-const char *export_formats(void);
-const char *import_formats(void);
+/* All that --format= takes; NULL-terminated */
+extern const char *const export_formats[], *const import_formats[];
