@@ -163,9 +163,14 @@ static struct tep_event *parse(const struct decoder *d, struct tep_handle *tep, 
 	/* parsing it twice would make two of it */
 	struct tep_event *event = tep_find_event_by_name(tep, system, d->formats[i].name);
 
+	const char *text = d->formats[i].text, *end = NULL;
+
+	/* fields alone do not need what libtraceevent is most likely to stumble over */
+	if (tep == d->tep)
+		end = strstr(text, "\nprint fmt:");
 	if (!event)
-		(void)tep_parse_format(tep, &event, d->formats[i].text, strlen(d->formats[i].text),
-				       system);
+		(void)tep_parse_format(tep, &event, text,
+				       end ? (size_t)(end + 1 - text) : strlen(text), system);
 	if (!event || (uint32_t)event->id != d->formats[i].id ||
 	    !fields_sound(event->format.common_fields) || !fields_sound(event->format.fields))
 		return NULL;

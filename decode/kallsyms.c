@@ -103,7 +103,7 @@ struct kallsyms *kallsyms_free(struct kallsyms *symbols)
  * those of bsearch(), with libtraceevent's idea of equality: an address belongs to the symbol
  * before it, and to the last one only if it is its beginning.
  */
-const char *kallsyms_find(const struct kallsyms *symbols, uint64_t address, uint64_t *ret_start)
+static const char *find(const struct kallsyms *symbols, uint64_t address, uint64_t *ret_start)
 {
 	size_t low = 0, high = symbols->n;
 
@@ -142,8 +142,7 @@ const char *kallsyms_cache_find(struct kallsyms_cache *cache, uint64_t address, 
 		return NULL;
 	if (cache->entries[i].address != address || !address) {
 		cache->entries[i].address = address;
-		cache->entries[i].name =
-			kallsyms_find(cache->symbols, address, &cache->entries[i].start);
+		cache->entries[i].name = find(cache->symbols, address, &cache->entries[i].start);
 	}
 	if (cache->entries[i].name)
 		*ret_start = cache->entries[i].start;

@@ -23,13 +23,6 @@ struct kallsyms *kallsyms_free(struct kallsyms *symbols);
 DEFINE_CLEANUP(struct kallsyms *, kallsyms_free)
 
 /**
- * kallsyms_find() - which symbol an address belongs to
- * @ret_start: where that begins; untouched if there is none
- * Return: the name, or NULL.
- */
-const char *kallsyms_find(const struct kallsyms *symbols, uint64_t address, uint64_t *ret_start);
-
-/**
  * kallsyms_address() - address of the symbol called @name; slow
  */
 bool kallsyms_address(const struct kallsyms *symbols, const char *name, uint64_t *ret);
@@ -46,8 +39,10 @@ struct kallsyms_cache {
 };
 
 /**
- * kallsyms_cache_find() - kallsyms_find() through a cache
+ * kallsyms_cache_find() - which symbol an address belongs to
  * @cache: all zero but for its symbols to begin with
+ * @ret_start: where that begins; untouched if there is none
+ * Return: the name, or NULL.
  */
 const char *kallsyms_cache_find(struct kallsyms_cache *cache, uint64_t address,
 				uint64_t *ret_start);
