@@ -54,7 +54,7 @@ DAT=$SRC/tests/fuzz/corpus/trace-dat/little-64
 grep -A1 '^\[ftrace\]' "$T/both/snapshot.ini" | grep -qx file=trace.dat || fail "no [ftrace]"
 cmp "$DAT" "$T/both/trace.dat" || fail "another trace.dat"
 verify "$T/both"
-[ "$(grep -c ': ok' "$T/out")" = 2 ] || fail "not both are checked: $(cat "$T/out")"
+[ "$(grep -c ': ok' "$T/verify")" = 2 ] || fail "not both are checked: $(cat "$T/verify")"
 decode "$DATA/csal-tc2" "$T/expected"
 decode "$T/both" "$T/found"
 cmp "$T/expected" "$T/found" || fail "decoded to something else with a trace.dat beside"
