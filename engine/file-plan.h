@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "recorder/instance.h"
 #include "writer/task-names.h"
 #include "writer/trace-file.h"
 
@@ -14,6 +15,21 @@ struct file_plan {
 	char *clock_text;
 	struct task_names *names; /* locked by itself; NULL: none are written */
 };
+
+/**
+ * file_plan_init() - what stays the same of an instance: its shape, and an empty table of names
+ * Return: 0 or -ENOMEM.
+ */
+int file_plan_init(struct file_plan *plan, const struct instance *instance);
+
+/**
+ * file_plan_describe() - the instance as it is now: events, clock and date
+ * @tracing_fd: the top of tracefs; borrowed for as long as files are made
+ * @more: systems whose formats are needed beside those of its events, NULL-terminated, or NULL
+ * Thread: main, between steps. Return: 0 or negative errno with @why.
+ */
+int file_plan_describe(struct file_plan *plan, struct instance *instance, int tracing_fd,
+		       char *const *more, struct fault *why);
 
 /**
  * file_plan_write_names() - the task names that are known now into a file

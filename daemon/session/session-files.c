@@ -8,15 +8,11 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include <tracefs/tracefs.h>
-
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/session/session-internal.h"
 #include "engine/clock.h"
-#include "formats/trace-dat-read.h"
 #include "writer/file-age.h"
 
 #define MEMBERS_SHARE 4U /* of MaxUse= and MaxFiles=: the part that members may have */
@@ -151,52 +147,21 @@ uint64_t session_buffer_size(const struct session *s)
 		       : s->config->trace.buffer_size;
 }
 
-/* Those of the instance, and of the events that are to be enabled next */
-static int take_systems(struct session *s, char **systems)
-{
-	struct file_plan *plan = &s->files.plan;
-	int r = 0;
-
-	strv_free(TAKE_PTR(plan->systems));
-	STRV_FOREACH (system, systems)
-		if (r >= 0)
-			r = strv_append(&plan->systems, *system);
-	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
-		if (!strv_contains(plan->systems, s->change->trace.events[i].system))
-			r = strv_append(&plan->systems, s->change->trace.events[i].system);
-	return r;
-}
-
 int session_prepare_segment(struct session *s, struct fault *why)
 {
-	struct file_plan *plan = &s->files.plan;
-	struct trace_file_params *p = &plan->params;
-	char **systems = NULL;
-	_cleanup_free_ char *clock = NULL;
-	int r;
+	struct trace_file_params *p = &s->files.plan.params;
+	_cleanup_(strv_freep) char **next = NULL; /* systems of the events to be enabled next */
+	int r = 0;
 
 	set_limits(s);
-	r = instance_systems(s->instance, &systems, why);
-	if (r < 0)
-		return r;
-	r = take_systems(s, systems);
-	tracefs_list_free(systems);
+	for (size_t i = 0; s->change && r >= 0 && i < s->change->trace.n_events; i++)
+		r = strv_append(&next, s->change->trace.events[i].system);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
-	free(TAKE_PTR(plan->clock_text));
-	r = io_read_file_at(instance_dir_fd(s->instance), "trace_clock", &plan->clock_text, NULL);
+	r = file_plan_describe(&s->files.plan, s->instance, s->env->tracing_fd, next, why);
 	if (r < 0)
-		return fault_errno(why, r, "cannot read trace_clock of instance %s",
-				   instance_name(s->instance));
-	clock = trace_dat_clock_name(plan->clock_text);
-	p->source = (struct metadata_source){
-		.tracing_fd = s->env->tracing_fd,
-		.instance_fd = instance_dir_fd(s->instance),
-		.systems = plan->systems,
-	};
+		return r;
 	p->symbols = s->env->symbols;
-	p->clock = plan->clock_text;
-	p->has_date = clock && clock_date_usec(s->instance, clock, &p->date_usec) >= 0;
 	p->max_file_size = session_max_file_size(s);
 	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
 	p->direct = s->config->storage.direct;

@@ -22,8 +22,6 @@
 #include "formats/tail-message.h"
 #include "writer/store.h"
 
-#define NAMES_ROOM_MAX	(4 * MIB)
-#define NAME_LINE_SIZE	24 /* "4194304 " and 15 characters and the line break */
 #define CHUNK_MAX	(64 * MIB)
 #define WORKERS_DEFAULT 4U
 
@@ -61,31 +59,15 @@ static int open_dirs(struct session *s, const char *files, struct fault *why)
 	return r;
 }
 
-/* Names that may come together in one segment, at most */
-static size_t names_max(void)
-{
-	_cleanup_free_ char *text = NULL;
-	size_t pid_max = 32768;
-
-	if (io_read_file_at(AT_FDCWD, "/proc/sys/kernel/pid_max", &text, NULL) >= 0)
-		pid_max = strtoul(text, NULL, 10);
-	return MIN(pid_max, (size_t)(NAMES_ROOM_MAX / NAME_LINE_SIZE));
-}
-
 static int prepare_files(struct session *s, struct fault *why)
 {
 	unsigned n_cpus = instance_n_cpus(s->instance);
-	struct file_plan *plan = &s->files.plan;
 
-	plan->names = task_names_new(names_max());
 	s->files.cpustat = calloc(n_cpus, sizeof(char *));
 	s->dropped_said = calloc(n_cpus, sizeof(*s->dropped_said));
-	if (!plan->names || !s->files.cpustat || !s->dropped_said ||
-	    recording_report_init(&s->report, n_cpus) < 0)
+	if (file_plan_init(&s->files.plan, s->instance) < 0 || !s->files.cpustat ||
+	    !s->dropped_said || recording_report_init(&s->report, n_cpus) < 0)
 		return fault_errno(why, -ENOMEM, "cannot start");
-	plan->params.n_cpus = n_cpus;
-	plan->params.subbuf_size = instance_subbuf_size(s->instance);
-	plan->params.names_room = names_max() * NAME_LINE_SIZE;
 	return session_prepare_segment(s, why);
 }
 
