@@ -12,7 +12,9 @@ allowed() { # FOLDER: what its files may include
 	formats) echo basic formats ;;
 	recorder) echo basic formats recorder ;;
 	writer) echo basic formats writer ;;
-	daemon) echo basic formats recorder writer daemon ;;
+	engine) echo basic formats recorder writer engine ;;
+	config) echo basic formats config recorder/trace-config.h recorder/probe-args.h writer/storage-config.h ;;
+	daemon) echo basic formats decode recorder writer engine config daemon ;;
 	convert) echo basic formats decode writer convert ;;
 	ctl) echo basic formats decode writer convert ctl ;;
 	esac
@@ -20,11 +22,12 @@ allowed() { # FOLDER: what its files may include
 
 check() { # TREE: prints FILE:LINE:TEXT for each include that points the wrong way
 	local folder file line text target
-	for folder in basic formats recorder writer daemon convert ctl; do
+	for folder in basic formats recorder writer engine config daemon convert ctl; do
 		[ -d "$1/$folder" ] || continue
 		while IFS=: read -r file line text; do
 			target=${text#*\"} target=${target%%\"*}
 			[[ $file != convert/arm/* || $target != recorder/coresight.h ]] || continue
+			[[ $target != */* || " $(allowed $folder) " != *" $target "* ]] || continue
 			[[ " $(allowed $folder) " == *" ${target%%/*} "* && $target == */* ]] ||
 				echo "$file:$line:$text"
 		done < <(cd "$1" && grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$folder")
@@ -33,14 +36,16 @@ check() { # TREE: prints FILE:LINE:TEXT for each include that points the wrong w
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir "$tree"/{basic,formats,recorder,writer,daemon,convert,ctl}
+mkdir "$tree"/{basic,formats,recorder,writer,engine,config,daemon,convert,ctl}
 bad=('basic formats/a.h' 'formats writer/a.h' 'recorder writer/a.h' 'writer recorder/a.h'
 	'writer daemon/a.h' 'daemon ctl/a.h' 'convert ctl/a.h' 'convert recorder/coresight.h' 'ctl recorder/a.h'
+	'engine daemon/a.h' 'engine config/a.h' 'config engine/a.h' 'config recorder/instance.h'
 	'ctl daemon/a.h' 'basic io.h')
 for pair in "${bad[@]}"; do
 	echo "#include \"${pair#* }\"" >>"$tree/${pair% *}/a.c"
 done
 printf '#include "basic/a.h"\n#include "recorder/a.h"\n#include "writer/a.h"\n' >"$tree/daemon/good.c"
+printf '#include "recorder/trace-config.h"\n#include "formats/a.h"\n' >"$tree/config/good.c"
 found=$(check "$tree" | wc -l)
 [ "$found" = "${#bad[@]}" ] || {
 	echo "FAIL: the check itself finds $found of ${#bad[@]} faults"
