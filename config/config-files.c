@@ -76,10 +76,9 @@ int config_files_find(const char *const *dirs, const char *name, char **ret, boo
 		_cleanup_free_ char *path = NULL;
 		struct stat st;
 
-		if (asprintf(&path, "%s/%s", *dirs, name) < 0) {
-			path = NULL;
+		path = strf("%s/%s", *dirs, name);
+		if (!path)
 			return -ENOMEM;
-		}
 		if (lstat(path, &st) < 0)
 			continue;
 		masked = stat(path, &st) >= 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);

@@ -26,11 +26,11 @@ static void dirs_done(struct dirs *dirs)
 static int dirs_below(const struct dirs *dirs, const char *name, const char *suffix,
 		      struct dirs *ret)
 {
-	for (size_t i = 0; dirs->path[i]; i++)
-		if (asprintf(&ret->path[i], "%s/%s%s", dirs->path[i], name, suffix) < 0) {
-			ret->path[i] = NULL;
+	for (size_t i = 0; dirs->path[i]; i++) {
+		ret->path[i] = strf("%s/%s%s", dirs->path[i], name, suffix);
+		if (!ret->path[i])
 			return -ENOMEM;
-		}
+	}
 	return 0;
 }
 

@@ -171,15 +171,10 @@ static int make_symbols(struct boot_trace *t, char **ret_text)
 	t->symbols = symbols_new_of(TAKE_PTR(then));
 	if (!t->symbols)
 		return -ENOMEM;
-	if (reason)
-		r = asprintf(ret_text, "none, %s", reason);
-	else
-		r = asprintf(ret_text, "of that boot, by last_boot_info: the kernel and %u modules",
-			     n_modules);
-	if (r >= 0)
-		return 0;
-	*ret_text = NULL;
-	return -ENOMEM;
+	*ret_text = reason ? strf("none, %s", reason)
+			   : strf("of that boot, by last_boot_info: the kernel and %u modules",
+				  n_modules);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 static void format_time(uint64_t usec, char *to, size_t size)
@@ -247,10 +242,8 @@ static int make_clock(struct boot_trace *t)
 
 	if (!t->note)
 		return io_read_file_at(instance_dir_fd(t->instance), "trace_clock", text, NULL);
-	if (asprintf(text, "[%s]\n", t->note->clock) >= 0)
-		return 0;
-	*text = NULL;
-	return -ENOMEM;
+	*text = strf("[%s]\n", t->note->clock);
+	return *text ? 0 : -ENOMEM;
 }
 
 static int make_params(struct boot_trace *t)

@@ -9,6 +9,7 @@
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "engine/flight-internal.h"
 #include "engine/parallel.h"
 #include "recorder/kernel-text.h"
@@ -136,16 +137,13 @@ static char *stats_text(const struct flight *f, unsigned cpu)
 {
 	const struct flight_cpu *c = &f->cpus[cpu];
 	_cleanup_free_ char *counted = kernel_text_of_stats(cpu, &c->stats);
-	char *text;
 
-	if (!counted ||
-	    asprintf(&text,
-		     "%sflyrec method: %s\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		     "\nflyrec torn subbufs: %" PRIu64 "\nflyrec final: yes\n",
-		     counted, flight_method_name(f), c->written / f->subbuf_size, c->written,
-		     c->copy.torn) < 0)
+	if (!counted)
 		return NULL;
-	return text;
+	return strf("%sflyrec method: %s\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		    "\nflyrec torn subbufs: %" PRIu64 "\nflyrec final: yes\n",
+		    counted, flight_method_name(f), c->written / f->subbuf_size, c->written,
+		    c->copy.torn);
 }
 
 static int write_tables(struct export *e)

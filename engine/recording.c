@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -586,12 +585,12 @@ static int make_dense(struct recording *s, const char *name, const struct stat *
 
 static void compact_leftovers(struct recording *s)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(s->in->dir_fd, ".", &entries, NULL, alphasort);
+	_cleanup_(strv_freep) char **names = NULL;
 
 	s->sparse_left = false;
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
+	(void)io_list_at(s->in->dir_fd, ".", NULL, &names);
+	STRV_FOREACH (item, names) {
+		const char *name = *item;
 		struct fault why;
 		struct stat st;
 		uint64_t usec;
@@ -602,9 +601,7 @@ static void compact_leftovers(struct recording *s)
 			note(s, LOG_WARNING, -EIO, "record/%s stays sparse: %s", name, why.text);
 			s->unfinished_left = true; /* perhaps under its hidden name */
 		}
-		free(entries[i]);
 	}
-	free(entries);
 }
 
 int recording_sync(struct recording *s, const struct recording_input *in,

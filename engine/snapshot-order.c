@@ -11,6 +11,7 @@
 
 #include "basic/io.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "engine/snapshot-order.h"
 #include "writer/file-age.h"
 #include "writer/snapshot-note.h"
@@ -66,19 +67,16 @@ static char *explain(const struct snapshot_order *order, const struct snapshot_r
 
 	(void)strftime(time, sizeof(time), "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &tm));
 	find_boot_id(made, boot_id);
-	if (uname(&u) < 0 ||
-	    asprintf(&text,
-		     "flyrec snapshot of session%s %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
-		     "boot id: %s\n%s",
-		     order->n_parts > 0 ? "s" : "", order->session, order->reason, time,
-		     (unsigned)(order->trigger_usec % USEC_PER_SEC), u.nodename, boot_id,
-		     order->detail ? order->detail : "") < 0) {
-		text = NULL;
+	if (uname(&u) < 0)
 		return NULL;
-	}
+	text = strf("flyrec snapshot of session%s %s\nreason: %s\ntime: %s.%06u UTC\nhost: %s\n"
+		    "boot id: %s\n%s",
+		    order->n_parts > 0 ? "s" : "", order->session, order->reason, time,
+		    (unsigned)(order->trigger_usec % USEC_PER_SEC), u.nodename, boot_id,
+		    order->detail ? order->detail : "");
 	/* Triggers that come while it is written, or soon after, are added */
-	return order->asker.origin == SNAPSHOT_BY_TRIGGER ? snapshot_note_pad(text)
-							  : TAKE_PTR(text);
+	return text && order->asker.origin == SNAPSHOT_BY_TRIGGER ? snapshot_note_pad(text)
+								  : TAKE_PTR(text);
 }
 
 static void retain(struct snapshot_result *made, const struct retention_limits *limits,

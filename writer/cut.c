@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/live-block.h"
 #include "formats/trace-clock.h"
 #include "formats/trace-dat.h"
@@ -60,32 +60,23 @@ static int older_first(const void *a, const void *b)
 /* Finished segments, and the live one at the end of time */
 static int list_candidates(int dir_fd, struct candidate **ret, size_t *ret_n)
 {
-	struct dirent **entries = NULL;
+	_cleanup_(strv_freep) char **names = NULL;
 	struct candidate *list;
-	int n = scandirat(dir_fd, ".", &entries, NULL, NULL), r = 0;
+	int r = io_list_at(dir_fd, ".", NULL, &names);
 	size_t k = 0;
 
-	if (n < 0)
-		return -errno;
-	list = calloc((size_t)n + 1, sizeof(*list));
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-		uint64_t usec = UINT64_MAX;
-
-		if (list && r >= 0 &&
-		    (strcmp(name, STORE_CURRENT) == 0 || store_parse_archive_name(name, &usec))) {
-			list[k] = (struct candidate){strdup(name), usec};
-			r = list[k].name ? r : -ENOMEM;
-			k += r >= 0;
-		}
-		free(entries[i]);
-	}
-	free(entries);
+	if (r < 0)
+		return r;
+	list = calloc(strv_length(names) + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	if (r < 0) {
-		free_candidates(list, k);
-		return r;
+	for (char **name = names; name && *name; name++) {
+		uint64_t usec = UINT64_MAX;
+
+		if (strcmp(*name, STORE_CURRENT) == 0 || store_parse_archive_name(*name, &usec))
+			list[k++] = (struct candidate){TAKE_PTR(*name), usec};
+		else
+			free(TAKE_PTR(*name));
 	}
 	qsort(list, k, sizeof(*list), older_first);
 	*ret = list;

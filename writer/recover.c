@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/subbuf.h"
 #include "writer/recover.h"
 
@@ -71,7 +72,8 @@ static int set_aside(struct scan *s, int dir_fd, const char *name, unsigned cpu,
 			continue;
 		if (fd < 0) {
 			/* Not hidden, as unfinished files are */
-			if (asprintf(&path, "%s.cpu%u.damaged", name + (name[0] == '.'), cpu) < 0)
+			path = strf("%s.cpu%u.damaged", name + (name[0] == '.'), cpu);
+			if (!path)
 				return -ENOMEM;
 			fd = openat(dir_fd, path,
 				    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);

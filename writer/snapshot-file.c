@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "writer/snapshot-file.h"
 
 int snapshot_file_open(struct snapshot_file *ret, int dir_fd, const char *name, struct fault *why)
@@ -10,10 +11,9 @@ int snapshot_file_open(struct snapshot_file *ret, int dir_fd, const char *name, 
 	_cleanup_free_ char *tmp = NULL;
 	int fd;
 
-	if (asprintf(&tmp, ".%s.new", name) < 0) {
-		tmp = NULL;
+	tmp = strf(".%s.new", name);
+	if (!tmp)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
-	}
 	(void)unlinkat(dir_fd, tmp, 0);
 	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 	if (fd < 0)
