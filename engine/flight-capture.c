@@ -13,6 +13,7 @@
 
 #include "engine/flight-internal.h"
 #include "engine/parallel.h"
+#include "recorder/ring-header.h"
 
 #define CHUNK_MAX     (4 * MIB) /* bytes written to the disk at a time */
 #define HEAD_SIZE     (2 * MIB) /* copied of each CPU before anything else is done */
@@ -30,7 +31,6 @@
  * The kernel counts events, without headers, rounds up, and adds a sub-buffer for the reader; what
  * is read while it is written comes in two
  */
-#define HEADER_SIZE    (sizeof(uint64_t) + sizeof(long))
 #define SUBBUFS_BEYOND 3
 
 void flight_drop(struct flight *f)
@@ -67,7 +67,7 @@ size_t flight_left(const struct flight *f, const struct flight_cpu *c)
 
 size_t flight_ring_subbufs(const struct flight *f)
 {
-	uint64_t room = f->subbuf_size - HEADER_SIZE;
+	uint64_t room = f->subbuf_size - DATA_AT;
 
 	return (size_t)((f->params.buffer_size + room - 1) / room) + SUBBUFS_BEYOND;
 }

@@ -125,14 +125,6 @@ static int write_item(void *userdata, unsigned item)
 	return 0;
 }
 
-static void remove_unfinished(const struct snapshot_result *made)
-{
-	char tmp[STORE_NAME_SIZE + 8];
-
-	(void)snprintf(tmp, sizeof(tmp), ".%s.new", made->name);
-	(void)unlinkat(made->dir_fd, tmp, 0);
-}
-
 static char *stats_text(const struct flight *f, unsigned cpu)
 {
 	const struct flight_cpu *c = &f->cpus[cpu];
@@ -211,7 +203,7 @@ static int create(struct export *e, const char *note, struct fault *why)
 	if (r >= 0)
 		r = snapshot_order_make_way(e->order, bytes, e->made, why);
 	if (r < 0 && e->file)
-		remove_unfinished(e->made);
+		store_drop_new(e->made->dir_fd, e->made->name);
 	return r;
 }
 
@@ -226,7 +218,7 @@ static int publish_part(struct export *e, struct fault *why)
 	if (fd < 0)
 		return fault_errno(why, -errno, "cannot keep a part");
 	e->made->part_fd = fd;
-	remove_unfinished(e->made);
+	store_drop_new(e->made->dir_fd, e->made->name);
 	return 0;
 }
 
@@ -275,7 +267,7 @@ int flight_export(struct flight *f, const struct file_plan *plan,
 		if (r >= 0)
 			r = publish(&e, why);
 		if (r < 0)
-			remove_unfinished(made);
+			store_drop_new(made->dir_fd, made->name);
 	}
 	trace_file_free(e.file);
 	f->why = NULL;

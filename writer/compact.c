@@ -176,10 +176,9 @@ static void copy_labels(int from, int to)
 static int clone_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why)
 {
 	_cleanup_(plan_done) struct plan plan = {};
-	_cleanup_free_ char *tmp = NULL;
+	_cleanup_free_ char *tmp = strf("%s.dense", name);
 	int old_fd = file->fd, fd, r;
 
-	tmp = strf("%s.dense", name);
 	if (!tmp)
 		return -ENOMEM;
 	(void)unlinkat(dir_fd, tmp, 0);

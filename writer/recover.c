@@ -168,10 +168,7 @@ int recover_file(struct trace_file *file, int dir_fd, const char *name, char *sl
 		return fault_errno(why, -ENOMEM, "cannot recover %s", name);
 	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file) && r >= 0; cpu++) {
 		struct scan s = {
-			.layout = {.size = subbuf,
-				   .data_offset = 8 + sizeof(long),
-				   .commit_size = sizeof(long),
-				   .big_endian = __BYTE_ORDER == __BIG_ENDIAN},
+			.layout = subbuf_layout_native(subbuf),
 			.bytes = bytes,
 		};
 

@@ -216,8 +216,7 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	item.bytes = (uint64_t)st.st_blocks * 512;
 	if (!item.damaged && list->has_coresight)
 		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
-	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
-			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
+	item.end_usec = timespec_usec(st.st_mtim);
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
 	if (!list->sizes_only)

@@ -24,6 +24,40 @@
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
 
+void store_new_name(const char *name, char ret[STORE_NAME_SIZE + 8])
+{
+	(void)snprintf(ret, STORE_NAME_SIZE + 8, ".%.*s.new", STORE_NAME_SIZE, name);
+}
+
+int store_create_new(int dir_fd, const char *name)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+	int fd;
+
+	store_new_name(name, tmp);
+	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */
+	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+void store_drop_new(int dir_fd, const char *name)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+
+	store_new_name(name, tmp);
+	(void)unlinkat(dir_fd, tmp, 0);
+}
+
+int store_publish_new(int dir_fd, const char *name, bool replace)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+
+	store_new_name(name, tmp);
+	if (!replace)
+		return io_rename_new_at(dir_fd, tmp, name);
+	return renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
+}
+
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
 	/* First of all: where a file system is frozen, making one waits even if there is one */

@@ -12,6 +12,7 @@
 #include "writer/options.h"
 #include "writer/probes.h"
 #include "writer/sections.h"
+#include "writer/store.h"
 #include "writer/trace-file-internal.h"
 
 #define REGION_MIN (4 * MIB)
@@ -149,11 +150,10 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 		      struct trace_file **ret, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = trace_file_alloc(params->n_cpus);
-	_cleanup_free_ char *tmp = NULL;
+	char tmp[STORE_NAME_SIZE + 8];
 	int r;
 
-	tmp = strf(".%s.new", name);
-	if (!file || !tmp)
+	if (!file)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
 	file->subbuf_size = params->subbuf_size;
 	file->has_date = params->has_date;
@@ -161,17 +161,17 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 	file->live = live_block_new(params->n_cpus, params->boot_id, options_new_trace_id());
 	if (!file->live)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
-	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */
-	file->fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	file->fd = store_create_new(dir_fd, name);
 	if (file->fd < 0)
-		return fault_errno(why, -errno, "cannot create %s", name);
+		return fault_errno(why, file->fd, "cannot create %s", name);
 	if (why)
 		why->error = 0;
 	r = fill(file, params, why);
+	store_new_name(name, tmp);
 	if (r >= 0)
 		r = trace_file_open_direct(file, dir_fd, tmp, params->direct, why);
 	if (r < 0) {
-		(void)unlinkat(dir_fd, tmp, 0);
+		store_drop_new(dir_fd, name);
 		return why && why->error ? r : fault_errno(why, r, "cannot create %s", name);
 	}
 	*ret = TAKE_PTR(file);
@@ -180,15 +180,7 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 
 int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault *why)
 {
-	_cleanup_free_ char *tmp = NULL;
-	int r = 0;
+	int r = store_publish_new(dir_fd, name, replace);
 
-	tmp = strf(".%s.new", name);
-	if (!tmp)
-		return -ENOMEM;
-	if (!replace)
-		r = io_rename_new_at(dir_fd, tmp, name);
-	else if (renameat(dir_fd, tmp, dir_fd, name) < 0)
-		r = -errno;
-	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
+	return r < 0 ? fault_errno(why, r, "cannot rename .%s.new to %s", name, name) : 0;
 }

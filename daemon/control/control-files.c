@@ -3,13 +3,13 @@
  * Calls about files. A disk may keep one waiting, so each is work on a thread of its own; the data
  * of such work belongs to it until it is done.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "writer/file-info.h"
 #include "writer/retention.h"
@@ -83,15 +83,9 @@ static bool is_plain(const char *name)
 
 static int open_kind(int state_fd, const char *session, bool snapshot)
 {
-	_cleanup_free_ char *path = NULL;
-	int fd;
+	_cleanup_free_ char *path = strf("%s/%s", session, snapshot ? "snapshot" : "record");
 
-	if (asprintf(&path, "%s/%s", session, snapshot ? "snapshot" : "record") < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	fd = openat(state_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return path ? io_open_dir_at(state_fd, path) : -ENOMEM;
 }
 
 /* --- ListFiles */
@@ -119,39 +113,31 @@ static int add_file(struct files_work *w, int dir_fd, const char *session, bool 
 static int list_kind(struct files_work *w, const char *session, bool snapshot)
 {
 	_cleanup_close_ int dir_fd = open_kind(w->state_fd, session, snapshot);
-	struct dirent **entries = NULL;
-	int n = dir_fd < 0 ? 0 : scandirat(dir_fd, ".", &entries, NULL, alphasort), r = 0;
+	_cleanup_(strv_freep) char **names = NULL;
+	uint64_t usec;
+	int r = 0;
 
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-		uint64_t usec;
-
+	if (dir_fd >= 0)
+		(void)io_list_at(dir_fd, ".", NULL, &names);
+	STRV_FOREACH (name, names)
 		if (r >= 0 &&
-		    (strcmp(name, STORE_CURRENT) == 0 || store_parse_archive_name(name, &usec)))
-			r = add_file(w, dir_fd, session, snapshot, name);
-		free(entries[i]);
-	}
-	free(entries);
+		    (strcmp(*name, STORE_CURRENT) == 0 || store_parse_archive_name(*name, &usec)))
+			r = add_file(w, dir_fd, session, snapshot, *name);
 	return r;
 }
 
 static int work_list(void *data)
 {
 	struct files_work *w = data;
-	struct dirent **entries = NULL;
-	int n = scandirat(w->state_fd, ".", &entries, NULL, alphasort), r = n < 0 ? -errno : 0;
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = io_list_at(w->state_fd, ".", is_plain, &names);
 
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-
-		if (r >= 0 && is_plain(name) && (!*w->session || strcmp(w->session, name) == 0)) {
-			r = list_kind(w, name, false);
-			if (r >= 0)
-				r = list_kind(w, name, true);
-		}
-		free(entries[i]);
+	STRV_FOREACH (name, names) {
+		if (*w->session && strcmp(w->session, *name) != 0)
+			continue;
+		for (int snapshot = 0; snapshot < 2 && r >= 0; snapshot++)
+			r = list_kind(w, *name, snapshot);
 	}
-	free(entries);
 	return r;
 }
 
@@ -471,28 +457,27 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 /* Every directory of a session, also of those that are not configured any more */
 static int add_dirs(struct vacuum_work *w, unsigned n_cpus)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(w->state_fd, ".", &entries, NULL, alphasort), r = n < 0 ? -errno : 0;
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = io_list_at(w->state_fd, ".", is_plain, &names);
 
-	w->dirs = calloc((size_t)MAX(n, 1), sizeof(*w->dirs));
+	if (r < 0)
+		return r;
+	w->dirs = calloc(strv_length(names) + 1, sizeof(*w->dirs));
 	if (!w->dirs)
-		r = -ENOMEM;
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
+		return -ENOMEM;
+	STRV_FOREACH (name, names) {
+		struct vacuum_dir *dir = &w->dirs[w->n_dirs];
 
-		if (r >= 0 && is_plain(name) && (!*w->session || strcmp(w->session, name) == 0)) {
-			struct vacuum_dir *dir = &w->dirs[w->n_dirs++];
-
-			dir->session = strdup(name);
-			dir->subbufs = calloc(n_cpus, sizeof(*dir->subbufs));
-			dir->n_cpus = n_cpus;
-			if (!dir->session || !dir->subbufs)
-				r = -ENOMEM;
-		}
-		free(entries[i]);
+		if (*w->session && strcmp(w->session, *name) != 0)
+			continue;
+		w->n_dirs++;
+		dir->session = strdup(*name);
+		dir->subbufs = calloc(n_cpus, sizeof(*dir->subbufs));
+		dir->n_cpus = n_cpus;
+		if (!dir->session || !dir->subbufs)
+			return -ENOMEM;
 	}
-	free(entries);
-	return r;
+	return 0;
 }
 
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error)

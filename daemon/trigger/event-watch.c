@@ -134,12 +134,7 @@ static int open_cpus(struct event_watch *w, struct fault *why)
 	int r = 0;
 
 	w->n_cpus = instance_n_cpus(w->instance);
-	w->layout = (struct subbuf_layout){
-		.size = instance_subbuf_size(w->instance),
-		.data_offset = 8 + sizeof(long),
-		.commit_size = sizeof(long),
-		.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__,
-	};
+	w->layout = subbuf_layout_native(instance_subbuf_size(w->instance));
 	w->fds = calloc(w->n_cpus, sizeof(*w->fds));
 	w->sources = calloc(w->n_cpus, sizeof(*w->sources));
 	w->overrun = calloc(w->n_cpus, sizeof(*w->overrun));
