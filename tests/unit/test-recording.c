@@ -121,7 +121,8 @@ static void put(struct bench *b, unsigned n)
 		uint16_t *event;
 
 		subbuf_write_begin(&subbuf, bytes, sizeof(bytes));
-		assert_int_equal(subbuf_write_event(&subbuf, timestamp++, 8, (void **)&event), 0);
+		timestamp += NSEC_PER_SEC / 1000; /* the order of files is one of microseconds */
+		assert_int_equal(subbuf_write_event(&subbuf, timestamp, 8, (void **)&event), 0);
 		*event = 314;
 		subbuf_write_end(&subbuf);
 		assert_int_equal(io_write_all(b->rings[0], (const char *)bytes, sizeof(bytes)), 0);
