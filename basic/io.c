@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 
 #define COPY_SIZE MIB
 
@@ -24,6 +26,38 @@ int io_open_at(int dir_fd, const char *path, int flags)
 		(void)nanosleep(&pause, NULL);
 	}
 	return fd < 0 ? -errno : fd;
+}
+
+int io_open_dir_at(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int io_list_at(int dir_fd, const char *path, bool (*wanted)(const char *name), char ***ret)
+{
+	struct dirent **entries = NULL;
+	int n = scandirat(dir_fd, path, &entries, NULL, alphasort);
+	char **names = n < 0 ? NULL : calloc((size_t)n + 1, sizeof(*names)), **end = names;
+
+	if (n < 0)
+		return -errno;
+	for (int i = 0; i < n; i++) {
+		const char *name = entries[i]->d_name;
+
+		if (end && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+		    (!wanted || wanted(name)) && !(*end++ = strdup(name))) {
+			strv_free(names);
+			end = NULL;
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	if (!end)
+		return -ENOMEM;
+	*ret = names;
+	return 0;
 }
 
 int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
@@ -200,7 +234,8 @@ static int replace(int dir_fd, const char *name, const void *data, size_t size, 
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	if (asprintf(&tmp, ".%s.new", name) < 0)
+	tmp = strf(".%s.new", name);
+	if (!tmp)
 		return -ENOMEM;
 	fd = openat(dir_fd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)

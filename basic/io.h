@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "basic/macro.h"
@@ -17,6 +18,20 @@
  * Return: an fd or negative errno.
  */
 int io_open_at(int dir_fd, const char *path, int flags);
+
+/**
+ * io_open_dir_at() - a directory itself, not what a symbolic link leads to
+ * Return: an fd or negative errno.
+ */
+int io_open_dir_at(int dir_fd, const char *name);
+
+/**
+ * io_list_at() - the names in a directory, sorted, without "." and ".."
+ * @wanted: of these only; NULL: all
+ * @ret: see basic/strv.h
+ * Return: 0 or negative errno.
+ */
+int io_list_at(int dir_fd, const char *path, bool (*wanted)(const char *name), char ***ret);
 
 /**
  * io_pwrite_all() - write all of @data at @offset, over short writes and EINTR

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/new-dir.h"
+#include "basic/strv.h"
 
 #define TRIES	  100U
 #define DEPTH_MAX 32U
@@ -47,11 +47,10 @@ static int make(struct new_dir *dir, mode_t mode)
 		struct timespec ts;
 
 		(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-		if (asprintf(&name, ".%.200s.%lx%x.new", dir->name,
-			     (unsigned long)ts.tv_nsec ^ (unsigned long)getpid() << 8, i) < 0) {
-			name = NULL;
+		name = strf(".%.200s.%lx%x.new", dir->name,
+			    (unsigned long)ts.tv_nsec ^ (unsigned long)getpid() << 8, i);
+		if (!name)
 			return -ENOMEM;
-		}
 		if (mkdirat(dir->parent_fd, name, mode) >= 0) {
 			dir->temporary = TAKE_PTR(name);
 			return 0;
@@ -79,10 +78,8 @@ int new_dir_open(struct new_dir *dir, int dir_fd, const char *path, mode_t mode)
 	if (r >= 0)
 		r = make(dir, mode);
 	if (r >= 0) {
-		dir->fd = openat(dir->parent_fd, dir->temporary,
-				 O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (dir->fd < 0)
-			r = -errno;
+		dir->fd = io_open_dir_at(dir->parent_fd, dir->temporary);
+		r = MIN(dir->fd, 0);
 	}
 	if (r < 0)
 		new_dir_done(dir);
@@ -119,29 +116,22 @@ static int remove_tree(int dir_fd, const char *name, unsigned depth);
 
 static int empty(int fd, unsigned depth)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(fd, ".", &entries, NULL, NULL), r = n < 0 ? -errno : 0;
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = io_list_at(fd, ".", NULL, &names);
 
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-
-		if (r >= 0 && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-		    unlinkat(fd, name, 0) < 0 && errno != ENOENT)
-			r = errno == EISDIR ? remove_tree(fd, name, depth + 1) : -errno;
-		free(entries[i]);
-	}
-	free(entries);
+	STRV_FOREACH (name, names)
+		if (r >= 0 && unlinkat(fd, *name, 0) < 0 && errno != ENOENT)
+			r = errno == EISDIR ? remove_tree(fd, *name, depth + 1) : -errno;
 	return r;
 }
 
 static int remove_tree(int dir_fd, const char *name, unsigned depth)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_close_ int fd = io_open_dir_at(dir_fd, name);
 	int r;
 
 	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
+		return fd == -ENOENT ? 0 : fd;
 	if (depth > DEPTH_MAX)
 		return -ELOOP;
 	r = empty(fd, depth);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "basic/new-file.h"
+#include "basic/strv.h"
 
 #define TRIES 100U
 
@@ -15,13 +16,10 @@ static char *temporary_name(const char *path, unsigned try)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	struct timespec ts;
-	char *r;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
-	if (asprintf(&r, "%.*s.%.200s.%lx%x", (int)(name - path), path, name,
-		     (unsigned long)ts.tv_nsec ^ (unsigned long)getpid() << 8, try) < 0)
-		return NULL;
-	return r;
+	return strf("%.*s.%.200s.%lx%x", (int)(name - path), path, name,
+		    (unsigned long)ts.tv_nsec ^ (unsigned long)getpid() << 8, try);
 }
 
 static int open_nameless(const char *path, mode_t mode)

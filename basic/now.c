@@ -14,3 +14,8 @@ uint64_t now_usec(clockid_t clock)
 {
 	return now_nsec(clock) / NSEC_PER_USEC;
 }
+
+uint64_t timespec_usec(struct timespec time)
+{
+	return (uint64_t)time.tv_sec * USEC_PER_SEC + (uint64_t)time.tv_nsec / NSEC_PER_USEC;
+}

@@ -12,3 +12,5 @@ uint64_t now_nsec(clockid_t clock);
 
 /* Microseconds */
 uint64_t now_usec(clockid_t clock);
+
+uint64_t timespec_usec(struct timespec time);

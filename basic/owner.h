@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Whose files this thread makes and may open: flyrecd runs as one user and has the files of
- * another, see daemon/privileges.h. No state, any thread.
+ * another, see daemon/manager/privileges.h. No state, any thread.
  */
 #pragma once
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "basic/strv.h"
@@ -96,4 +98,23 @@ int strv_set(char **field, const char *text)
 	free(*field);
 	*field = copy;
 	return 0;
+}
+
+char *strf(const char *format, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	return n < 0 ? NULL : text;
+}
+
+bool ends_with(const char *text, const char *suffix)
+{
+	size_t n = strlen(text), k = strlen(suffix);
+
+	return n >= k && strcmp(text + n - k, suffix) == 0;
 }

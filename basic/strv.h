@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * NULL-terminated arrays of malloc'ed strings; NULL is the empty one. Any thread.
+ * NULL-terminated arrays of malloc'ed strings; NULL is the empty one. And strings. Any thread.
  */
 #pragma once
 
@@ -42,5 +42,10 @@ int strv_copy(char *const *list, char ***ret);
  * Return: 0 or -ENOMEM, with *@field as it was.
  */
 int strv_set(char **field, const char *text);
+
+/* malloc'ed text; NULL: no memory */
+char *strf(const char *format, ...) _printf_(1, 2);
+
+bool ends_with(const char *text, const char *suffix);
 
 DEFINE_CLEANUP(char **, strv_free)

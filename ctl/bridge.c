@@ -7,7 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
-#include "ctl/bridge.h"
+#include "ctl/verbs.h"
 
 static int connect_socket(const char *runtime_dir)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
 
 #include "basic/escape.h"
 #include "ctl/bus.h"
+#include "ctl/remote.h"
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
 #define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
@@ -27,22 +29,6 @@ static void append_escaped(FILE *f, const char *text)
 			(void)fprintf(f, "%%%02x", (unsigned char)*text);
 }
 
-/* One word for the shell at the other end */
-static char *shell_quoted(const char *text)
-{
-	char *quoted = NULL;
-	size_t size;
-	FILE *f = open_memstream(&quoted, &size);
-
-	if (!f)
-		return NULL;
-	(void)fputc('\'', f);
-	for (; *text; text++)
-		(void)fputs(*text == '\'' ? "'\\''" : (const char[]){*text, '\0'}, f);
-	(void)fputc('\'', f);
-	return fclose(f) == 0 ? quoted : NULL;
-}
-
 char *bus_ssh_address(const char *host, const char *runtime_dir)
 {
 	_cleanup_free_ char *quoted = NULL;
@@ -56,7 +42,7 @@ char *bus_ssh_address(const char *host, const char *runtime_dir)
 	append_escaped(f, host);
 	(void)fputs(",argv4=flyrecctl,argv5=stdio-bridge", f);
 	if (runtime_dir && strcmp(runtime_dir, DEFAULT_RUNTIME_DIR) != 0) {
-		quoted = shell_quoted(runtime_dir);
+		quoted = remote_quoted(runtime_dir);
 		(void)fputs(",argv6=--runtime-dir,argv7=", f);
 		append_escaped(f, quoted ? quoted : runtime_dir);
 	}
@@ -252,9 +238,32 @@ int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interf
 	return r;
 }
 
-char *bus_session_path(const char *name)
+int bus_find_session(sd_bus *bus, const char *verb, const char *name, char **ret)
 {
-	char *path;
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	const char *path;
+	int r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
 
-	return sd_bus_path_encode(BUS_SESSION_PATH, name, &path) < 0 ? NULL : path;
+	if (r < 0 || !ret)
+		return r;
+	r = sd_bus_message_read(reply, "o", &path);
+	if (r < 0)
+		return bus_bad_answer(verb, r);
+	*ret = strdup(path);
+	return *ret ? 0 : -ENOMEM;
+}
+
+int bus_open_file(sd_bus *bus, const char *verb, const char *session, const char *path)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	int fd, r;
+
+	r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", session, path);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_read(reply, "h", &fd);
+	if (r < 0)
+		return bus_bad_answer(verb, r);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message has its own, and closes it */
+	return fd < 0 ? bus_bad_answer(verb, -errno) : fd;
 }

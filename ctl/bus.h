@@ -54,8 +54,19 @@ int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bu
  */
 int bus_bad_answer(const char *verb, int error);
 
-/* The object of a session; malloc'ed, NULL: no memory */
-char *bus_session_path(const char *name);
+/**
+ * bus_find_session() - the object of a session, asked of the daemon, which says what might have
+ * been meant
+ * @ret: malloc'ed; NULL: not wanted
+ * Return: as bus_call().
+ */
+int bus_find_session(sd_bus *bus, const char *verb, const char *name, char **ret);
+
+/**
+ * bus_open_file() - a recording of a session
+ * Return: an fd, which is the caller's; or as bus_call().
+ */
+int bus_open_file(sd_bus *bus, const char *verb, const char *session, const char *path);
 
 /**
  * bus_ssh_address() - a D-Bus address that runs flyrecctl at the other end of ssh

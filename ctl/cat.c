@@ -6,12 +6,12 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/out-file.h"
 #include "ctl/bus.h"
-#include "ctl/cat.h"
-#include "ctl/copy.h"
-#include "ctl/out-file.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
+#include "ctl/verbs.h"
+#include "writer/copy.h"
 
 #define BAR_WIDTH 40
 
@@ -41,19 +41,14 @@ static void end_progress(void)
 
 static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 {
-	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_bus_ sd_bus *bus = NULL;
+	_cleanup_close_ int fd = -EBADF;
 	struct fault why = {};
-	int fd, r;
+	int r;
 
-	if (bus_connect(ctl, "cat", &bus) < 0 ||
-	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "GetSession", NULL, "s", argv[1]) < 0 ||
-	    bus_call(bus, "cat", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", argv[1],
-		     argv[2]) < 0)
+	if (bus_connect(ctl, "cat", &bus) < 0 || bus_find_session(bus, "cat", argv[1], NULL) < 0 ||
+	    (fd = bus_open_file(bus, "cat", argv[1], argv[2])) < 0)
 		return CTL_FAILED;
-	r = sd_bus_message_read(reply, "h", &fd); /* the message's */
-	if (r < 0)
-		return bus_bad_answer("cat", r) < 0 ? CTL_FAILED : CTL_DONE;
 	begin_usec = now_usec(CLOCK_MONOTONIC);
 	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
 	end_progress();

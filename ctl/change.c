@@ -6,30 +6,14 @@
 #include "basic/escape.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
-#include "ctl/change.h"
 #include "ctl/output.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 static enum ctl_status usage(const char *verb, const char *what)
 {
 	(void)fprintf(stderr, "flyrecctl: %s: %s, see flyrecctl %s --help\n", verb, what, verb);
 	return CTL_USAGE;
-}
-
-/* Its object's path, asked of the daemon, which says what might have been meant */
-static int find_session(sd_bus *bus, const char *verb, const char *name, char **ret)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	const char *path;
-	int r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
-
-	if (r < 0)
-		return r;
-	r = sd_bus_message_read(reply, "o", &path);
-	if (r < 0)
-		return bus_bad_answer(verb, r);
-	*ret = strdup(path);
-	return *ret ? 0 : -ENOMEM;
 }
 
 /* What scripts get with --json from verbs that have nothing to tell: {"sessions":[NAME…]} */
@@ -54,7 +38,7 @@ static int rotate_one(sd_bus *bus, const char *name, struct json_object *array)
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_free_ char *path = NULL;
 	const char *file;
-	int r = find_session(bus, "rotate", name, &path);
+	int r = bus_find_session(bus, "rotate", name, &path);
 
 	if (r >= 0)
 		r = bus_call(bus, "rotate", path, BUS_SESSION, "Rotate", &reply, NULL);
@@ -138,7 +122,7 @@ static enum ctl_status each_session(const struct ctl *ctl, int argc, char **argv
 		return CTL_FAILED;
 	for (int i = 1; i < argc; i++) {
 		_cleanup_free_ char *path = NULL;
-		int one = find_session(bus, argv[0], argv[i], &path);
+		int one = bus_find_session(bus, argv[0], argv[i], &path);
 
 		if (one >= 0)
 			one = persistable ? bus_call(bus, argv[0], path, BUS_SESSION, method, NULL,
@@ -182,7 +166,8 @@ static enum ctl_status change_events(const struct ctl *ctl, int argc, char **arg
 
 	if (argc < 3)
 		return usage(argv[0], "a SESSION and an EVENT are needed");
-	if (bus_connect(ctl, argv[0], &bus) < 0 || find_session(bus, argv[0], argv[1], &path) < 0)
+	if (bus_connect(ctl, argv[0], &bus) < 0 ||
+	    bus_find_session(bus, argv[0], argv[1], &path) < 0)
 		return CTL_FAILED;
 	r = sd_bus_message_new_method_call(bus, &call, NULL, path, BUS_SESSION, method);
 	if (r >= 0)
@@ -213,7 +198,8 @@ enum ctl_status verb_filter(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc != 4)
 		return usage(argv[0], "SESSION, EVENT and FILTER are needed");
-	if (bus_connect(ctl, argv[0], &bus) < 0 || find_session(bus, argv[0], argv[1], &path) < 0 ||
+	if (bus_connect(ctl, argv[0], &bus) < 0 ||
+	    bus_find_session(bus, argv[0], argv[1], &path) < 0 ||
 	    bus_call(bus, argv[0], path, BUS_SESSION, "SetFilter", NULL, "ssb", argv[2], argv[3],
 		     ctl->persist) < 0)
 		return CTL_FAILED;

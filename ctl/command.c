@@ -1,164 +1,113 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <getopt.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "basic/macro.h"
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "ctl/command.h"
 
-enum {
-	OPTION_VERSION = 256,
-	OPTION_JSON,
-	OPTION_NO_PAGER,
-	OPTION_RUNTIME_DIR,
-	OPTION_RUNTIME,
-	OPTION_PERSIST,
-	OPTION_MAX_USE,
-	OPTION_OLDER_THAN,
-	OPTION_LAST,
-	OPTION_SINCE,
-	OPTION_UNTIL,
-	OPTION_REASON,
-	OPTION_PIN,
-	OPTION_FORMAT,
-	OPTION_EVENT,
-	OPTION_CPU,
-	OPTION_PID,
-	OPTION_TOGETHER,
-	OPTION_SYSROOT,
-	OPTION_MEMORY,
-	OPTION_CORESIGHT,
-	OPTION_MAX_FRAMES,
-	OPTION_ENDIAN,
-	OPTION_CLK,
-	OPTION_STRICT,
-	OPTION_TARMAC,
-	OPTION_TIME,
-	OPTION_RAW,
+#define CHANGES "start stop event-enable event-disable filter"
+#define EVENTS	"text json gdb-tfile qemu4v"
+#define COLUMN	17U /* width of "name=ARGUMENT" in the help */
+
+enum kind {
+	ON,   /* a bool becomes true */
+	OFF,  /* false */
+	TEXT, /* const char *, the last one counts */
+	LIST, /* char **, all of them */
+	RAW,
+	CORESIGHT,
 };
 
-static const struct option long_options[] = {
-	{"help", no_argument, NULL, 'h'},
-	{"version", no_argument, NULL, OPTION_VERSION},
-	{"json", no_argument, NULL, OPTION_JSON},
-	{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
-	{"runtime-dir", required_argument, NULL, OPTION_RUNTIME_DIR},
-	{"host", required_argument, NULL, 'H'},
-	{"runtime", no_argument, NULL, OPTION_RUNTIME},
-	{"persist", no_argument, NULL, OPTION_PERSIST},
-	{"output", required_argument, NULL, 'o'},
-	{"max-use", required_argument, NULL, OPTION_MAX_USE},
-	{"older-than", required_argument, NULL, OPTION_OLDER_THAN},
-	{"last", required_argument, NULL, OPTION_LAST},
-	{"since", required_argument, NULL, OPTION_SINCE},
-	{"until", required_argument, NULL, OPTION_UNTIL},
-	{"reason", required_argument, NULL, OPTION_REASON},
-	{"pin", no_argument, NULL, OPTION_PIN},
-	{"together", no_argument, NULL, OPTION_TOGETHER},
-	{"format", required_argument, NULL, OPTION_FORMAT},
-	{"event", required_argument, NULL, OPTION_EVENT},
-	{"cpu", required_argument, NULL, OPTION_CPU},
-	{"pid", required_argument, NULL, OPTION_PID},
-	{"sysroot", required_argument, NULL, OPTION_SYSROOT},
-	{"memory", required_argument, NULL, OPTION_MEMORY},
-	{"coresight", optional_argument, NULL, OPTION_CORESIGHT},
-	{"max-frames", required_argument, NULL, OPTION_MAX_FRAMES},
-	{"endian", required_argument, NULL, OPTION_ENDIAN},
-	{"clk", required_argument, NULL, OPTION_CLK},
-	{"strict", no_argument, NULL, OPTION_STRICT},
-	{"tarmac", no_argument, NULL, OPTION_TARMAC},
-	{"raw", optional_argument, NULL, OPTION_RAW},
-	{"time", required_argument, NULL, OPTION_TIME},
-	{"follow", no_argument, NULL, 'f'},
-	{"lines", required_argument, NULL, 'n'},
-	{},
+/* In the order of the help */
+static const struct row {
+	char letter; /* 0: none */
+	const char *name;
+	const char *argument; /* "=WHAT", "[=WHAT]"; NULL: none */
+	enum kind kind;
+	size_t offset;	     /* in struct ctl */
+	const char *help;    /* NULL: the verb's formats */
+	const char *verbs;   /* that have it, in the order of the help; NULL: all */
+	const char *formats; /* that have it; NULL: all */
+} rows[] = {
+#define F(member) offsetof(struct ctl, member)
+	/* clang-format off */
+	{'h', "help", NULL, ON, F(help), "Show this help, behind a verb: that verb's"},
+	{0, "version", NULL, ON, F(version), "Show the version"},
+	{0, "json", NULL, ON, F(json), "Print one JSON document (tail: one a line)"},
+	{0, "no-pager", NULL, ON, F(no_pager), "Do not pipe output into a pager"},
+	{0, "runtime-dir", "=DIR", TEXT, F(runtime_dir),
+	 "Where the daemon's control socket is (default /run/flyrec)"},
+	{'H', "host", "=[USER@]HOST", TEXT, F(host), "Talk to the daemon of another machine"},
+	{0, "runtime", NULL, OFF, F(persist), "Until the next reload or start (default)", CHANGES},
+	{0, "persist", NULL, ON, F(persist),
+	 "Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf", CHANGES},
+	{0, "format", "=FORMAT", TEXT, F(format), NULL, "export import"},
+	{0, "last", "=TIME", TEXT, F(last),
+	 "From so long ago on, as in 30s; 0: all there is (default)", "snapshot"},
+	{0, "reason", "=WORD", TEXT, F(reason),
+	 "Part of the file's name (default control, or together)", "snapshot"},
+	{0, "pin", NULL, ON, F(pin), "Keep it from being deleted by retention", "snapshot"},
+	{'f', "follow", NULL, ON, F(follow), "Go on with new events, until interrupted", "tail"},
+	{'n', "lines", "=N|all", TEXT, F(lines),
+	 "Begin with so many (default 10; with --since= all)", "tail"},
+	{0, "since", "=TIME", TEXT, F(since), "From then on", "tail snapshot export", EVENTS},
+	{0, "until", "=TIME", TEXT, F(until), "Up to then", "tail snapshot export", EVENTS},
+	{0, "together", NULL, ON, F(together),
+	 "One file, in which each session is a buffer with its name", "snapshot"},
+	{0, "event", "=EVENT,...", LIST, F(events),
+	 "Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine", "tail export", EVENTS},
+	{0, "cpu", "=LIST", TEXT, F(cpus), "Only these CPUs, as in 0-3,8", "tail export", EVENTS},
+	{0, "pid", "=PID,...", LIST, F(pids), "Only these tasks", "tail export", EVENTS},
+	{0, "coresight", "[=DIR]", CORESIGHT, 0,
+	 "An Arm snapshot of CoreSight trace too, beside the file; in DIR:\n"
+	 "                        made by flyrecctl, not by the daemon", "snapshot"},
+	{0, "sysroot", "=DIR", TEXT, F(convert.sysroot),
+	 "Where sys, dev and proc are, for CoreSight (default /)", "snapshot export", "arm-snapshot"},
+	{0, "memory", "=ADDR=FILE", LIST, F(convert.memory),
+	 "Memory that shall be in the Arm snapshot; may be repeated", "snapshot export", "arm-snapshot"},
+	{0, "max-frames", "=N", TEXT, F(convert.max_frames),
+	 "gdb-tfile: at most so many events, 0: all (default 20000)", "export", "gdb-tfile"},
+	{0, "endian", "=ORDER", TEXT, F(convert.endian),
+	 "gdb-tfile: little or big (default: as the file looks)", "import", "gdb-tfile"},
+	{0, "clk", "=TIME", TEXT, F(convert.clk),
+	 "qemu4v: how long a clk is, as in 10ns (default 1us)", "import", "qemu4v"},
+	{0, "strict", NULL, ON, F(convert.strict), "qemu4v: a malformed line is an error", "import", "qemu4v"},
+	{0, "raw", "[=yes|no]", RAW, 0,
+	 "Texts of events with all their control characters; no: escaped, also\n"
+	 "                        in pipes (default: escaped on a terminal, newlines everywhere)",
+	 "tail export", "text"},
+	{0, "time", "=epoch|local|utc|trace|trigger", TEXT, F(time),
+	 "Times in text: seconds since 1970, time of day, of the trace\n"
+	 "                        clock, ms before (-) or after what caused the snapshot",
+	 "tail export", "text"},
+	{0, "tarmac", NULL, ON, F(convert.tarmac), "qemu4v: as Arm's tools read it", "export", "qemu4v"},
+	{'o', "output", "=FILE", TEXT, F(output),
+	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import"},
+	{0, "max-use", "=SIZE", TEXT, F(max_use), "Until each session's files take no more than this", "vacuum"},
+	{0, "older-than", "=TIME", TEXT, F(older_than), "Those whose last event is longer ago", "vacuum"},
+/* clang-format on */
+#undef F
 };
 
-static void take_range_option(int c, struct command *command)
+#define FIRST_LONG 256 /* getopt's value of rows[0] */
+
+/* @words: NULL has all */
+static bool has_word(const char *words, const char *word)
 {
-	struct ctl *ctl = &command->ctl;
+	size_t n = strlen(word);
 
-	command->used |= c == OPTION_SINCE || c == OPTION_UNTIL ? TAKES_SINCE : TAKES_RANGE;
-	ctl->format_options |= c == OPTION_SINCE || c == OPTION_UNTIL ? CTL_FILTER : 0;
-	if (c == OPTION_LAST)
-		ctl->last = optarg;
-	else if (c == OPTION_SINCE)
-		ctl->since = optarg;
-	else if (c == OPTION_UNTIL)
-		ctl->until = optarg;
-	else if (c == OPTION_REASON)
-		ctl->reason = optarg;
-	else
-		ctl->pin = true;
-}
+	for (const char *w = words; w && *w; w += strspn(w, " ")) {
+		size_t size = strcspn(w, " ");
 
-static int take_filter_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-	int r = 0;
-
-	command->used |= c == OPTION_FORMAT ? TAKES_FORMAT : TAKES_FILTER;
-	ctl->format_options |= c == OPTION_FORMAT ? 0 : CTL_FILTER;
-	if (c == OPTION_FORMAT)
-		ctl->format = optarg;
-	else if (c == OPTION_CPU)
-		ctl->cpus = optarg;
-	else
-		r = strv_append(c == OPTION_EVENT ? &ctl->events : &ctl->pids, optarg);
-	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: out of memory\n");
-	return r;
-}
-
-static int take_coresight_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-
-	command->used |= c == OPTION_CORESIGHT ? TAKES_CORESIGHT : TAKES_SYSROOT;
-	ctl->format_options |= c == OPTION_CORESIGHT ? 0 : CTL_SYSROOT;
-	if (c == OPTION_CORESIGHT) {
-		ctl->coresight = true;
-		ctl->coresight_dir = optarg;
-	} else if (c == OPTION_SYSROOT) {
-		ctl->sysroot = optarg;
-	} else if (strv_append(&ctl->memory, optarg) < 0) {
-		(void)fprintf(stderr, "flyrecctl: out of memory\n");
-		return -ENOMEM;
+		if (size == n && memcmp(w, word, n) == 0)
+			return true;
+		w += size;
 	}
-	return 0;
-}
-
-static void take_format_option(int c, struct command *command)
-{
-	struct ctl *ctl = &command->ctl;
-
-	command->used |= c == OPTION_TARMAC ? TAKES_TARMAC : TAKES_TEXT_IN;
-	if (c == OPTION_CLK) {
-		ctl->clk = optarg;
-		ctl->format_options |= CTL_CLK;
-	} else if (c == OPTION_STRICT) {
-		ctl->strict = true;
-		ctl->format_options |= CTL_STRICT;
-	} else {
-		ctl->tarmac = true;
-		ctl->format_options |= CTL_TARMAC;
-	}
-}
-
-static int take_raw(struct command *command)
-{
-	if (!optarg || strcmp(optarg, "yes") == 0) {
-		command->ctl.raw = CTL_RAW_YES;
-	} else if (strcmp(optarg, "no") == 0) {
-		command->ctl.raw = CTL_RAW_NO;
-	} else {
-		(void)fprintf(stderr, "flyrecctl: --raw=: yes or no is wanted: \"%s\"\n", optarg);
-		return -EINVAL;
-	}
-	command->ctl.format_options |= CTL_RAW;
-	command->used |= TAKES_RAW;
-	return 0;
+	return !words;
 }
 
 /* getopt's own lines know neither the verb nor what might have been meant */
@@ -171,7 +120,9 @@ static void explain(const char *verb, const char *word, int c)
 	bool known = false;
 
 	(void)fprintf(stderr, "flyrecctl: %s%s", verb ? verb : "", verb ? ": " : "");
-	for (const struct option *o = long_options; n > 2 && o->name; o++) {
+	for (size_t i = 0; n > 2 && i < ARRAY_SIZE(rows); i++) {
+		const struct row *o = &rows[i];
+
 		begins += strncmp(o->name, name + 2, n - 2) == 0;
 		known |= strcmp(o->name, name + 2) == 0;
 		if (near_better(name + 2, o->name, &best))
@@ -192,135 +143,199 @@ static void explain(const char *verb, const char *word, int c)
 	(void)fprintf(stderr, "\n");
 }
 
-/* For a message: an option's name, the first time that it, or one like it, is given */
-static void note_name(struct command *command, unsigned before, int c)
+static int take_option(const struct row *row, const char *value, struct ctl *ctl)
 {
-	unsigned bit = command->used & ~before;
+	char *at = (char *)ctl + row->offset;
 
-	for (const struct option *o = long_options; bit && o->name; o++)
-		if (o->val == c)
-			command->names[__builtin_ctz(bit)] = o->name;
-}
-
-static int take_option(int c, struct command *command)
-{
-	switch (c) {
-	case 'h':
-		command->help = true;
-		break;
-	case OPTION_VERSION:
-		command->version = true;
-		break;
-	case OPTION_JSON:
-		command->ctl.json = true;
-		break;
-	case OPTION_NO_PAGER:
-		command->ctl.no_pager = true;
-		break;
-	case OPTION_RUNTIME_DIR:
-		command->ctl.runtime_dir = optarg;
-		break;
-	case 'H':
-		command->ctl.host = optarg;
-		break;
-	case OPTION_RUNTIME:
-	case OPTION_PERSIST:
-		command->ctl.persist = c == OPTION_PERSIST;
-		command->used |= TAKES_PERSIST;
-		break;
-	case OPTION_LAST:
-	case OPTION_SINCE:
-	case OPTION_UNTIL:
-	case OPTION_REASON:
-	case OPTION_PIN:
-		take_range_option(c, command);
-		break;
-	case OPTION_TOGETHER:
-		command->ctl.together = true;
-		command->used |= TAKES_TOGETHER;
-		break;
-	case OPTION_FORMAT:
-	case OPTION_EVENT:
-	case OPTION_CPU:
-	case OPTION_PID:
-		if (take_filter_option(c, command) < 0)
-			return -ENOMEM;
-		break;
-	case OPTION_MAX_FRAMES:
-		command->ctl.max_frames = optarg;
-		command->ctl.format_options |= CTL_MAX_FRAMES;
-		command->used |= TAKES_MAX_FRAMES;
-		break;
-	case OPTION_ENDIAN:
-		command->ctl.endian = optarg;
-		command->ctl.format_options |= CTL_ENDIAN;
-		command->used |= TAKES_ENDIAN;
-		break;
-	case OPTION_SYSROOT:
-	case OPTION_MEMORY:
-	case OPTION_CORESIGHT:
-		if (take_coresight_option(c, command) < 0)
-			return -ENOMEM;
-		break;
-	case OPTION_CLK:
-	case OPTION_STRICT:
-	case OPTION_TARMAC:
-		take_format_option(c, command);
-		break;
-	case 'f':
-	case 'n':
-		if (c == 'f')
-			command->ctl.follow = true;
+	ctl->given |= UINT64_C(1) << (row - rows);
+	switch (row->kind) {
+	case ON:
+	case OFF:
+		*(bool *)at = row->kind == ON;
+		return 0;
+	case TEXT:
+		*(const char **)at = value;
+		return 0;
+	case LIST:
+		if (strv_append((char ***)at, value) >= 0)
+			return 0;
+		(void)fprintf(stderr, "flyrecctl: out of memory\n");
+		return -ENOMEM;
+	case CORESIGHT:
+		ctl->coresight = true;
+		ctl->coresight_dir = value;
+		return 0;
+	case RAW:
+		if (!value || strcmp(value, "yes") == 0)
+			ctl->raw = CTL_RAW_YES;
+		else if (strcmp(value, "no") == 0)
+			ctl->raw = CTL_RAW_NO;
 		else
-			command->ctl.lines = optarg;
-		command->used |= TAKES_FOLLOW;
-		break;
-	case 'o':
-		command->ctl.output = optarg;
-		command->used |= TAKES_OUTPUT;
-		break;
-	case OPTION_RAW:
-		if (take_raw(command) < 0)
-			return -EINVAL;
-		break;
-	case OPTION_MAX_USE:
-		command->ctl.max_use = optarg;
-		command->used |= TAKES_VACUUM;
-		break;
-	case OPTION_OLDER_THAN:
-		command->ctl.older_than = optarg;
-		command->used |= TAKES_VACUUM;
-		break;
-	case OPTION_TIME:
-		command->ctl.time = optarg;
-		command->ctl.format_options |= CTL_TIME;
-		command->used |= TAKES_TIME;
-		break;
-	default:
-		return -EINVAL;
+			break;
+		return 0;
 	}
-	return 0;
+	(void)fprintf(stderr, "flyrecctl: --raw=: yes or no is wanted: \"%s\"\n", value);
+	return -EINVAL;
 }
 
-int command_parse(int argc, char **argv, bool to_verb, struct command *command)
+/* The rows as getopt_long() wants them. @letters: with room for a colon behind each */
+static void list_options(struct option *options, char *letters)
 {
-	const char *verb = to_verb ? NULL : argv[0];
-	int c;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct row *row = &rows[i];
 
+		options[i] = (struct option){
+			.name = row->name,
+			.has_arg = !row->argument	   ? no_argument
+				   : *row->argument == '=' ? required_argument
+							   : optional_argument,
+			.val = FIRST_LONG + (int)i,
+		};
+		if (row->letter)
+			*letters++ = row->letter;
+		if (row->letter && row->argument)
+			*letters++ = ':';
+	}
+	*letters = '\0';
+}
+
+int command_parse(int argc, char **argv, bool to_verb, struct ctl *ctl)
+{
+	struct option options[ARRAY_SIZE(rows) + 1] = {};
+	char letters[2 * ARRAY_SIZE(rows) + 3] = "+:";
+	int c, r = 0;
+
+	list_options(options, letters + 2);
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, to_verb ? "+:hH:o:fn:" : ":hH:o:fn:", long_options,
-				NULL)) >= 0) {
-		unsigned before = command->used;
-		int r;
+	while (r >= 0 && (c = getopt_long(argc, argv, letters + !to_verb, options, NULL)) >= 0) {
+		size_t i = c >= FIRST_LONG ? (size_t)(c - FIRST_LONG) : 0;
 
 		if (c == '?' || c == ':') {
-			explain(verb, argv[optind - 1], c);
+			explain(to_verb ? NULL : argv[0], argv[optind - 1], c);
 			return -EINVAL;
 		}
-		r = take_option(c, command);
-		if (r < 0)
-			return r;
-		note_name(command, before, c);
+		while (c < FIRST_LONG && rows[i].letter != c)
+			i++;
+		r = take_option(&rows[i], optarg, ctl);
 	}
-	return 0;
+	return r;
+}
+
+void command_done(struct ctl *ctl)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].kind == LIST)
+			strv_free(*(char ***)((char *)ctl + rows[i].offset));
+}
+
+static bool is_given(const struct ctl *ctl, const struct row *row)
+{
+	return ctl->given & UINT64_C(1) << (row - rows);
+}
+
+bool command_fit(const struct ctl *ctl, const char *verb)
+{
+	unsigned n = 1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct row *row = &rows[i];
+
+		if (!is_given(ctl, row) || has_word(row->verbs, verb))
+			continue;
+		/* "--pin is not an option of this verb (snapshot has it)" */
+		(void)fprintf(stderr, "flyrecctl: %s: --%s is not an option of this verb (", verb,
+			      row->name);
+		for (const char *p = row->verbs; *p; p++) {
+			(void)fputs(*p == ' ' ? ", " : (const char[]){*p, '\0'}, stderr);
+			n += *p == ' ';
+		}
+		(void)fprintf(stderr, " %s it)\n", n > 1 ? "have" : "has");
+		return false;
+	}
+	return true;
+}
+
+static void print_names(FILE *f, const char *const *names)
+{
+	for (const char *const *name = names; *name; name++)
+		(void)fprintf(f, "%s%s", name == names ? "" : ", ", *name);
+}
+
+int command_format(const struct ctl *ctl, const char *verb, const char *const *names)
+{
+	int format = 0;
+
+	while (ctl->format && names[format] && strcmp(names[format], ctl->format) != 0)
+		format++;
+	if (!ctl->format || !names[format]) {
+		if (ctl->format)
+			(void)fprintf(stderr, "flyrecctl: %s: unknown format \"%s\": known are ",
+				      verb, ctl->format);
+		else
+			(void)fprintf(stderr, "flyrecctl: %s: --format= is missing: ", verb);
+		print_names(stderr, names);
+		(void)fputc('\n', stderr);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (is_given(ctl, &rows[i]) && !has_word(rows[i].formats, names[format])) {
+			(void)fprintf(stderr, "flyrecctl: %s: --format=%s takes no such option\n",
+				      verb, names[format]);
+			return -EINVAL;
+		}
+	return format;
+}
+
+static int add_word(char ***words, const struct row *row, const char *value)
+{
+	_cleanup_free_ char *word = NULL;
+
+	if (asprintf(&word, "--%s%s%s", row->name, value ? "=" : "", value ? value : "") < 0) {
+		word = NULL;
+		return -ENOMEM;
+	}
+	return strv_append(words, word);
+}
+
+int command_words(const struct ctl *ctl, char ***words)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows) && r >= 0; i++) {
+		const struct row *row = &rows[i];
+		const char *at = (const char *)ctl + row->offset;
+
+		if (!is_given(ctl, row) || !row->verbs)
+			continue;
+		if (row->kind == ON || row->kind == TEXT)
+			r = add_word(words, row, row->kind == ON ? NULL : *(char *const *)at);
+		else if (row->kind == LIST)
+			STRV_FOREACH (value, *(char **const *)at)
+				r = r < 0 ? r : add_word(words, row, *value);
+	}
+	return r;
+}
+
+static void print_row(const struct row *row, const char *const *formats)
+{
+	const char letter[] = {'-', row->letter, '\0'};
+	int n = printf("  %2s --%s%s", row->letter ? letter : "", row->name,
+		       row->argument ? row->argument : "") -
+		(int)strlen("  -x --");
+
+	if (n < (int)COLUMN)
+		printf("%*s", (int)COLUMN - n, "");
+	else
+		printf("\n%*s", (int)(COLUMN + strlen("  -x --")), "");
+	if (!row->help)
+		print_names(stdout, formats);
+	printf("%s\n", row->help ? row->help : " (required)");
+}
+
+void command_help(const char *verb, const char *const *formats)
+{
+	printf("Options (before or after the verb):\n");
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (!rows[i].verbs || (verb && has_word(rows[i].verbs, verb)))
+			print_row(&rows[i], formats);
 }

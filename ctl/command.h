@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The options of flyrecctl's command line. Main thread.
+ * The options of flyrecctl's command line: a row in command.c has all that is known of one. Main
+ * thread.
  */
 #pragma once
 
 #include "ctl/ctl.h"
 
-/* Options that not every verb takes */
-enum verb_option {
-	TAKES_PERSIST = 1, /* --persist, --runtime */
-	TAKES_OUTPUT = 2,
-	TAKES_VACUUM = 4, /* --max-use=, --older-than= */
-	TAKES_RANGE = 8,  /* --last=, --reason=, --pin */
-	TAKES_SINCE = 16, /* --since=, --until= */
-	TAKES_FORMAT = 32,
-	TAKES_FILTER = 64,   /* --event=, --cpu=, --pid= */
-	TAKES_TEXT_IN = 128, /* --clk=, --strict */
-	TAKES_TARMAC = 256,
-	TAKES_SYSROOT = 1024,	/* --sysroot=, --memory= */
-	TAKES_CORESIGHT = 2048, /* --coresight */
-	TAKES_MAX_FRAMES = 4096,
-	TAKES_ENDIAN = 8192,
-	TAKES_FOLLOW = 16384, /* --follow, --lines= */
-	TAKES_TOGETHER = 32768,
-	TAKES_RAW = 65536,
-	TAKES_TIME = 131072,
-};
-
-struct command {
-	struct ctl ctl;
-	bool help, version;
-	unsigned used;	       /* enum verb_option, or-ed */
-	const char *names[32]; /* of the options, as they were given first, by the bit in used */
-};
-
 /**
  * command_parse() - take options, as getopt_long(3) finds them
- * @to_verb: stop at the first word that is no option, else options may stand anywhere and argv[0]
- * is the verb Return: 0, -ENOMEM, or -EINVAL when there is no such option, which has been said.
+ * @to_verb: stop at the first word that is no option; else options may stand anywhere, and argv[0]
+ * is the verb
+ * Return: 0, -ENOMEM, or -EINVAL when there is no such option, which has been said.
  */
-int command_parse(int argc, char **argv, bool to_verb, struct command *command);
+int command_parse(int argc, char **argv, bool to_verb, struct ctl *ctl);
+void command_done(struct ctl *ctl);
+
+/**
+ * command_fit() - does the verb take all that were given? If not, that is said.
+ */
+bool command_fit(const struct ctl *ctl, const char *verb);
+
+/**
+ * command_format() - which of the verb's formats is --format=, and does it take all that were
+ * given? If not, that is said.
+ * @names: NULL-terminated
+ * Return: index, or -EINVAL.
+ */
+int command_format(const struct ctl *ctl, const char *verb, const char *const *names);
+
+/**
+ * command_words() - those of the verb that were given, to give them again
+ * @words: gets them, a word each
+ * Return: 0 or -ENOMEM.
+ */
+int command_words(const struct ctl *ctl, char ***words);
+
+/**
+ * command_help() - print those that all verbs have, and those of this one
+ * @verb: or NULL
+ * @formats: that it knows, NULL-terminated
+ */
+void command_help(const char *verb, const char *const *formats);

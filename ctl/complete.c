@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "basic/strv.h"
-#include "ctl/show.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 static enum ctl_status complete_files(sd_bus *bus, const char *session)

@@ -6,24 +6,14 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
+
+#include "convert/convert.h"
 
 enum ctl_status {
 	CTL_DONE = 0,
 	CTL_FAILED = 1, /* refused or failed; one line on stderr says why */
 	CTL_USAGE = 2,
-};
-
-/* Options that only some formats of export and import take */
-enum ctl_format_option {
-	CTL_CLK = 1,
-	CTL_STRICT = 2,
-	CTL_TARMAC = 4,
-	CTL_FILTER = 8,	  /* --event=, --cpu=, --pid=, --since=, --until= */
-	CTL_SYSROOT = 64, /* --sysroot=, --memory= */
-	CTL_MAX_FRAMES = 256,
-	CTL_ENDIAN = 512,
-	CTL_RAW = 1024,
-	CTL_TIME = 2048,
 };
 
 /* --raw: control characters in texts of events */
@@ -34,6 +24,8 @@ enum ctl_raw {
 };
 
 struct ctl {
+	uint64_t given; /* which options, by row in command.c */
+	bool help, version;
 	bool json;
 	bool no_pager;
 	const char *runtime_dir;
@@ -43,19 +35,13 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
-	bool together;		 /* --together: one file of several sessions */
-	const char *format;	 /* --format= */
-	unsigned format_options; /* enum ctl_format_option, those that were given */
-	const char *clk;	 /* --clk= */
-	bool strict, tarmac;
-	const char *max_frames;	   /* --max-frames=, NULL: not given */
-	const char *endian;	   /* --endian= */
+	bool together;	    /* --together: one file of several sessions */
+	const char *format; /* --format= */
+	struct convert_options convert;
 	const char *cpus;	   /* --cpu= */
 	char **events, **pids;	   /* each --event= and --pid= */
 	const char *max_use;	   /* --max-use=, NULL: not given */
 	const char *older_than;	   /* --older-than= */
-	const char *sysroot;	   /* --sysroot=, NULL: / */
-	char **memory;		   /* each --memory= */
 	bool coresight;		   /* --coresight */
 	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
 	bool follow;		   /* -f */

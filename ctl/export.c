@@ -8,14 +8,14 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "convert/convert.h"
+#include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/export-arm.h"
-#include "ctl/export-gdb.h"
-#include "ctl/export-qemu4v.h"
-#include "ctl/export-run.h"
-#include "ctl/export.h"
+#include "ctl/events.h"
 #include "ctl/output.h"
-#include "ctl/plugins.h"
+#include "ctl/verbs.h"
+#include "decode/plugins.h"
+#include "decode/print-all.h"
 #include "formats/file-kind.h"
 #include "formats/trace-dat.h"
 
@@ -26,129 +26,25 @@ static void on_fault(const char *text)
 	log_error("%s", text);
 }
 
-/* @in_fd: what is exported */
-static int open_output(const char *path, int in_fd, struct out_file *out)
-{
-	struct fault why;
-	int r = out_file_open(out, path, in_fd, "export", 0, &why);
-
-	if (r < 0)
-		log_error("%s", why.text);
-	return r;
-}
-
-int export_output_open(const struct export *export, struct out_file *out)
-{
-	if (!export->output)
-		return open_output(export->ctl->output, export->dat->fd, out);
-	*out = *export->output;
-	out->file = (struct new_file){.fd = -EBADF};
-	return 0;
-}
-
-static enum ctl_status close_output(struct out_file *out, int r)
-{
-	struct fault why;
-
-	if (r == 0) {
-		r = out_file_publish(out, &why);
-		if (r < 0)
-			log_error("%s", why.text);
-	}
-	out_file_done(out);
-	return r < 0 ? CTL_FAILED : CTL_DONE;
-}
-
-enum ctl_status export_output_close(const struct export *export, struct out_file *out, int r)
-{
-	if (!export->output)
-		return close_output(out, r);
-	*export->ret_complete = r == 0;
-	return r < 0 ? CTL_FAILED : CTL_DONE;
-}
-
-static enum ctl_status run_lines(const struct export *export, enum export_format format)
-{
-	struct export_job job = {
-		.dat = export->dat,
-		.decoder = export->decoder,
-		.filter = export->filter,
-		.format = format,
-		.on_fault = on_fault,
-	};
-	enum ctl_status status;
-	struct out_file output;
-	struct fault why;
-	int r;
-
-	if (event_time_choose(&job.time, export->ctl->time, EVENT_TIME_EPOCH, export->decoder,
-			      &why) < 0) {
-		log_error("%s", why.text);
-		return CTL_FAILED;
-	}
-	if (export_output_open(export, &output) < 0)
-		return CTL_FAILED;
-	job.fd = output.fd;
-	job.escape = output_escape(export->ctl, output.fd);
-	r = export_run(&job, &why);
-	if (r < 0)
-		log_error("%s", why.text);
-	status = export_output_close(export, &output, r);
-	return r != EXPORT_E_PIPE && job.n_faults ? CTL_FAILED : status;
-}
-
-static enum ctl_status run_text(const struct export *export)
-{
-	return run_lines(export, EXPORT_TEXT);
-}
-
-static enum ctl_status run_json(const struct export *export)
-{
-	return run_lines(export, EXPORT_JSON);
-}
-
 /* One row each. A function logs what goes wrong. */
-static const struct format {
-	const char *name;
-	unsigned options; /* of enum ctl_format_option, those it takes */
-	enum ctl_status (*run)(const struct export *export);
-	bool more_files; /* it opens others than FILE and OUT, and makes its own */
-	/* in its place: a format that is not made out of one FILE */
-	enum ctl_status (*run_verb)(const struct ctl *ctl, int argc, char **argv);
-} formats[] = {
-	{"text", CTL_FILTER | CTL_RAW | CTL_TIME, run_text},
-	{"json", CTL_FILTER, run_json},
-	{"arm-snapshot", CTL_SYSROOT, .run_verb = export_arm},
-	{"gdb-tfile", CTL_FILTER | CTL_MAX_FRAMES, export_gdb_tfile, .more_files = true},
-	{"qemu4v", CTL_FILTER | CTL_TARMAC, export_qemu4v},
-	{},
+enum { TEXT, JSON, ARM_SNAPSHOT, GDB_TFILE, QEMU4V };
+
+const char *const export_formats[] = {
+	[TEXT] = "text",	   [JSON] = "json",	[ARM_SNAPSHOT] = "arm-snapshot",
+	[GDB_TFILE] = "gdb-tfile", [QEMU4V] = "qemu4v", NULL,
 };
 
-const char *export_formats(void)
-{
-	static char names[128];
-	size_t n = 0;
-
-	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
-				      f->name);
-	return names;
-}
-
-static const struct format *find_format(const struct ctl *ctl)
-{
-	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: export: --format= is missing: %s\n",
-			      export_formats());
-		return NULL;
-	}
-	for (const struct format *f = formats; f->name; f++)
-		if (strcmp(f->name, ctl->format) == 0)
-			return f;
-	(void)fprintf(stderr, "flyrecctl: export: unknown format \"%s\": known are %s\n",
-		      ctl->format, export_formats());
-	return NULL;
-}
+static const struct format {
+	enum convert_status (*run)(const struct export *export); /* NULL: our own */
+	bool more_files; /* it opens others than FILE and OUT, and makes its own */
+	bool no_file;	 /* it is not made out of one FILE */
+} formats[] = {
+	[TEXT] = {NULL},
+	[JSON] = {NULL},
+	[ARM_SNAPSHOT] = {NULL, .no_file = true},
+	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
+	[QEMU4V] = {export_qemu4v},
+};
 
 static int not_a_trace(const char *bytes, size_t size, struct fault *why)
 {
@@ -198,13 +94,48 @@ static int open_standard_input(struct new_file *file, struct fault *why)
 /* One file to export; the output is open but for formats with more files */
 struct work {
 	const struct ctl *ctl;
-	struct export_filter *filter;
+	struct event_filter *filter;
 	const struct format *format;
 	const char *name;
 	int fd;
 	struct out_file output;
 	bool complete; /* the output is */
 };
+
+/* Text or JSON, our own */
+static enum convert_status run_lines(const struct work *w, const struct export *export)
+{
+	const bool json = w->format == &formats[JSON];
+	struct print_all job = {
+		.decoder = export->decoder,
+		.filter = export->filter,
+		.printer.form = json ? PRINTER_JSON : PRINTER_TEXT,
+		.on_fault = on_fault,
+	};
+	enum convert_status status;
+	struct out_file output;
+	struct fault why;
+	int r;
+
+	if (event_time_choose(&job.printer.time, w->ctl->time, EVENT_TIME_EPOCH, export->decoder,
+			      &why) < 0) {
+		log_error("%s", why.text);
+		return CONVERT_FAILED;
+	}
+	if (!json && !plugins_open())
+		log_notice(
+			"libtraceevent's plugins (libtraceevent1-plugin) are not installed: some "
+			"kinds of events are printed otherwise than by trace-cmd report");
+	if (export_output_open(export, &output) < 0)
+		return CONVERT_FAILED;
+	job.fd = output.fd;
+	job.printer.escape = output_escape(w->ctl, output.fd);
+	r = print_all(&job, &why);
+	if (r < 0)
+		log_error("%s", why.text);
+	status = export_output_close(export, &output, r);
+	return r != OUT_FILE_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
+}
 
 #define COMPLETE 8 /* beside a status: the output is */
 
@@ -214,28 +145,34 @@ static int export_open(void *userdata)
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	struct work *w = userdata;
-	struct export export = {.ctl = w->ctl, .filter = w->filter};
-	enum ctl_status status;
+	struct export export = {
+		.options = &w->ctl->convert,
+		.path = w->ctl->output,
+		.filter = w->filter,
+		.output = w->format->more_files ? NULL : &w->output,
+		.ret_complete = &w->complete,
+	};
+	enum convert_status status;
 	struct fault why;
 
 	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 ||
 	    decoder_new(dat, &decoder, &why) < 0 ||
-	    export_filter_prepare(w->filter, dat, decoder, &why) < 0) {
+	    event_filter_prepare(w->filter, decoder, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
+	events_warn(decoder);
 	export.dat = dat;
 	export.decoder = decoder;
-	export.output = w->format->more_files ? NULL : &w->output;
-	export.ret_complete = &w->complete;
-	status = w->format->run(&export);
+	status = w->format->run ? w->format->run(&export) : run_lines(w, &export);
 	return (int)status | (w->complete ? COMPLETE : 0);
 }
 
 /* What makes a new file leaves it to us to give it its name */
 static enum ctl_status export_confined(struct work *w)
 {
-	enum ctl_status status;
+	enum ctl_status status = CTL_FAILED;
+	struct fault why;
 	int r;
 
 	plugins_open();
@@ -243,20 +180,25 @@ static enum ctl_status export_confined(struct work *w)
 		return ctl_confine_writer(w->ctl->output, "/") < 0
 			       ? CTL_FAILED
 			       : (enum ctl_status)export_open(w);
-	if (open_output(w->ctl->output, w->fd, &w->output) < 0)
-		return CTL_FAILED;
-	if (w->output.kind != OUT_FILE_NEW) {
-		status = ctl_confine() < 0 ? CTL_FAILED
-					   : (enum ctl_status)(export_open(w) & ~COMPLETE);
-		out_file_done(&w->output);
-		return status;
+	r = out_file_open(&w->output, w->ctl->output, w->fd, "export", 0, &why);
+	if (r >= 0 && w->output.kind != OUT_FILE_NEW) {
+		if (ctl_confine() >= 0)
+			status = (enum ctl_status)(export_open(w) & ~COMPLETE);
+	} else if (r >= 0) {
+		int status_of = ctl_confined(w->name, NULL, export_open, w);
+
+		if (status_of >= 0 && status_of & COMPLETE)
+			r = out_file_publish(&w->output, &why);
+		if (r >= 0 && status_of == COMPLETE)
+			status = CTL_DONE;
 	}
-	r = ctl_confined(w->name, NULL, export_open, w);
-	status = close_output(&w->output, r >= 0 && r & COMPLETE ? 0 : -ECANCELED);
-	return r < 0 || r & ~COMPLETE ? CTL_FAILED : status;
+	if (r < 0)
+		log_error("%s", why.text);
+	out_file_done(&w->output);
+	return status;
 }
 
-static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *filter,
+static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *filter,
 				   const struct format *format, const char *path)
 {
 	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
@@ -281,32 +223,34 @@ static enum ctl_status export_file(const struct ctl *ctl, struct export_filter *
 
 enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
 {
-	struct export_filter filter = {};
+	struct event_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
+	int n;
 
 	if (ctl->host) {
 		(void)fprintf(stderr, "flyrecctl: export: works on local files, not with -H\n");
 		return CTL_USAGE;
 	}
-	format = find_format(ctl);
-	if (!format)
+	n = command_format(ctl, "export", export_formats);
+	if (n < 0)
 		return CTL_USAGE;
-	if (ctl->format_options & ~format->options) {
-		(void)fprintf(stderr, "flyrecctl: export: --format=%s takes no such option\n",
-			      format->name);
+	format = &formats[n];
+	if (format->no_file && (argc > 2 || !ctl->output)) {
+		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
+				      "and at most one FILE\n");
 		return CTL_USAGE;
 	}
-	if (format->run_verb)
-		return format->run_verb(ctl, argc, argv);
+	if (format->no_file)
+		return (enum ctl_status)export_arm(&ctl->convert, ctl->output, argv[1]);
 	if (argc != 2) {
 		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
 				      "input\n");
 		return CTL_USAGE;
 	}
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (export_filter_parse(&filter, ctl, "export"))
+	if (events_filter(&filter, ctl, "export"))
 		status = export_file(ctl, &filter, format, argv[1]);
-	export_filter_done(&filter);
+	event_filter_done(&filter);
 	return status;
 }

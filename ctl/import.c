@@ -6,25 +6,15 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
+#include "convert/convert.h"
+#include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/copy.h"
-#include "ctl/import-gdb.h"
-#include "ctl/import-qemu4v.h"
-#include "ctl/import.h"
+#include "ctl/verbs.h"
 
-/* --- formats: one row each */
+typedef int import_function(struct import *import, struct fault *why);
 
-static const struct format {
-	const char *name;
-	unsigned options; /* of enum ctl_format_option, those it takes */
-	int (*run)(struct import *import, struct fault *why);
-} formats[] = {
-	{"gdb-tfile", CTL_ENDIAN, import_gdb_tfile},
-	{"qemu4v", CTL_CLK | CTL_STRICT, import_qemu4v},
-	{},
-};
-
-/* ---------------------------------------------------------------------- */
+const char *const import_formats[] = {"gdb-tfile", "qemu4v", NULL};
+static import_function *const functions[] = {import_gdb_tfile, import_qemu4v};
 
 static volatile sig_atomic_t stopped_by; /* a signal, 0: none */
 
@@ -48,47 +38,6 @@ static void catch_signals(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 }
 
-ssize_t import_read(const struct import *import, void *buffer, size_t size, struct fault *why)
-{
-	ssize_t n = -1;
-
-	while (!stopped_by) {
-		n = read(import->fd, buffer, size);
-		if (n >= 0 || errno != EINTR)
-			break;
-	}
-	if (stopped_by)
-		return fault_errno(why, -EINTR, "%s", import->name);
-	return n < 0 ? fault_errno(why, -errno, "%s: cannot read", import->name) : n;
-}
-
-int import_stopped(const struct import *import, struct fault *why)
-{
-	return stopped_by ? fault_errno(why, -EINTR, "%s", import->name) : 0;
-}
-
-int import_begin(struct import *import, const struct event_file_params *params, struct fault *why)
-{
-	struct event_file_params p = *params;
-
-	p.path = import->out.kind == OUT_FILE_NEW ? import->out.path : NULL;
-	p.mode = OUT_FILE_MODE;
-	return event_file_new(&p, &import->file, why);
-}
-
-int import_finish(struct import *import, struct event_file_totals *ret, struct fault *why)
-{
-	int r;
-
-	if (stopped_by)
-		return fault_errno(why, -EINTR, "%s", import->name);
-	r = event_file_finish(import->file, ret, why);
-	if (r >= 0 && import->out.kind != OUT_FILE_NEW)
-		r = copy_trace(event_file_fd(import->file), import->out.path, import->out.fd, NULL,
-			       why);
-	return r;
-}
-
 static int open_input(struct import *import, const char *path, struct fault *why)
 {
 	bool standard = strcmp(path, "-") == 0;
@@ -105,10 +54,14 @@ static int open_input(struct import *import, const char *path, struct fault *why
 	return 0;
 }
 
-static enum ctl_status import_file(const struct ctl *ctl, const struct format *format,
-				   const char *path)
+static enum ctl_status import_file(const struct ctl *ctl, import_function *run, const char *path)
 {
-	struct import import = {.ctl = ctl, .fd = -EBADF, .out = {.fd = -EBADF}};
+	struct import import = {
+		.options = &ctl->convert,
+		.fd = -EBADF,
+		.out = {.fd = -EBADF},
+		.stop = &stopped_by,
+	};
 	struct fault why = {};
 	int r = open_input(&import, path, &why);
 
@@ -119,7 +72,7 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	    ctl_confine_writer(import.out.kind == OUT_FILE_NEW ? import.out.path : NULL, NULL) < 0)
 		r = fault_set(&why, -EPERM, "%s: cannot import", import.name);
 	if (r >= 0)
-		r = format->run(&import, &why);
+		r = run(&import, &why);
 	event_file_free(import.file);
 	close_p(&import.fd);
 	out_file_done(&import.out);
@@ -132,35 +85,9 @@ static enum ctl_status import_file(const struct ctl *ctl, const struct format *f
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-const char *import_formats(void)
-{
-	static char names[128];
-	size_t n = 0;
-
-	for (const struct format *f = formats; f->name && n < sizeof(names); f++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n > 0 ? ", " : "",
-				      f->name);
-	return names;
-}
-
-static const struct format *find_format(const struct ctl *ctl)
-{
-	if (!ctl->format) {
-		(void)fprintf(stderr, "flyrecctl: import: --format= is missing: %s\n",
-			      import_formats());
-		return NULL;
-	}
-	for (const struct format *f = formats; f->name; f++)
-		if (strcmp(f->name, ctl->format) == 0)
-			return f;
-	(void)fprintf(stderr, "flyrecctl: import: unknown format \"%s\": known are %s\n",
-		      ctl->format, import_formats());
-	return NULL;
-}
-
 enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
 {
-	const struct format *format;
+	int format;
 
 	if (argc != 2) {
 		(void)fprintf(stderr, "flyrecctl: import: one FILE is wanted, or - for standard "
@@ -171,18 +98,13 @@ enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
 		(void)fprintf(stderr, "flyrecctl: import: works on local files, not with -H\n");
 		return CTL_USAGE;
 	}
-	format = find_format(ctl);
-	if (!format)
+	format = command_format(ctl, "import", import_formats);
+	if (format < 0)
 		return CTL_USAGE;
-	if (ctl->format_options & ~format->options) {
-		(void)fprintf(stderr, "flyrecctl: import: --format=%s takes no such option\n",
-			      format->name);
-		return CTL_USAGE;
-	}
 	if (!ctl->output) {
 		(void)fprintf(stderr, "flyrecctl: import: --output= is missing\n");
 		return CTL_USAGE;
 	}
 	catch_signals();
-	return import_file(ctl, format, argv[1]);
+	return import_file(ctl, functions[format], argv[1]);
 }

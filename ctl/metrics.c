@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ctl/metrics.h"
+#include "ctl/view.h"
 
 struct metric {
 	const char *name; /* without _total */
@@ -16,24 +16,10 @@ struct metric {
 	} mode; /* sessions that have it */
 };
 
-#define C(member) offsetof(struct view_cpu, member)
 #define S(member) offsetof(struct view_session, member)
 #define T(member) offsetof(struct view_trigger, member)
 
 /* clang-format off */
-static const struct metric counters[] = {
-	{ "flyrec_subbufs", NULL, "Sub-buffers recorded", C(subbufs) },
-	{ "flyrec_recorded_bytes", "bytes", "Bytes recorded", C(bytes) },
-	{ "flyrec_overrun_events", NULL, "Events of recording sessions overwritten before they could be taken", C(overrun), OF_RECORD },
-	{ "flyrec_overwritten_events", NULL, "Events of flight sessions whose place newer ones have taken, which is no loss", C(overrun), OF_FLIGHT },
-	{ "flyrec_commit_overrun_events", NULL, "Events lost to unfinished writes", C(commit_overrun) },
-	{ "flyrec_dropped_events", NULL, "Events not taken, with overwriting off", C(dropped_events) },
-	{ "flyrec_lost_events", NULL, "Events that the data says are missing", C(lost_events) },
-	{ "flyrec_torn_subbufs", NULL, "Sub-buffers overwritten while a snapshot copied them", C(torn) },
-	{ "flyrec_evicted_subbufs", NULL, "Sub-buffers removed by retention", C(evicted) },
-	{ "flyrec_not_written_subbufs", NULL, "Sub-buffers that the disk did not take", C(not_written) },
-};
-
 static const struct metric trigger_counters[] = {
 	{ "flyrec_triggers_fired", NULL, "Snapshots that a trigger asked for", T(fired) },
 	{ "flyrec_triggers_suppressed", NULL, "Times a trigger got no snapshot of its own", T(suppressed) },
@@ -100,8 +86,8 @@ static const struct view_session *find_session(const struct view_status *status,
 	return NULL;
 }
 
-static void put_counter(FILE *f, const struct metric *m, const struct view_stats_list *stats,
-			const struct view_status *status)
+static void put_counter(FILE *f, const struct metric *m, size_t counter,
+			const struct view_stats_list *stats, const struct view_status *status)
 {
 	put_head(f, m, "counter");
 	for (size_t i = 0; i < stats->n; i++) {
@@ -112,9 +98,29 @@ static void put_counter(FILE *f, const struct metric *m, const struct view_stats
 		for (size_t cpu = 0; cpu < s->n_cpus; cpu++) {
 			(void)fprintf(f, "%s_total{", m->name);
 			put_label(f, "session", s->name);
-			(void)fprintf(f, ",cpu=\"%" PRIu64 "\"} %" PRIu64 "\n", s->cpus[cpu].cpu,
-				      value_of(m, &s->cpus[cpu]));
+			(void)fprintf(f, ",cpu=\"%" PRIu32 "\"} %" PRIu64 "\n", s->cpus[cpu].cpu,
+				      s->cpus[cpu].values[counter]);
 		}
+	}
+}
+
+static void put_counters(FILE *f, const struct view_stats_list *stats,
+			 const struct view_status *status)
+{
+	static const struct metric overwritten = {
+		"flyrec_overwritten_events", NULL,
+		"Events of flight sessions whose place newer ones have taken, which is no loss", 0,
+		OF_FLIGHT};
+
+	for (size_t i = 0; i < VIEW_COUNTERS; i++) {
+		const struct view_counter *c = &view_counters[i];
+
+		put_counter(f,
+			    &(struct metric){c->metric, c->unit, c->help, 0,
+					     i == VIEW_OVERRUN ? OF_RECORD : OF_ALL},
+			    i, stats, status);
+		if (i == VIEW_OVERRUN)
+			put_counter(f, &overwritten, i, stats, status);
 	}
 }
 
@@ -198,8 +204,7 @@ void metrics_write(FILE *f, const struct view_status *status, const struct view_
 		put_gauge(f, &gauges[i], status);
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 		put_time(f, &times[i], status);
-	for (size_t i = 0; i < ARRAY_SIZE(counters); i++)
-		put_counter(f, &counters[i], stats, status);
+	put_counters(f, stats, status);
 	for (size_t i = 0; i < ARRAY_SIZE(trigger_counters); i++)
 		put_triggers(f, &trigger_counters[i], status);
 	(void)fprintf(f, "# EOF\n");

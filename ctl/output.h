@@ -9,7 +9,7 @@
 
 #include "basic/macro.h"
 #include "ctl/ctl.h"
-#include "ctl/text.h"
+#include "decode/text.h"
 
 #define TABLE_COLUMNS_MAX 12
 

@@ -5,13 +5,27 @@
 #include "basic/macro.h"
 #include "ctl/remote.h"
 
-/* As one word for the shell at the other end */
-static void quote(FILE *f, const char *word)
+char *remote_quoted(const char *word)
 {
-	(void)fputs(" '", f);
-	for (const char *p = word; *p; p++)
-		(void)fputs(*p == '\'' ? "'\\''" : (const char[]){*p, '\0'}, f);
+	char *quoted = NULL;
+	size_t size;
+	FILE *f = open_memstream(&quoted, &size);
+
+	if (!f)
+		return NULL;
 	(void)fputc('\'', f);
+	for (; *word; word++)
+		(void)fputs(*word == '\'' ? "'\\''" : (const char[]){*word, '\0'}, f);
+	(void)fputc('\'', f);
+	return fclose(f) == 0 ? quoted : NULL;
+}
+
+/* As one word for the shell at the other end */
+static void put_quoted(FILE *f, const char *word)
+{
+	_cleanup_free_ char *quoted = remote_quoted(word);
+
+	(void)fprintf(f, " %s", quoted ? quoted : word);
 }
 
 enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int out_fd)
@@ -25,9 +39,9 @@ enum ctl_status remote_run(const struct ctl *ctl, const char *const *words, int 
 	if (!f)
 		return CTL_FAILED;
 	(void)fputs("flyrecctl --runtime-dir", f);
-	quote(f, ctl->runtime_dir);
+	put_quoted(f, ctl->runtime_dir);
 	for (const char *const *word = words; *word; word++)
-		quote(f, *word);
+		put_quoted(f, *word);
 	if (fclose(f) != 0)
 		return CTL_FAILED;
 	pid = fork();

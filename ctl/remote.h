@@ -8,6 +8,12 @@
 #include "ctl/ctl.h"
 
 /**
+ * remote_quoted() - one word for the shell at the other end
+ * Return: malloc'ed, NULL without memory.
+ */
+char *remote_quoted(const char *word);
+
+/**
  * remote_run() - run flyrecctl on ctl->host
  * @words: behind "flyrecctl --runtime-dir DIR", NULL-terminated; the first one is the verb
  * @out_fd: gets its standard output; stays the caller's

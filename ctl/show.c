@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "basic/strv.h"
-#include "ctl/metrics.h"
 #include "ctl/output.h"
-#include "ctl/show.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 #define HISTORY_SHOWN 8U /* CPUs */
@@ -56,55 +55,44 @@ static struct json_object *history_json(const struct view_session *s)
 	return array;
 }
 
-static struct json_object *session_json(const struct view_session *s)
+static struct json_object *field_json(const struct view_field *f, const void *object)
+{
+	const char *at = (const char *)object + f->offset;
+
+	switch (f->type) {
+	case VIEW_TEXT:
+		return json_text(*(char *const *)at);
+	case VIEW_BOOL:
+		return json_object_new_boolean(*(const bool *)at);
+	case VIEW_LIST:
+		return json_list(*(char **const *)at);
+	case VIEW_HISTORY:
+		return history_json(object);
+	case VIEW_TRIGGERS:
+		return triggers_json(object);
+	default:
+		return json_number(*(const uint64_t *)at);
+	}
+}
+
+static struct json_object *fields_json(const struct view_field *f, const void *object)
 {
 	struct json_object *o = json_object_new_object();
 
-	json_add(o, "name", json_text(s->name));
-	json_add(o, "mode", json_text(s->mode));
-	json_add(o, "method", json_text(s->method));
-	json_add(o, "state", json_text(s->state));
-	json_add(o, "instance", json_text(s->instance));
-	json_add(o, "segments", json_number(s->segments));
-	json_add(o, "bytes_on_disk", json_number(s->bytes_on_disk));
-	json_add(o, "description", json_text(s->description));
-	json_add(o, "enabled", json_object_new_boolean(s->enabled));
-	json_add(o, "failure", json_text(s->failure));
-	json_add(o, "bytes_recorded", json_number(s->bytes_recorded));
-	json_add(o, "segment_start_usec", json_number(s->segment_usec));
-	json_add(o, "lost_events", json_number(s->lost_events));
-	json_add(o, "not_written", json_number(s->not_written));
-	json_add(o, "first_loss_usec", json_number(s->first_loss_usec));
-	json_add(o, "last_loss_usec", json_number(s->last_loss_usec));
-	json_add(o, "events", json_list(s->events));
-	json_add(o, "runtime_changes", json_list(s->changes));
-	json_add(o, "triggers", triggers_json(s));
-	json_add(o, "snapshots", json_number(s->snapshots));
-	json_add(o, "snapshot_bytes", json_number(s->snapshot_bytes));
-	json_add(o, "started_usec", json_number(s->started_usec));
-	json_add(o, "history_usec", json_number(s->history_usec));
-	json_add(o, "history_per_cpu", history_json(s));
-	json_add(o, "max_use", json_number(s->max_use));
-	json_add(o, "budget_usec", json_number(s->budget_usec));
-	json_add(o, "units", json_list(s->units));
-	json_add(o, "tasks", json_number(s->tasks));
-	json_add(o, "processes", json_number(s->processes));
-	json_add(o, "event_triggers", json_list(s->event_triggers));
-	json_add(o, "clock", json_text(s->clock));
-	json_add(o, "buffer_size", json_number(s->buffer_size));
+	for (; f->property; f++)
+		if (f->key)
+			json_add(o, f->key, field_json(f, object));
 	return o;
 }
 
 static enum ctl_status status_json(const struct view_status *status)
 {
-	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
+	struct json_object *o = fields_json(view_daemon_fields, status);
+	struct json_object *array = json_object_new_array();
 
-	json_add(o, "version", json_text(status->version));
-	json_add(o, "pid", json_number(status->pid));
-	json_add(o, "uptime_usec", json_number(status->uptime_usec));
-	json_add(o, "state", json_text(status->state));
 	for (size_t i = 0; array && i < status->n_sessions; i++)
-		(void)json_object_array_add(array, session_json(&status->sessions[i]));
+		(void)json_object_array_add(array,
+					    fields_json(view_session_fields, &status->sessions[i]));
 	json_add(o, "sessions", array);
 	return print_json(o);
 }
@@ -419,15 +407,8 @@ static struct json_object *cpu_json(const struct view_cpu *c)
 	struct json_object *o = json_object_new_object();
 
 	json_add(o, "cpu", json_number(c->cpu));
-	json_add(o, "subbufs", json_number(c->subbufs));
-	json_add(o, "bytes", json_number(c->bytes));
-	json_add(o, "overrun", json_number(c->overrun));
-	json_add(o, "commit_overrun", json_number(c->commit_overrun));
-	json_add(o, "dropped_events", json_number(c->dropped_events));
-	json_add(o, "lost_events", json_number(c->lost_events));
-	json_add(o, "torn", json_number(c->torn));
-	json_add(o, "evicted", json_number(c->evicted));
-	json_add(o, "not_written", json_number(c->not_written));
+	for (size_t i = 0; i < VIEW_COUNTERS; i++)
+		json_add(o, view_counters[i].key, json_number(c->values[i]));
 	return o;
 }
 
@@ -460,31 +441,26 @@ static bool overwrites(const struct view_status *status, const char *name)
 static int print_stats(const struct view_stats_list *stats, const struct view_status *status)
 {
 	struct table t = {
-		.headings = {"SESSION", "CPU", "SUBBUFS", "BYTES", "OVERRUN", "COMMIT OVERRUN",
-			     "DROPPED", "LOST", "TORN", "EVICTED", "NOT WRITTEN"},
-		.n_columns = 11,
+		.headings = {"SESSION", "CPU"},
+		.n_columns = 2 + VIEW_COUNTERS,
 		.numbers = ~1U,
 		.spare = ~7U,
 	};
 
+	for (size_t k = 0; k < VIEW_COUNTERS; k++)
+		t.headings[2 + k] = view_counters[k].heading;
 	for (size_t i = 0; i < stats->n; i++)
 		for (size_t cpu = 0; cpu < stats->sessions[i].n_cpus; cpu++) {
 			const struct view_cpu *c = &stats->sessions[i].cpus[cpu];
 
 			table_add_text(&t, stats->sessions[i].name);
 			table_add_number(&t, c->cpu);
-			table_add_number(&t, c->subbufs);
-			table_add_number(&t, c->bytes);
-			if (overwrites(status, stats->sessions[i].name))
-				table_add_text(&t, "-");
-			else
-				table_add_number(&t, c->overrun);
-			table_add_number(&t, c->commit_overrun);
-			table_add_number(&t, c->dropped_events);
-			table_add_number(&t, c->lost_events);
-			table_add_number(&t, c->torn);
-			table_add_number(&t, c->evicted);
-			table_add_number(&t, c->not_written);
+			for (size_t k = 0; k < VIEW_COUNTERS; k++)
+				if (k == VIEW_OVERRUN &&
+				    overwrites(status, stats->sessions[i].name))
+					table_add_text(&t, "-");
+				else
+					table_add_number(&t, c->values[k]);
 		}
 	return table_print(&t);
 }

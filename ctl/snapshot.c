@@ -6,15 +6,15 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/out-file.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
-#include "ctl/copy.h"
-#include "ctl/export-arm.h"
-#include "ctl/out-file.h"
+#include "convert/convert.h"
 #include "ctl/output.h"
-#include "ctl/snapshot.h"
+#include "ctl/verbs.h"
 #include "ctl/view.h"
+#include "writer/copy.h"
 
 #define REASON_MAX 28U
 
@@ -88,26 +88,9 @@ static bool check_reason(const char *reason)
 	return false;
 }
 
-/* Return: an fd of a snapshot, or negative errno */
-static int open_file(sd_bus *bus, const char *name, const char *path)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	int fd, r;
-
-	r = bus_call(bus, "snapshot", BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", name, path);
-	if (r < 0)
-		return r;
-	r = sd_bus_message_read(reply, "h", &fd);
-	if (r < 0)
-		return bus_bad_answer("snapshot", r);
-	/* the message has its own, and closes it */
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	return fd < 0 ? bus_bad_answer("snapshot", -errno) : fd;
-}
-
 static int copy_out(sd_bus *bus, struct wanted *w, const char *name, const char *path)
 {
-	_cleanup_close_ int fd = open_file(bus, name, path);
+	_cleanup_close_ int fd = bus_open_file(bus, "snapshot", name, path);
 	struct fault why;
 	int r;
 
@@ -160,17 +143,14 @@ static void tell_nothing(sd_bus *bus, const struct wanted *w, const char *name)
 static int call_snapshot(sd_bus *bus, struct wanted *w, const char *name,
 			 sd_bus_message **ret_reply, struct made *ret)
 {
-	const char *reason = w->ctl->reason ? w->ctl->reason : "control", *object;
+	const char *reason = w->ctl->reason ? w->ctl->reason : "control";
 	bool coresight = w->coresight;
-	_cleanup_message_ sd_bus_message *where = NULL, *call = NULL;
-	int r;
+	_cleanup_message_ sd_bus_message *call = NULL;
+	_cleanup_free_ char *object = NULL;
+	int r = bus_find_session(bus, "snapshot", name, &object);
 
-	r = bus_call(bus, "snapshot", BUS_PATH, BUS_MANAGER, "GetSession", &where, "s", name);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(where, "o", &object);
-	if (r < 0)
-		return bus_bad_answer("snapshot", r);
 	r = sd_bus_message_new_method_call(bus, &call, NULL, object, BUS_SESSION,
 					   coresight ? "SnapshotCoresight" : "Snapshot");
 	if (r >= 0)
@@ -293,14 +273,14 @@ static int open_local(void *userdata)
 	struct local *local = userdata;
 	int r = call_snapshot(local->bus, local->w, local->name, &local->reply, &local->made);
 
-	return r < 0 ? r : open_file(local->bus, local->name, local->made.path);
+	return r < 0 ? r : bus_open_file(local->bus, "snapshot", local->name, local->made.path);
 }
 
 static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
 {
 	struct local local = {.bus = bus, .w = w, .name = name};
 	const struct arm_dat dat = {.open = open_local, .userdata = &local, .path = name};
-	int r = arm_save(w->ctl, w->ctl->coresight_dir, &dat) == CTL_DONE ? 0 : -EIO;
+	int r = arm_save(&w->ctl->convert, w->ctl->coresight_dir, &dat) == CONVERT_DONE ? 0 : -EIO;
 
 	if (r >= 0) {
 		local.made.directory = w->ctl->coresight_dir;
@@ -470,7 +450,7 @@ static bool check_options(const struct ctl *ctl, int argc)
 	if (ctl->coresight_dir && (argc != 2 || ctl->host))
 		return usage(ctl->host ? "--coresight=DIR reads this machine's sinks: not with -H"
 				       : "--coresight=DIR needs one SESSION");
-	if (!ctl->coresight_dir && (ctl->sysroot || ctl->memory))
+	if (!ctl->coresight_dir && (ctl->convert.sysroot || ctl->convert.memory))
 		return usage("--sysroot= and --memory= need --coresight=DIR");
 	return true;
 }

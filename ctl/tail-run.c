@@ -36,7 +36,7 @@ void tail_done(struct tail *t)
 	close_p(&t->stream);
 	sd_bus_close_unref(t->bus);
 	text_done(&t->text);
-	export_filter_done(&t->filter);
+	event_filter_done(&t->filter);
 }
 
 static void say_skipped(uint64_t segments, uint64_t bytes, const char *reason)
@@ -118,10 +118,10 @@ static int on_segment(struct tail *t, const struct tail_message *m, int fd, stru
 		return r;
 	s->number = m->segment;
 	r = complete_last(t, why);
-	if (r >= 0 && t->live && tail_segment_inherit_names(s, t->last) < 0)
-		r = fault_errno(why, -ENOMEM, "cannot go on");
 	if (r < 0)
 		return r;
+	if (t->live)
+		tail_segment_inherit_names(s, t->last);
 	/* Of the next ones no more is expected than of this one */
 	t->filter.lenient = true;
 	append(t, TAKE_PTR(s));
@@ -224,7 +224,7 @@ static int ask_for_file(struct tail *t, const char *path, int *ret, struct fault
 int tail_open_finished(struct tail *t, struct tail_segment *s, const struct tail_segment *before,
 		       struct fault *why)
 {
-	struct export_filter filter = t->filter;
+	struct event_filter filter = t->filter;
 	int fd = -EBADF, r;
 
 	r = ask_for_file(t, s->path, &fd, why);

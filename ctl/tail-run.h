@@ -25,7 +25,7 @@ struct tail {
 	const char *session;
 	sd_bus *bus; /* NULL once it is not needed any more */
 	int stream;  /* -EBADF: none */
-	struct export_filter filter;
+	struct event_filter filter;
 
 	struct tail_segment *first, *last;
 	bool live;		/* last is being recorded */

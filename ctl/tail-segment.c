@@ -7,12 +7,11 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/merge.h"
+#include "ctl/events.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 
-#define BLOCK_SIZE   (64 * KIB)
-#define BLOCKS_TOTAL (16 * MIB) /* for all CPUs */
+#define MEMORY (16 * MIB) /* for reading a file, all CPUs */
 
 /*
  * From one file to the next the distance of the clock on the wall is measured anew, with an error
@@ -28,7 +27,6 @@ struct tail_segment *tail_segment_new(const char *path)
 	if (!s)
 		return NULL;
 	s->fd = -EBADF;
-	s->keep.serial = 1;
 	s->path = strdup(path);
 	if (!s->path) {
 		free(s);
@@ -41,13 +39,11 @@ struct tail_segment *tail_segment_free(struct tail_segment *s)
 {
 	if (!s)
 		return NULL;
-	merge_keep_done(&s->keep);
-	merge_free(s->merge);
-	formatter_free(s->formatter);
+	event_stream_free(s->stream);
+	printer_free(s->printer);
 	if (s->decoder)
 		decoder_free(s->decoder);
 	free(s->filter.ids);
-	free(s->regions);
 	free(s->sizes);
 	free(s->last);
 	trace_dat_free(s->dat);
@@ -84,22 +80,15 @@ static void set_adjust(struct tail_segment *s, const struct tail_segment *beside
 		s->adjust = difference;
 }
 
-static void on_fault(void *userdata, const char *text)
+static void on_fault(const char *text)
 {
-	const struct tail_segment *s = userdata;
-
-	log_error("%.200s: %.250s", s->path, text);
+	log_error("%s", text);
 }
 
-static size_t block_size(const struct tail_segment *s)
-{
-	return MAX(MIN(BLOCK_SIZE, BLOCKS_TOTAL / MAX(s->dat->n_cpus, 1U)), s->dat->page_size);
-}
-
-int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter *filter,
+int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter *filter,
 		      const struct tail_segment *beside, const struct ctl *ctl, struct fault *why)
 {
-	struct event_time time;
+	struct printer_config config = {.form = ctl->json ? PRINTER_JSON : PRINTER_TEXT};
 	struct stat st;
 	int r;
 
@@ -115,22 +104,20 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct export_filter
 	if (r >= 0)
 		r = decoder_new(s->dat, &s->decoder, why);
 	if (r >= 0)
-		r = export_filter_prepare(&s->filter, s->dat, s->decoder, why);
+		r = event_filter_prepare(&s->filter, s->decoder, why);
 	if (r < 0)
 		return r;
-	s->regions = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->regions));
+	events_warn(s->decoder);
+	r = event_time_choose(&config.time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
+	if (r < 0)
+		return r;
+	s->time = config.time.mode;
+	config.escape = output_escape(ctl, STDOUT_FILENO);
 	s->sizes = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->sizes));
 	s->last = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->last));
-	r = s->regions && s->sizes && s->last ? formatter_new(s->decoder, true, &s->formatter)
-					      : -ENOMEM;
+	r = s->sizes && s->last ? printer_new(s->decoder, &config, &s->printer) : -ENOMEM;
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot read", s->path);
-	formatter_escape(s->formatter, output_escape(ctl, STDOUT_FILENO));
-	r = event_time_choose(&time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
-	if (r < 0)
-		return r;
-	formatter_times(s->formatter, &time);
-	s->time = time.mode;
 	set_adjust(s, beside);
 	return 0;
 }
@@ -191,11 +178,10 @@ int tail_segment_grow(struct tail_segment *s, const uint64_t *sizes, struct faul
 		if (size <= s->sizes[cpu])
 			continue;
 		s->sizes[cpu] = size;
-		s->regions[cpu].end = s->dat->buffers[0].regions[cpu].offset + size;
 		r = look_at_last(s, cpu, subbuf, why);
 	}
-	if (s->merge)
-		merge_retry(s->merge);
+	if (s->stream)
+		event_stream_grow(s->stream, s->sizes);
 	return r;
 }
 
@@ -212,38 +198,31 @@ uint64_t tail_segment_left(const struct tail_segment *s)
 {
 	uint64_t left = 0;
 
+	if (s->stream)
+		return event_stream_left(s->stream);
 	for (uint32_t cpu = 0; s->dat && cpu < s->dat->n_cpus; cpu++)
 		if (wants_cpu(s, cpu))
-			left += s->reading ? s->regions[cpu].end - s->regions[cpu].pos
-					   : s->sizes[cpu];
+			left += s->sizes[cpu];
 	return left;
 }
 
 /* --- its events */
 
-/* @regions: as many as there are CPUs; from the time @from on, as far as the sizes go now */
-static int begin(struct tail_segment *s, struct export_region *regions, uint64_t from,
-		 struct merge **ret, struct fault *why)
+/* From @filter->from on, as far as the sizes go now; all of its CPUs' */
+static int begin(const struct tail_segment *s, const struct event_filter *filter, bool counting,
+		 struct event_stream **ret, struct fault *why)
 {
-	_cleanup_(merge_freep) struct merge *merge = NULL;
-	int r = merge_new(s->decoder, &s->dat->layout, !s->json, on_fault, s, &merge);
+	const struct event_stream_config config = {
+		.filter = filter,
+		.all = !counting,
+		.no_tasks = counting,
+		.pair_leaves = !s->json,
+		.sizes = s->sizes,
+		.memory = MEMORY,
+		.on_fault = on_fault,
+	};
 
-	for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++) {
-		const struct trace_dat_region region = {
-			.offset = s->dat->buffers[0].regions[cpu].offset, .size = s->sizes[cpu]};
-
-		export_region_init(&regions[cpu], s->dat, &region, block_size(s));
-		if (!wants_cpu(s, cpu))
-			continue;
-		if (from > 0 && (r = export_region_seek(&regions[cpu], s->decoder, from, why)) < 0)
-			return r;
-		r = merge_add(merge,
-			      &(struct merge_source){cpu, 0, export_region_read, &regions[cpu]});
-	}
-	if (r < 0)
-		return fault_errno(why, r, "%s: cannot read", s->path);
-	*ret = TAKE_PTR(merge);
-	return 0;
+	return event_stream_new(s->decoder, &config, ret, why);
 }
 
 /* When the last @n sub-buffers of each CPU begin; 0: that is all there is */
@@ -271,26 +250,19 @@ static int look_back(struct tail_segment *s, uint64_t n, uint64_t *ret, struct f
 static int count_from(struct tail_segment *s, uint64_t until, uint64_t from, uint64_t *ret,
 		      struct fault *why)
 {
-	_cleanup_free_ struct export_region *regions =
-		calloc(MAX(s->dat->n_cpus, 1U), sizeof(*regions));
-	_cleanup_(merge_freep) struct merge *merge = NULL;
-	struct export_filter filter = s->filter;
+	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
+	struct event_filter filter = s->filter;
 	struct decode_event event;
 	uint64_t count = 0;
 	int r;
 
-	if (!regions)
-		return fault_errno(why, -ENOMEM, "%s: cannot read", s->path);
-	r = begin(s, regions, from, &merge, why);
+	filter.from = from;
+	r = begin(s, &filter, true, &stream, why);
 	if (r < 0)
 		return r;
-	filter.from = from;
-	merge_set_until(merge, time_of(s, until));
-	while ((r = merge_next(merge, &s->keep, &event, why)) > 0) {
-		count += export_filter_wants(&filter, s->decoder, &event);
-		merge_keep_clear(&s->keep);
-		s->keep.serial++;
-	}
+	event_stream_until(stream, time_of(s, until));
+	while ((r = event_next(stream, &event, why)) > 0)
+		count++;
 	*ret = count;
 	return r;
 }
@@ -317,19 +289,30 @@ int tail_segment_count(struct tail_segment *s, uint64_t until, uint64_t enough, 
 	return 0;
 }
 
+static int use_names(struct tail_segment *s)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < TAIL_ASKED && r >= 0; i++)
+		if (s->asked[i].name[0])
+			r = event_stream_rename(s->stream, s->asked[i].pid, s->asked[i].name);
+	return r;
+}
+
 int tail_segment_peek(struct tail_segment *s, uint64_t until, uint64_t *ret, struct fault *why)
 {
 	uint64_t ts;
 	int r;
 
-	if (!s->reading) {
-		r = begin(s, s->regions, s->filter.from, &s->merge, why);
+	if (!s->stream) {
+		r = begin(s, &s->filter, false, &s->stream, why);
+		if (r >= 0)
+			r = use_names(s);
 		if (r < 0)
-			return r;
-		s->reading = true;
+			return r == -ENOMEM ? fault_errno(why, r, "%s: cannot read", s->path) : r;
 	}
-	merge_set_until(s->merge, time_of(s, until));
-	r = merge_peek(s->merge, &ts, why);
+	event_stream_until(s->stream, time_of(s, until));
+	r = event_peek(s->stream, &ts, why);
 	if (r > 0)
 		*ret = key_of(s, ts);
 	return r;
@@ -346,7 +329,7 @@ bool tail_segment_past(const struct tail_segment *s, uint64_t key)
  */
 static int ask_kernel(struct tail_segment *s, struct decode_event *event)
 {
-	int32_t pid = decoder_pid(s->decoder, event);
+	int32_t pid = event->pid;
 	struct tail_asked *asked = &s->asked[(uint32_t)pid % TAIL_ASKED];
 	_cleanup_free_ char *name = NULL;
 	struct timespec now;
@@ -367,28 +350,22 @@ static int ask_kernel(struct tail_segment *s, struct decode_event *event)
 	if (name[size - 1] == '\n')
 		name[size - 1] = '\0';
 	(void)snprintf(asked->name, sizeof(asked->name), "%s", name);
-	r = decoder_rename(s->decoder, pid, asked->name);
-	return r < 0 ? r : decoder_task(s->decoder, event);
+	r = event_stream_rename(s->stream, pid, asked->name);
+	return r < 0 ? r : event_stream_task(s->stream, event);
 }
 
-int tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment *before)
+void tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment *before)
 {
-	int r = 0;
-
 	memcpy(s->asked, before->asked, sizeof(s->asked));
-	for (size_t i = 0; i < TAIL_ASKED && r >= 0; i++)
-		if (s->asked[i].name[0])
-			r = decoder_rename(s->decoder, s->asked[i].pid, s->asked[i].name);
-	return r;
 }
 
 static int print(struct tail_segment *s, struct decode_event *event, uint64_t *skip,
 		 struct event_days *days, struct text *out)
 {
-	int r = decoder_task(s->decoder, event);
+	int r;
 
-	if (r < 0 || !export_filter_wants(&s->filter, s->decoder, event))
-		return r;
+	if (!event_filter_wants(&s->filter, event))
+		return 0;
 	if (*skip > 0) {
 		(*skip)--;
 		return 0;
@@ -401,20 +378,17 @@ static int print(struct tail_segment *s, struct decode_event *event, uint64_t *s
 		if (r < 0)
 			return r;
 	}
-	return s->json ? formatter_json(s->formatter, event, out)
-		       : formatter_text(s->formatter, event, true, out);
+	return printer_put(s->printer, event, true, out);
 }
 
 int tail_segment_print(struct tail_segment *s, uint64_t *skip, struct event_days *days,
 		       struct text *out, struct fault *why)
 {
 	struct decode_event event;
-	int r = merge_next(s->merge, &s->keep, &event, why);
+	int r = event_next(s->stream, &event, why);
 
 	if (r <= 0)
 		return r;
 	r = print(s, &event, skip, days, out);
-	merge_keep_clear(&s->keep);
-	s->keep.serial++;
 	return r < 0 ? fault_errno(why, r, "%s: cannot go on", s->path) : 0;
 }

@@ -9,8 +9,9 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "ctl/export-filter.h"
-#include "ctl/export-region.h"
+#include "ctl/ctl.h"
+#include "decode/event-stream.h"
+#include "decode/printer.h"
 
 /* When the kernel was asked for the name of a task, and what it said */
 struct tail_asked {
@@ -31,18 +32,15 @@ struct tail_segment {
 	uint64_t from; /* a finished one's first time, for when it is opened */
 	bool arrived;  /* the daemon knows that it is being read */
 	bool complete; /* its sizes are final */
-	bool reading;  /* events have been asked of it */
 
 	struct trace_dat *dat;
 	struct decoder *decoder;
-	struct formatter *formatter;
-	struct export_filter filter; /* names belong to whom it was copied from */
-	struct merge *merge;
-	struct merge_keep keep;
-	struct export_region *regions; /* [dat->n_cpus] */
-	uint64_t *sizes;	       /* [dat->n_cpus]: bytes that may be read */
-	uint64_t *last;		       /* [dat->n_cpus]: keys of the last events; 0: none */
-	int64_t adjust;		       /* key of a time: so much later */
+	struct printer *printer;
+	struct event_filter filter; /* names belong to whom it was copied from */
+	struct event_stream *stream;
+	uint64_t *sizes; /* [dat->n_cpus]: bytes that may be read */
+	uint64_t *last;	 /* [dat->n_cpus]: keys of the last events; 0: none */
+	int64_t adjust;	 /* key of a time: so much later */
 	bool json;
 	enum event_time_mode time;	     /* how times are printed */
 	struct tail_asked asked[TAIL_ASKED]; /* of tasks, by pid modulo that */
@@ -63,14 +61,14 @@ DEFINE_CLEANUP(struct tail_segment *, tail_segment_free)
  * compare, or NULL
  * Return: 0 or negative errno with the story in @why.
  */
-int tail_segment_open(struct tail_segment *segment, int fd, const struct export_filter *filter,
+int tail_segment_open(struct tail_segment *segment, int fd, const struct event_filter *filter,
 		      const struct tail_segment *beside, const struct ctl *ctl, struct fault *why);
 
 /**
- * tail_segment_inherit_names() - what the kernel said while @before was read
- * Return: 0 or -ENOMEM.
+ * tail_segment_inherit_names() - what the kernel said while @before was read; before the first
+ * event
  */
-int tail_segment_inherit_names(struct tail_segment *segment, const struct tail_segment *before);
+void tail_segment_inherit_names(struct tail_segment *segment, const struct tail_segment *before);
 
 /**
  * tail_segment_grow() - it is so large now

@@ -37,7 +37,7 @@ static int count_finished(struct tail *t, const char *path, uint64_t enough, uin
 
 static bool is_wanted(const struct tail *t, const struct view_file *file)
 {
-	const struct export_time *since = &t->filter.since;
+	const struct event_filter_time *since = &t->filter.since;
 	const char *name = strrchr(file->path, '/');
 
 	return strcmp(file->kind, "segment") == 0 && name && strcmp(name, "/current.dat") != 0 &&

@@ -10,16 +10,15 @@ int tail_stream_open(sd_bus *bus, const char *session, int *ret_fd, char **ret_n
 		     struct fault *why)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_free_ char *path = bus_session_path(session);
-	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_message_ sd_bus_message *where = NULL, *reply = NULL;
+	const char *path = NULL;
 	int r, fd;
 
 	*ret_name = NULL;
-	if (!path)
-		return fault_errno(why, -ENOMEM, "cannot ask flyrecd");
-	/* So that an unknown name is called that */
-	r = sd_bus_call_method(bus, NULL, BUS_PATH, BUS_MANAGER, "GetSession", &error, NULL, "s",
+	r = sd_bus_call_method(bus, NULL, BUS_PATH, BUS_MANAGER, "GetSession", &error, &where, "s",
 			       session);
+	if (r >= 0)
+		r = sd_bus_message_read(where, "o", &path);
 	if (r >= 0)
 		r = sd_bus_call_method(bus, NULL, path, BUS_SESSION, "OpenTail", &error, &reply,
 				       NULL);

@@ -6,12 +6,13 @@
 
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "ctl/export-filter.h"
+#include "ctl/command.h"
+#include "ctl/events.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/tail-run.h"
 #include "ctl/tail-stream.h"
-#include "ctl/tail.h"
+#include "ctl/verbs.h"
 
 #define LINES_DEFAULT 10
 
@@ -227,28 +228,15 @@ static bool check_time(const struct ctl *ctl)
 static enum ctl_status run_remote(const struct ctl *ctl, const char *session)
 {
 	const enum text_escape escape = output_escape(ctl, STDOUT_FILENO);
-	const char *const options[][2] = {
-		{"-n", ctl->lines},   {"--since", ctl->since}, {"--until", ctl->until},
-		{"--cpu", ctl->cpus}, {"--time", ctl->time},
-	};
 	_cleanup_(strv_freep) char **words = NULL;
 	int r = strv_append(&words, "tail");
 
-	if (r >= 0 && ctl->follow)
-		r = strv_append(&words, "-f");
 	if (r >= 0 && ctl->json)
 		r = strv_append(&words, "--json");
 	if (r >= 0 && escape != TEXT_LINES) /* what is a pipe over there is our terminal */
 		r = strv_append(&words, escape == TEXT_RAW ? "--raw=yes" : "--raw=no");
-	for (size_t i = 0; i < ARRAY_SIZE(options) && r >= 0; i++)
-		if (options[i][1] && (r = strv_append(&words, options[i][0])) >= 0)
-			r = strv_append(&words, options[i][1]);
-	STRV_FOREACH (e, ctl->events)
-		if (r >= 0 && (r = strv_append(&words, "--event")) >= 0)
-			r = strv_append(&words, *e);
-	STRV_FOREACH (p, ctl->pids)
-		if (r >= 0 && (r = strv_append(&words, "--pid")) >= 0)
-			r = strv_append(&words, *p);
+	if (r >= 0)
+		r = command_words(ctl, &words);
 	if (r >= 0)
 		r = strv_append(&words, "--");
 	if (r >= 0)
@@ -275,7 +263,7 @@ enum ctl_status verb_tail(const struct ctl *ctl, int argc, char **argv)
 	if (!check_time(ctl))
 		return CTL_USAGE;
 	t.session = argv[1];
-	if (parse_lines(ctl, &lines) && export_filter_parse(&t.filter, ctl, "tail")) {
+	if (parse_lines(ctl, &lines) && events_filter(&t.filter, ctl, "tail")) {
 		status = CTL_FAILED;
 		if (ctl->host) {
 			status = run_remote(ctl, t.session);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "basic/io.h"
-#include "ctl/verify-cpustat.h"
+#include "ctl/verify.h"
 #include "formats/trace-dat.h"
 
 #define MAX_CPUSTAT MIB

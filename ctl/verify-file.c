@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "basic/io.h"
-#include "ctl/verify-cpustat.h"
-#include "ctl/verify-file.h"
-#include "ctl/verify-formats.h"
+#include "ctl/verify.h"
 
 /* Small enough to stay in the CPU's cache between the read and the walk, which is worth a third */
 #define CHUNK (256 * KIB)

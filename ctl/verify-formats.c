@@ -3,8 +3,8 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-#include "ctl/format-guard.h"
-#include "ctl/verify-formats.h"
+#include "ctl/verify.h"
+#include "decode/format-guard.h"
 
 #define MAX_FORMAT_TEXT (4 * MIB)
 

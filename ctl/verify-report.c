@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "basic/escape.h"
-#include "ctl/verify-report.h"
+#include "ctl/output.h"
+#include "ctl/verify.h"
 
 int verify_report_init(struct verify_report *report, const char *path)
 {
@@ -135,42 +136,25 @@ void verify_report_print(const struct verify_report *report, FILE *out)
 			      report->more_errors);
 }
 
-/* Adds @value, which is consumed in any case */
-static int add(struct json_object *object, const char *key, struct json_object *value)
+static void add_count(struct json_object *object, const char *key, uint64_t value)
 {
-	if (value && json_object_object_add(object, key, value) == 0)
-		return 0;
-	json_object_put(value);
-	return -ENOMEM;
-}
-
-static int add_number(struct json_object *object, const char *key, uint64_t value)
-{
-	return add(object, key, json_object_new_uint64(value));
-}
-
-static int append(struct json_object *array, struct json_object *value)
-{
-	if (value && json_object_array_add(array, value) == 0)
-		return 0;
-	json_object_put(value);
-	return -ENOMEM;
+	if (value)
+		json_add(object, key, json_number(value));
 }
 
 static struct json_object *cpu_json(const struct verify_cpu *cpu)
 {
 	struct json_object *o = json_object_new_object();
 
-	if (!o || (cpu->buffer[0] && add(o, "buffer", json_object_new_string(cpu->buffer)) < 0) ||
-	    add_number(o, "cpu", cpu->cpu) < 0 || add_number(o, "subbufs", cpu->subbufs) < 0 ||
-	    add_number(o, "events", cpu->events) < 0 ||
-	    add_number(o, "lost_events", cpu->lost_events) < 0 ||
-	    (cpu->lost_at_end && add_number(o, "lost_at_end", cpu->lost_at_end) < 0) ||
-	    (cpu->lost_unknown && add_number(o, "lost_unknown", cpu->lost_unknown) < 0) ||
-	    (cpu->unwritten && add_number(o, "unwritten", cpu->unwritten) < 0)) {
-		json_object_put(o);
-		return NULL;
-	}
+	if (cpu->buffer[0])
+		json_add(o, "buffer", json_text(cpu->buffer));
+	json_add(o, "cpu", json_number(cpu->cpu));
+	json_add(o, "subbufs", json_number(cpu->subbufs));
+	json_add(o, "events", json_number(cpu->events));
+	json_add(o, "lost_events", json_number(cpu->lost_events));
+	add_count(o, "lost_at_end", cpu->lost_at_end);
+	add_count(o, "lost_unknown", cpu->lost_unknown);
+	add_count(o, "unwritten", cpu->unwritten);
 	return o;
 }
 
@@ -178,34 +162,19 @@ struct json_object *verify_report_json(const struct verify_report *report)
 {
 	struct json_object *o = json_object_new_object();
 	struct json_object *errors = json_object_new_array(), *cpus = json_object_new_array();
-	int r = o && errors && cpus ? 0 : -ENOMEM;
+	char more[64];
 
-	for (size_t i = 0; r == 0 && i < report->n_errors; i++)
-		r = append(errors, json_object_new_string(report->errors[i]));
-	if (r == 0 && report->more_errors) {
-		char more[64];
-
-		(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults",
-			       report->more_errors);
-		r = append(errors, json_object_new_string(more));
-	}
-	for (size_t i = 0; r == 0 && i < report->n_cpus; i++)
-		r = append(cpus, cpu_json(&report->cpus[i]));
-	if (r == 0)
-		r = add(o, "path", json_object_new_string(report->path));
-	if (r == 0)
-		r = add(o, "ok", json_object_new_boolean(verify_report_ok(report)));
-	if (r == 0)
-		r = add_number(o, "version", report->version);
-	if (r == 0)
-		r = add(o, "errors", json_object_get(errors));
-	if (r == 0)
-		r = add(o, "cpus", json_object_get(cpus));
-	json_object_put(errors);
-	json_object_put(cpus);
-	if (r < 0) {
-		json_object_put(o);
-		return NULL;
-	}
+	for (size_t i = 0; errors && i < report->n_errors; i++)
+		(void)json_object_array_add(errors, json_text(report->errors[i]));
+	(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults", report->more_errors);
+	if (errors && report->more_errors)
+		(void)json_object_array_add(errors, json_text(more));
+	for (size_t i = 0; cpus && i < report->n_cpus; i++)
+		(void)json_object_array_add(cpus, cpu_json(&report->cpus[i]));
+	json_add(o, "path", json_text(report->path));
+	json_add(o, "ok", json_object_new_boolean(verify_report_ok(report)));
+	json_add(o, "version", json_number(report->version));
+	json_add(o, "errors", errors);
+	json_add(o, "cpus", cpus);
 	return o;
 }

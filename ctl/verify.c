@@ -7,9 +7,9 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "convert/convert.h"
 #include "ctl/confine.h"
-#include "ctl/verify-arm.h"
-#include "ctl/verify-file.h"
+#include "ctl/verbs.h"
 #include "ctl/verify.h"
 #include "formats/arm-snapshot.h"
 
@@ -63,6 +63,16 @@ struct item {
 	const char *fault; /* that is all there is to say */
 };
 
+static void on_arm_fault(void *userdata, const char *line)
+{
+	struct verify_report *report = userdata;
+
+	if (line)
+		verify_report_line(report, line);
+	else
+		report->no_memory = true;
+}
+
 static int check_item(void *userdata)
 {
 	const struct item *item = userdata;
@@ -74,7 +84,9 @@ static int check_item(void *userdata)
 	if (item->fault)
 		verify_report_line(&report, item->fault);
 	else
-		r = item->snapshot ? verify_arm(item->fd, &report) : verify_open(item->fd, &report);
+		r = item->snapshot ? verify_arm(item->fd, item->path, on_arm_fault, &report,
+						&report.version)
+				   : verify_open(item->fd, &report);
 	if (r >= 0)
 		r = show(item->ctl, &report);
 	if (r >= 0)

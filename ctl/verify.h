@@ -1,14 +1,97 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrecctl verify FILE|DIR…: offline, needs no daemon. Main thread.
+ * Verifying one trace.dat, ours or trace-cmd's: frame, formats, regions, every sub-buffer and every
+ * event, and our own loss accounting; what was found, and how it is shown. Memory is bounded
+ * whatever the file says; holes are not read; the CPU tables are taken once, so a file that is
+ * being written is fine. Owner: the verb; main thread.
  */
 #pragma once
 
-#include "ctl/ctl.h"
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "basic/macro.h"
+#include "formats/trace-dat-read.h"
+
+#define VERIFY_MAX_ERRORS 1000U /* kept of one file; more are only counted */
+
+struct verify_cpu {
+	char *buffer; /* "" the file's own; else the name of a BUFFER option */
+	unsigned cpu;
+	uint64_t subbufs;   /* those that hold something */
+	uint64_t unwritten; /* all zero, at the end of the region: readers see nothing there */
+	uint64_t events;
+	uint64_t lost_events; /* sum of the numbers the kernel stored */
+	uint64_t
+		lost_at_end; /* events that follow the last ones here, as flyrec has counted them */
+	uint64_t lost_unknown; /* times the kernel said "some" without a number */
+};
+
+struct verify_report {
+	char *path, *shown; /* shown: escaped */
+	unsigned version;   /* 0: not even that could be read */
+	struct verify_cpu *cpus;
+	size_t n_cpus;
+	char **errors; /* one line each: "PATH: offset 0x…: what" */
+	size_t n_errors;
+	uint64_t more_errors; /* beyond VERIFY_MAX_ERRORS */
+	bool no_memory;	      /* an error could not be kept */
+};
 
 /**
- * verb_verify() - check files, and all *.dat below directories in sorted order
- * Return: CTL_DONE if all are right, CTL_FAILED for any fault or where there is none, CTL_USAGE
- * without an argument.
+ * verify_report_init() - nothing found yet
  */
-enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv);
+int verify_report_init(struct verify_report *report, const char *path);
+void verify_report_done(struct verify_report *report);
+
+/**
+ * verify_report_line() - a whole fault line, e.g. a struct fault's text
+ */
+void verify_report_line(struct verify_report *report, const char *line);
+
+/**
+ * verify_report_fault() - "PATH: offset 0x…: " and the rest from @format
+ */
+void verify_report_fault(struct verify_report *report, uint64_t offset, const char *format, ...)
+	_printf_(3, 4);
+
+bool verify_report_ok(const struct verify_report *report);
+
+/**
+ * verify_report_print() - for people: a line for the file, one a CPU, one a fault
+ */
+void verify_report_print(const struct verify_report *report, FILE *out);
+
+/**
+ * verify_report_json() - {"path","ok","version","errors":[…],"cpus":[{"cpu","subbufs","events",
+ * "lost_events"}]}; a CPU also has "buffer", "lost_at_end", "lost_unknown", "unwritten" when there
+ * is any Return: a new object, NULL without memory.
+ */
+struct json_object *verify_report_json(const struct verify_report *report);
+
+/**
+ * verify_dat() - check all of an opened file
+ * @report: gets the CPUs and the faults
+ * Return: 0 (also with faults) or -ENOMEM.
+ */
+int verify_dat(const struct trace_dat *dat, struct verify_report *report);
+
+/* --- verify_dat()'s parts */
+
+/**
+ * verify_formats() - parse all formats of a file; what does not parse becomes a fault in @report
+ * @ret_least: malloc'ed, SUBBUF_EVENT_IDS entries as subbuf_check() wants them
+ * Return: 0 or -ENOMEM.
+ */
+int verify_formats(const struct trace_dat *dat, struct verify_report *report, uint32_t **ret_least);
+
+/**
+ * verify_cpustat() - compare each CPUSTAT text that says "flyrec final: yes" with report->cpus
+ *
+ * A text without that line is trace-cmd's, or a file's that is still being written: no comparison.
+ * Return: 0 or -ENOMEM; disagreement is a fault in @report.
+ */
+int verify_cpustat(const struct trace_dat *dat, struct verify_report *report);

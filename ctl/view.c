@@ -8,56 +8,83 @@
 
 /* --- properties into fields, by a table; what is not in it is skipped */
 
-struct field {
-	const char *property;
-	char type;
-	size_t offset;
-};
-
 #define S(member) offsetof(struct view_session, member)
 #define D(member) offsetof(struct view_status, member)
 
-static const struct field session_fields[] = {
-	{"Name", 's', S(name)},
-	{"Description", 's', S(description)},
-	{"Mode", 's', S(mode)},
-	{"Method", 's', S(method)},
-	{"State", 's', S(state)},
-	{"Failure", 's', S(failure)},
-	{"Instance", 's', S(instance)},
-	{"Enabled", 'b', S(enabled)},
-	{"Segments", 't', S(segments)},
-	{"BytesOnDisk", 't', S(bytes_on_disk)},
-	{"BytesRecorded", 't', S(bytes_recorded)},
-	{"Snapshots", 't', S(snapshots)},
-	{"SegmentUSec", 't', S(segment_usec)},
-	{"SnapshotBytes", 't', S(snapshot_bytes)},
-	{"StartedUSec", 't', S(started_usec)},
-	{"HistoryUSec", 't', S(history_usec)},
-	{"HistoryPerCPU", 'h', S(history)}, /* and n_history */
-	{"MaxUse", 't', S(max_use)},
-	{"BudgetUSec", 't', S(budget_usec)},
-	{"Units", 'a', S(units)},
-	{"EventTriggers", 'a', S(event_triggers)},
-	{"Tasks", 't', S(tasks)},
-	{"Processes", 't', S(processes)},
-	{"Clock", 's', S(clock)},
-	{"BufferSize", 't', S(buffer_size)},
-	{"LostEvents", 't', S(lost_events)},
-	{"NotWritten", 't', S(not_written)},
-	{"FirstLossUSec", 't', S(first_loss_usec)},
-	{"LastLossUSec", 't', S(last_loss_usec)},
-	{"Events", 'a', S(events)},
-	{"RuntimeChanges", 'a', S(changes)},
-	{"Triggers", '(', S(triggers)}, /* and n_triggers */
+const struct view_field view_session_fields[] = {
+	{"Name", VIEW_TEXT, S(name), "name"},
+	{"Mode", VIEW_TEXT, S(mode), "mode"},
+	{"Method", VIEW_TEXT, S(method), "method"},
+	{"State", VIEW_TEXT, S(state), "state"},
+	{"Instance", VIEW_TEXT, S(instance), "instance"},
+	{"Segments", VIEW_NUMBER, S(segments), "segments"},
+	{"BytesOnDisk", VIEW_NUMBER, S(bytes_on_disk), "bytes_on_disk"},
+	{"Description", VIEW_TEXT, S(description), "description"},
+	{"Enabled", VIEW_BOOL, S(enabled), "enabled"},
+	{"Failure", VIEW_TEXT, S(failure), "failure"},
+	{"BytesRecorded", VIEW_NUMBER, S(bytes_recorded), "bytes_recorded"},
+	{"SegmentUSec", VIEW_NUMBER, S(segment_usec), "segment_start_usec"},
+	{"LostEvents", VIEW_NUMBER, S(lost_events), "lost_events"},
+	{"NotWritten", VIEW_NUMBER, S(not_written), "not_written"},
+	{"FirstLossUSec", VIEW_NUMBER, S(first_loss_usec), "first_loss_usec"},
+	{"LastLossUSec", VIEW_NUMBER, S(last_loss_usec), "last_loss_usec"},
+	{"Events", VIEW_LIST, S(events), "events"},
+	{"RuntimeChanges", VIEW_LIST, S(changes), "runtime_changes"},
+	{"Triggers", VIEW_TRIGGERS, S(triggers), "triggers"}, /* and n_triggers */
+	{"Snapshots", VIEW_NUMBER, S(snapshots), "snapshots"},
+	{"SnapshotBytes", VIEW_NUMBER, S(snapshot_bytes), "snapshot_bytes"},
+	{"StartedUSec", VIEW_NUMBER, S(started_usec), "started_usec"},
+	{"HistoryUSec", VIEW_NUMBER, S(history_usec), "history_usec"},
+	{"HistoryPerCPU", VIEW_HISTORY, S(history), "history_per_cpu"}, /* and n_history */
+	{"MaxUse", VIEW_NUMBER, S(max_use), "max_use"},
+	{"BudgetUSec", VIEW_NUMBER, S(budget_usec), "budget_usec"},
+	{"Units", VIEW_LIST, S(units), "units"},
+	{"Tasks", VIEW_NUMBER, S(tasks), "tasks"},
+	{"Processes", VIEW_NUMBER, S(processes), "processes"},
+	{"EventTriggers", VIEW_LIST, S(event_triggers), "event_triggers"},
+	{"Clock", VIEW_TEXT, S(clock), "clock"},
+	{"BufferSize", VIEW_NUMBER, S(buffer_size), "buffer_size"},
 	{},
 };
 
-static const struct field daemon_fields[] = {
-	{"Version", 's', D(version)},	       {"State", 's', D(state)},
-	{"StateDirectory", 's', D(state_dir)}, {"ProcessId", 'u', D(pid)},
-	{"UptimeUSec", 't', D(uptime_usec)},   {},
+const struct view_field view_daemon_fields[] = {
+	{"Version", VIEW_TEXT, D(version), "version"},
+	{"ProcessId", VIEW_SMALL, D(pid), "pid"},
+	{"UptimeUSec", VIEW_NUMBER, D(uptime_usec), "uptime_usec"},
+	{"State", VIEW_TEXT, D(state), "state"},
+	{"StateDirectory", VIEW_TEXT, D(state_dir)},
+	{},
 };
+
+const struct view_counter view_counters[VIEW_COUNTERS] = {
+	{"subbufs", "SUBBUFS", "flyrec_subbufs", "Sub-buffers recorded"},
+	{"bytes", "BYTES", "flyrec_recorded_bytes", "Bytes recorded", "bytes"},
+	{"overrun", "OVERRUN", "flyrec_overrun_events",
+	 "Events of recording sessions overwritten before they could be taken"},
+	{"commit_overrun", "COMMIT OVERRUN", "flyrec_commit_overrun_events",
+	 "Events lost to unfinished writes"},
+	{"dropped_events", "DROPPED", "flyrec_dropped_events",
+	 "Events not taken, with overwriting off"},
+	{"lost_events", "LOST", "flyrec_lost_events", "Events that the data says are missing"},
+	{"torn", "TORN", "flyrec_torn_subbufs",
+	 "Sub-buffers overwritten while a snapshot copied them"},
+	{"evicted", "EVICTED", "flyrec_evicted_subbufs", "Sub-buffers removed by retention"},
+	{"not_written", "NOT WRITTEN", "flyrec_not_written_subbufs",
+	 "Sub-buffers that the disk did not take"},
+};
+
+/* Room for one more in a list of such a size; it is all zero */
+static void *grow(void *list, size_t *n, size_t size)
+{
+	char *more;
+
+	memcpy(&more, list, sizeof(more)); /* a pointer of any type */
+	more = reallocarray(more, *n + 1, size);
+	if (!more)
+		return NULL;
+	memcpy(list, &more, sizeof(more));
+	return memset(more + size * (*n)++, 0, size);
+}
 
 /* v of a(sssstt) */
 static int read_triggers(sd_bus_message *m, struct view_session *s)
@@ -70,13 +97,11 @@ static int read_triggers(sd_bus_message *m, struct view_session *s)
 		r = sd_bus_message_enter_container(m, 'a', "(sssstt)");
 	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstt)", &kind, &text, &state, &unavailable,
 						  &fired, &suppressed)) > 0) {
-		struct view_trigger *more =
-			reallocarray(s->triggers, s->n_triggers + 1, sizeof(*more));
+		struct view_trigger *t = grow(&s->triggers, &s->n_triggers, sizeof(*t));
 
-		if (!more)
+		if (!t)
 			return -ENOMEM;
-		s->triggers = more;
-		more[s->n_triggers++] = (struct view_trigger){
+		*t = (struct view_trigger){
 			.kind = strdup(kind),
 			.text = strdup(text),
 			.state = strdup(state),
@@ -100,20 +125,18 @@ static int read_history(sd_bus_message *m, struct view_session *s)
 	if (r >= 0)
 		r = sd_bus_message_enter_container(m, 'a', "(ut)");
 	while (r >= 0 && (r = sd_bus_message_read(m, "(ut)", &cpu, &usec)) > 0) {
-		struct view_history *more =
-			reallocarray(s->history, s->n_history + 1, sizeof(*more));
+		struct view_history *h = grow(&s->history, &s->n_history, sizeof(*h));
 
-		if (!more)
+		if (!h)
 			return -ENOMEM;
-		s->history = more;
-		more[s->n_history++] = (struct view_history){.cpu = cpu, .usec = usec};
+		*h = (struct view_history){.cpu = cpu, .usec = usec};
 	}
 	if (r >= 0)
 		r = sd_bus_message_exit_container(m);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_value(sd_bus_message *m, const struct field *f, void *object)
+static int read_value(sd_bus_message *m, const struct view_field *f, void *object)
 {
 	void *at = (char *)object + f->offset;
 	const char *text;
@@ -121,26 +144,26 @@ static int read_value(sd_bus_message *m, const struct field *f, void *object)
 	int r, yes;
 
 	switch (f->type) {
-	case 's':
+	case VIEW_TEXT:
 		r = sd_bus_message_read(m, "v", "s", &text);
 		if (r >= 0 && !*(char **)at)
 			*(char **)at = strdup(text);
 		return r;
-	case 'u':
+	case VIEW_SMALL:
 		r = sd_bus_message_read(m, "v", "u", &number);
 		if (r >= 0)
 			*(uint64_t *)at = number;
 		return r;
-	case 'b':
+	case VIEW_BOOL:
 		r = sd_bus_message_read(m, "v", "b", &yes);
 		if (r >= 0)
 			*(bool *)at = yes;
 		return r;
-	case 't':
+	case VIEW_NUMBER:
 		return sd_bus_message_read(m, "v", "t", at);
-	case 'h':
+	case VIEW_HISTORY:
 		return read_history(m, object);
-	case '(':
+	case VIEW_TRIGGERS:
 		return read_triggers(m, object);
 	default:
 		r = sd_bus_message_enter_container(m, 'v', "as");
@@ -151,12 +174,12 @@ static int read_value(sd_bus_message *m, const struct field *f, void *object)
 }
 
 /* a{sv} */
-static int read_properties(sd_bus_message *m, const struct field *fields, void *object)
+static int read_properties(sd_bus_message *m, const struct view_field *fields, void *object)
 {
 	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		const struct field *f = fields;
+		const struct view_field *f = fields;
 		const char *property;
 
 		r = sd_bus_message_read(m, "s", &property);
@@ -172,21 +195,22 @@ static int read_properties(sd_bus_message *m, const struct field *fields, void *
 
 /* --- status */
 
+static void free_fields(const struct view_field *f, void *object)
+{
+	for (; f->property; f++) {
+		char *at = (char *)object + f->offset;
+
+		if (f->type == VIEW_TEXT)
+			free(*(char **)at);
+		else if (f->type == VIEW_LIST)
+			strv_free(*(char ***)at);
+	}
+}
+
 static void session_done(struct view_session *s)
 {
-	free(s->name);
-	free(s->description);
-	free(s->mode);
-	free(s->method);
-	free(s->state);
-	free(s->failure);
-	free(s->instance);
-	free(s->clock);
+	free_fields(view_session_fields, s);
 	free(s->history);
-	strv_free(s->events);
-	strv_free(s->changes);
-	strv_free(s->units);
-	strv_free(s->event_triggers);
 	for (size_t i = 0; i < s->n_triggers; i++) {
 		free(s->triggers[i].kind);
 		free(s->triggers[i].text);
@@ -201,22 +225,15 @@ void view_status_done(struct view_status *status)
 	for (size_t i = 0; i < status->n_sessions; i++)
 		session_done(&status->sessions[i]);
 	free(status->sessions);
-	free(status->version);
-	free(status->state);
-	free(status->state_dir);
+	free_fields(view_daemon_fields, status);
 	*status = (struct view_status){};
 }
 
 static int add_session(sd_bus_message *m, struct view_status *status)
 {
-	struct view_session *more =
-		reallocarray(status->sessions, status->n_sessions + 1, sizeof(*more));
+	struct view_session *s = grow(&status->sessions, &status->n_sessions, sizeof(*s));
 
-	if (!more)
-		return -ENOMEM;
-	status->sessions = more;
-	more[status->n_sessions] = (struct view_session){};
-	return read_properties(m, session_fields, &more[status->n_sessions++]);
+	return s ? read_properties(m, view_session_fields, s) : -ENOMEM;
 }
 
 /* a{sa{sv}}: the interfaces of one object */
@@ -263,8 +280,8 @@ static int read_objects(sd_bus_message *m, struct view_status *status)
 static int read_sessions(sd_bus *bus, const char *verb, const char *only,
 			 struct view_status *status)
 {
-	_cleanup_message_ sd_bus_message *reply = NULL, *where = NULL;
-	const char *path;
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_free_ char *path = NULL;
 	int r;
 
 	if (!only) {
@@ -275,14 +292,10 @@ static int read_sessions(sd_bus *bus, const char *verb, const char *only,
 		r = read_objects(reply, status);
 		return r < 0 ? bus_bad_answer(verb, r) : 0;
 	}
-	r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetSession", &where, "s", only);
-	if (r < 0)
-		return r;
-	r = sd_bus_message_read(where, "o", &path);
-	if (r < 0)
-		return bus_bad_answer(verb, r);
-	r = bus_call(bus, verb, path, "org.freedesktop.DBus.Properties", "GetAll", &reply, "s",
-		     BUS_SESSION);
+	r = bus_find_session(bus, verb, only, &path);
+	if (r >= 0)
+		r = bus_call(bus, verb, path, "org.freedesktop.DBus.Properties", "GetAll", &reply,
+			     "s", BUS_SESSION);
 	if (r < 0)
 		return r;
 	r = add_session(reply, status);
@@ -298,7 +311,7 @@ int view_read_status(sd_bus *bus, const char *verb, const char *only, struct vie
 	r = bus_call(bus, verb, BUS_PATH, "org.freedesktop.DBus.Properties", "GetAll", &reply, "s",
 		     BUS_MANAGER);
 	if (r >= 0) {
-		r = read_properties(reply, daemon_fields, &status);
+		r = read_properties(reply, view_daemon_fields, &status);
 		r = r < 0 ? bus_bad_answer(verb, r) : read_sessions(bus, verb, only, &status);
 	}
 	if (r < 0) {
@@ -309,16 +322,16 @@ int view_read_status(sd_bus *bus, const char *verb, const char *only, struct vie
 	return 0;
 }
 
-static int escape_fields(const struct field *f, void *object)
+static int escape_fields(const struct view_field *f, void *object)
 {
 	int r = 0;
 
 	for (; f->property && r >= 0; f++) {
 		char *at = (char *)object + f->offset;
 
-		if (f->type == 's')
+		if (f->type == VIEW_TEXT)
 			r = escape_replace((char **)at);
-		else if (f->type == 'a')
+		else if (f->type == VIEW_LIST)
 			for (char **s = *(char ***)at; s && *s && r >= 0; s++)
 				r = escape_replace(s);
 	}
@@ -327,12 +340,12 @@ static int escape_fields(const struct field *f, void *object)
 
 int view_escape(struct view_status *status)
 {
-	int r = escape_fields(daemon_fields, status);
+	int r = escape_fields(view_daemon_fields, status);
 
 	for (size_t i = 0; i < status->n_sessions && r >= 0; i++) {
 		struct view_session *s = &status->sessions[i];
 
-		r = escape_fields(session_fields, s);
+		r = escape_fields(view_session_fields, s);
 		for (size_t k = 0; k < s->n_triggers && r >= 0; k++) {
 			struct view_trigger *t = &s->triggers[k];
 			char **texts[] = {&t->kind, &t->text, &t->state, &t->unavailable};
@@ -358,21 +371,18 @@ void view_stats_done(struct view_stats_list *stats)
 
 static int read_cpus(sd_bus_message *m, struct view_stats *s)
 {
-	struct view_cpu c;
-	uint32_t cpu;
 	int r = sd_bus_message_enter_container(m, 'a', "(uttttttttt)");
 
-	while (r >= 0 &&
-	       (r = sd_bus_message_read(m, "(uttttttttt)", &cpu, &c.subbufs, &c.bytes, &c.overrun,
-					&c.commit_overrun, &c.dropped_events, &c.lost_events,
-					&c.torn, &c.evicted, &c.not_written)) > 0) {
-		struct view_cpu *more = reallocarray(s->cpus, s->n_cpus + 1, sizeof(*more));
+	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "uttttttttt")) > 0) {
+		struct view_cpu *c = grow(&s->cpus, &s->n_cpus, sizeof(*c));
 
-		if (!more)
+		if (!c)
 			return -ENOMEM;
-		c.cpu = cpu;
-		s->cpus = more;
-		more[s->n_cpus++] = c;
+		r = sd_bus_message_read(m, "u", &c->cpu);
+		for (size_t i = 0; i < VIEW_COUNTERS && r >= 0; i++)
+			r = sd_bus_message_read(m, "t", &c->values[i]);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
 	}
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
@@ -382,17 +392,15 @@ static int read_stats(sd_bus_message *m, struct view_stats_list *list)
 	int r = sd_bus_message_enter_container(m, 'a', "(sa(uttttttttt))");
 
 	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "sa(uttttttttt)")) > 0) {
-		struct view_stats *more = reallocarray(list->sessions, list->n + 1, sizeof(*more));
+		struct view_stats *s = grow(&list->sessions, &list->n, sizeof(*s));
 		const char *name;
 
-		if (!more)
+		if (!s)
 			return -ENOMEM;
-		list->sessions = more;
-		more[list->n] = (struct view_stats){};
 		r = sd_bus_message_read(m, "s", &name);
 		if (r >= 0) {
-			more[list->n].name = strdup(name);
-			r = read_cpus(m, &more[list->n++]);
+			s->name = strdup(name);
+			r = read_cpus(m, s);
 		}
 		if (r >= 0)
 			r = sd_bus_message_exit_container(m);
@@ -441,12 +449,11 @@ static int read_files(sd_bus_message *m, struct view_files *files)
 
 	while (r >= 0 && (r = sd_bus_message_read(m, "(ssstttub)", &session, &kind, &path, &bytes,
 						  &start, &end, &cpus, &pinned)) > 0) {
-		struct view_file *more = reallocarray(files->files, files->n + 1, sizeof(*more));
+		struct view_file *f = grow(&files->files, &files->n, sizeof(*f));
 
-		if (!more)
+		if (!f)
 			return -ENOMEM;
-		files->files = more;
-		more[files->n++] = (struct view_file){
+		*f = (struct view_file){
 			.session = strdup(session),
 			.kind = strdup(kind),
 			.path = strdup(path),
@@ -462,13 +469,13 @@ static int read_files(sd_bus_message *m, struct view_files *files)
 
 int view_read_files(sd_bus *bus, const char *verb, const char *only, struct view_files *ret)
 {
-	_cleanup_message_ sd_bus_message *reply = NULL, *where = NULL;
+	_cleanup_message_ sd_bus_message *reply = NULL;
 	struct view_files files = {};
 	int r = 0;
 
 	/* Whose files? That also says which session was meant. */
 	if (only)
-		r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetSession", &where, "s", only);
+		r = bus_find_session(bus, verb, only, NULL);
 	if (r >= 0)
 		r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "ListFiles", &reply, "s",
 			     only ? only : "");

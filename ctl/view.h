@@ -45,11 +45,44 @@ struct view_status {
 	size_t n_sessions;
 };
 
-/* See daemon/account.h for what each counts */
+#define VIEW_COUNTERS 9
+
+/* Of a CPU, in the order of GetStatistics; engine/account.h says what each counts */
 struct view_cpu {
-	uint64_t cpu, subbufs, bytes, overrun, commit_overrun, dropped_events, lost_events, torn,
-		evicted, not_written;
+	uint32_t cpu;
+	uint64_t values[VIEW_COUNTERS];
 };
+
+enum {
+	VIEW_OVERRUN = 2, /* what a flight session overwrites is no loss */
+};
+
+/* One row for a number that stats and metrics show */
+extern const struct view_counter {
+	const char *key;     /* in JSON */
+	const char *heading; /* of the column */
+	const char *metric;  /* without _total */
+	const char *help;
+	const char *unit; /* or NULL; the metric's name ends in it */
+} view_counters[VIEW_COUNTERS];
+
+/* One row for a property of the D-Bus interface, in the order of status --json */
+struct view_field {
+	const char *property; /* NULL: the end */
+	enum {
+		VIEW_TEXT,
+		VIEW_NUMBER,
+		VIEW_SMALL, /* 32 bits on the bus */
+		VIEW_BOOL,
+		VIEW_LIST,
+		VIEW_HISTORY,
+		VIEW_TRIGGERS,
+	} type;
+	size_t offset;
+	const char *key; /* NULL: not in JSON */
+};
+
+extern const struct view_field view_session_fields[], view_daemon_fields[];
 
 struct view_stats {
 	char *name;
@@ -92,3 +125,10 @@ void view_stats_done(struct view_stats_list *stats);
 
 int view_read_files(sd_bus *bus, const char *verb, const char *only, struct view_files *ret);
 void view_files_done(struct view_files *files);
+
+/**
+ * metrics_write() - the numbers of status and stats as OpenMetrics text 1.0
+ * (https://prometheus.io/docs/specs/om/open_metrics_spec/), up to "# EOF"
+ * @f: errors show in ferror(). Pure function.
+ */
+void metrics_write(FILE *f, const struct view_status *status, const struct view_stats_list *stats);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrecd: the command line.
+ * flyrecd: the command line, and the control socket beside the manager.
  */
 #include <getopt.h>
 #include <malloc.h>
 #include <string.h>
 
 #include "basic/log.h"
-#include "daemon/check-config.h"
-#include "daemon/daemon.h"
+#include "daemon/control/control.h"
+#include "daemon/manager/check-config.h"
+#include "daemon/manager/manager.h"
 
 static void show_help(void)
 {
@@ -39,6 +40,20 @@ static const char *dir_or(const char *variable, const char *otherwise)
 	return dir;
 }
 
+static int run(const struct manager_options *options)
+{
+	_cleanup_(manager_freep) struct manager *manager = NULL;
+	_cleanup_(control_freep) struct control *control = NULL;
+	int r = manager_new(options, &manager);
+
+	if (r < 0)
+		return r;
+	/* Without it nobody can ask, but what is recorded is recorded */
+	if (control_new(manager, &control) < 0)
+		log_warning("going on without a control socket");
+	return manager_run(manager);
+}
+
 int main(int argc, char **argv)
 {
 	enum {
@@ -58,7 +73,7 @@ int main(int argc, char **argv)
 		{"help", no_argument, NULL, OPT_HELP},
 		{},
 	};
-	struct daemon_options o = {
+	struct manager_options o = {
 		.config_dir = "/etc/flyrec",
 		.state_dir = dir_or("STATE_DIRECTORY", "/var/lib/flyrec"),
 		.runtime_dir = dir_or("RUNTIME_DIRECTORY", "/run/flyrec"),
@@ -100,5 +115,5 @@ int main(int argc, char **argv)
 	}
 	if (check)
 		return check_config(o.config_dir);
-	return daemon_run(&o) < 0 ? 1 : 0;
+	return run(&o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "formats/arm-snapshot.h"
 
 /* clang-format off */
@@ -200,10 +201,9 @@ static int encode_source(const struct arm_source *source, arm_emit_t emit, void 
 	struct text t;
 	int r;
 
-	if (asprintf(&name, "%s.ini", source->name) < 0) {
-		name = NULL;
+	name = strf("%s.ini", source->name);
+	if (!name)
 		return -ENOMEM;
-	}
 	r = text_begin(&t);
 	if (r < 0)
 		return r;

@@ -63,6 +63,16 @@ static int bad(struct subbuf_fault *ret, enum subbuf_reason reason, uint32_t off
 	return -EBADMSG;
 }
 
+struct subbuf_layout subbuf_layout_native(uint32_t size)
+{
+	return (struct subbuf_layout){
+		.size = size,
+		.data_offset = sizeof(uint64_t) + sizeof(long),
+		.commit_size = sizeof(long),
+		.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__,
+	};
+}
+
 bool subbuf_layout_valid(const struct subbuf_layout *layout)
 {
 	return (layout->commit_size == 4 || layout->commit_size == 8) &&

@@ -34,6 +34,11 @@ struct subbuf_layout {
 	bool big_endian;
 };
 
+/**
+ * subbuf_layout_native() - of this kernel: timestamp:u64 commit:long, then events
+ */
+struct subbuf_layout subbuf_layout_native(uint32_t size);
+
 struct subbuf_header {
 	uint64_t timestamp;
 	uint32_t commit;	/* bytes of events, from data_offset */

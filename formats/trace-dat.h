@@ -34,6 +34,19 @@
 #define TRACE_DAT_FLYRECORD    "flyrecord"
 #define TRACE_DAT_WORD_SIZE    10
 
+/* An entry of the CPU table: offset:u64 size:u64; where a CPU's is, and its size */
+#define TRACE_DAT_ENTRY_SIZE 16
+
+static inline uint64_t trace_dat_entry_at(uint64_t table_at, unsigned cpu)
+{
+	return table_at + (uint64_t)cpu * TRACE_DAT_ENTRY_SIZE;
+}
+
+static inline uint64_t trace_dat_size_at(uint64_t table_at, unsigned cpu)
+{
+	return trace_dat_entry_at(table_at, cpu) + 8;
+}
+
 /*
  * A CPUSTAT text of flyrec's own that begins so has a line for each kprobe and uprobe whose events
  * may be in the file, as dynamic_events has it; `trace-cmd report --stat` shows it.

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/coresight-internal.h"
 
 #define CHUNK	  (1 * MIB)
@@ -120,8 +121,7 @@ static int add_buffer(struct coresight *c, const char *sink, struct fault *why)
 	struct arm_buffer buffer = {.name = strdup(sink)}, *more;
 	int r = -ENOMEM;
 
-	if (asprintf(&buffer.file, "%s.bin", sink) < 0)
-		buffer.file = NULL;
+	buffer.file = strf("%s.bin", sink);
 	if (buffer.name && buffer.file)
 		r = read_sink(c, sink, buffer.file, why);
 	if (r > 0) {

@@ -31,10 +31,9 @@ static int read_text(const struct coresight *c, const char *device, const char *
 {
 	_cleanup_free_ char *path = NULL;
 
-	if (asprintf(&path, CORESIGHT_DEVICES "/%s/%s", device, attribute) < 0) {
-		path = NULL;
+	path = strf(CORESIGHT_DEVICES "/%s/%s", device, attribute);
+	if (!path)
 		return -ENOMEM;
-	}
 	return in_root_read(c->request->root_fd, path, TEXT_MAX, ret);
 }
 
@@ -164,22 +163,17 @@ static int follow(const struct coresight *c, const char *device, char ***list)
 	_cleanup_close_ int fd = -EBADF;
 	int n, r = 0;
 
-	if (asprintf(&path, CORESIGHT_DEVICES "/%s/connections", device) < 0) {
-		path = NULL;
+	path = strf(CORESIGHT_DEVICES "/%s/connections", device);
+	if (!path)
 		return -ENOMEM;
-	}
 	fd = in_root_open(c->request->root_fd, path, O_RDONLY | O_DIRECTORY);
 	n = fd < 0 ? 0 : scandirat(fd, ".", &entries, NULL, versionsort);
 	for (int i = 0; i < n; i++) {
 		_cleanup_free_ char *link = NULL, *target = NULL;
 
 		if (r >= 0 && strncmp(entries[i]->d_name, "out:", 4) == 0) {
-			if (asprintf(&link, "%s/%s", path, entries[i]->d_name) < 0) {
-				link = NULL;
-				r = -ENOMEM;
-			} else {
-				r = in_root_link(c->request->root_fd, link, &target);
-			}
+			link = strf("%s/%s", path, entries[i]->d_name);
+			r = link ? in_root_link(c->request->root_fd, link, &target) : -ENOMEM;
 			if (r >= 0 && is_plain(target) && !strv_contains(*list, target))
 				r = strv_append(list, target);
 			r = r == -ENOMEM ? r : 0;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "recorder/dynamic.h"
 #include "recorder/probe-args.h"
 
@@ -64,8 +65,7 @@ static int parse_probe(const char *key, const char *text, const char *group, uns
 		event->name = strndup(name, n);
 	} else {
 		rest = name;
-		if (asprintf(&event->name, "probe%u", number) < 0)
-			event->name = NULL;
+		event->name = strf("probe%u", number);
 	}
 	event->system = strdup(group);
 	if (!event->name || !event->system)
@@ -73,11 +73,9 @@ static int parse_probe(const char *key, const char *text, const char *group, uns
 	rest += strspn(rest, " \t");
 	if (!*rest)
 		return invalid(key, text, "no place to probe", why);
-	if (asprintf(&event->definition, "%.*s:%s/%s %s", (int)type, text, group, event->name,
-		     rest) < 0) {
-		event->definition = NULL;
+	event->definition = strf("%.*s:%s/%s %s", (int)type, text, group, event->name, rest);
+	if (!event->definition)
 		return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -101,10 +99,9 @@ static int parse_synthetic(const char *text, struct dynamic_event *event, struct
 	event->system = strdup(DYNAMIC_SYNTHETIC);
 	if (!event->name || !event->system)
 		return -ENOMEM;
-	if (asprintf(&event->definition, "s:%s", name) < 0) {
-		event->definition = NULL;
+	event->definition = strf("s:%s", name);
+	if (!event->definition)
 		return -ENOMEM;
-	}
 	return 0;
 }
 
@@ -195,10 +192,9 @@ static int remove_one(const struct tracedir *top, const char *system, const char
 {
 	_cleanup_free_ char *line = NULL;
 
-	if (asprintf(&line, "-:%s/%s", system, name) < 0) {
-		line = NULL;
+	line = strf("-:%s/%s", system, name);
+	if (!line)
 		return -ENOMEM;
-	}
 	return write_line(top, line, why, "remove the event", system, name);
 }
 
@@ -290,10 +286,9 @@ int dynamic_check(struct dynamic *dynamic, const struct tracedir *top, struct ch
 		_cleanup_free_ char *path = NULL;
 		int r;
 
-		if (asprintf(&path, "events/%s/%s", event->system, event->name) < 0) {
-			path = NULL;
+		path = strf("events/%s/%s", event->system, event->name);
+		if (!path)
 			return -ENOMEM;
-		}
 		if (tracedir_exists(top, path))
 			continue;
 		r = make(event, top, why);

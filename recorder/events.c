@@ -4,6 +4,7 @@
 
 #include <tracefs.h>
 
+#include "basic/strv.h"
 #include "recorder/events.h"
 #include "recorder/filters.h"
 #include "recorder/kernel-text.h"
@@ -90,10 +91,9 @@ static int write_trigger(const struct tracedir *dir, const struct trace_trigger 
 	r = tracedir_event_path(t->system, t->name, "trigger", &path);
 	if (r < 0)
 		return r;
-	if (asprintf(&text, "%s%s", undo ? "!" : "", t->trigger) < 0) {
-		text = NULL;
+	text = strf("%s%s", undo ? "!" : "", t->trigger);
+	if (!text)
 		return -ENOMEM;
-	}
 	return tracedir_write(dir, path, text, 0, why, "cannot %s trigger of %s:%s (%s)",
 			      undo ? "remove" : "set", t->system, t->name, t->trigger);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/holders.h"
 
 static int open_dir(int dir_fd, const char *path, DIR **ret)
@@ -69,10 +70,8 @@ int holders_find(const char *path, char **ret)
 		(void)snprintf(name, sizeof(name), "%.20s/comm", entry->d_name);
 		if (io_read_file_at(dirfd(proc), name, &comm, NULL) >= 0)
 			comm[strcspn(comm, "\n")] = '\0';
-		return asprintf(ret, "%s, open in process %s (%s)", file, entry->d_name,
-				comm ? comm : "?") < 0
-			       ? -ENOMEM
-			       : 0;
+		*ret = strf("%s, open in process %s (%s)", file, entry->d_name, comm ? comm : "?");
+		return *ret ? 0 : -ENOMEM;
 	}
 	return -ENOENT;
 }

@@ -8,6 +8,7 @@
 #include <tracefs.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/dynamic.h"
 #include "recorder/events.h"
 #include "recorder/holders.h"
@@ -80,10 +81,9 @@ static int open_dir(struct instance *instance, struct fault *why)
 	_cleanup_free_ char *path = NULL;
 	int r;
 
-	if (asprintf(&path, "%s/instances/%s", instance->top.path, instance->name) < 0) {
-		path = NULL;
+	path = strf("%s/instances/%s", instance->top.path, instance->name);
+	if (!path)
 		return fault_errno(why, -ENOMEM, "instance %s", instance->name);
-	}
 	r = tracedir_open(&instance->dir, path);
 	return r < 0 ? fault_errno(why, r, "cannot open %s", path) : 0;
 }

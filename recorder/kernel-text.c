@@ -6,6 +6,7 @@
 
 #include <tracefs.h>
 
+#include "basic/strv.h"
 #include "recorder/kernel-text.h"
 
 #define SUBBUF_MIN 256U /* sane bounds; the kernel's are one to 2^order pages */
@@ -77,15 +78,15 @@ char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *s)
 {
 	char *text;
 
-	if (asprintf(&text,
-		     "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
-		     "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
-		     "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
-		     "\nread events: %" PRIu64 "\n",
-		     cpu, s->entries, s->overrun, s->commit_overrun, s->bytes,
-		     s->oldest_usec / USEC_PER_SEC, s->oldest_usec % USEC_PER_SEC,
-		     s->now_usec / USEC_PER_SEC, s->now_usec % USEC_PER_SEC, s->dropped_events,
-		     s->read_events) < 0)
+	text = strf("CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
+		    "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
+		    "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
+		    "\nread events: %" PRIu64 "\n",
+		    cpu, s->entries, s->overrun, s->commit_overrun, s->bytes,
+		    s->oldest_usec / USEC_PER_SEC, s->oldest_usec % USEC_PER_SEC,
+		    s->now_usec / USEC_PER_SEC, s->now_usec % USEC_PER_SEC, s->dropped_events,
+		    s->read_events);
+	if (!text)
 		return NULL;
 	return text;
 }
@@ -231,19 +232,16 @@ static int format_entry(const char *what, char **ret)
 
 	cmd += *cmd == '\n';
 	if (strncmp(cmd, label, strlen(label)) != 0)
-		return asprintf(ret, "%.*s", (int)what_size, what) < 0 ? -ENOMEM : 0;
+		return (*ret = strf("%.*s", (int)what_size, what)) ? 0 : -ENOMEM;
 	cmd += strlen(label);
 	cmd_size = strcspn(cmd, "\n");
 	column = strspn(cmd + cmd_size, "\n ");
 	if (column <= strlen(label) || cmd[cmd_size + column] != '^')
-		return asprintf(ret, "%.*s in \"%.*s\"", (int)what_size, what, (int)cmd_size, cmd) <
-				       0
-			       ? -ENOMEM
-			       : 0;
-	return asprintf(ret, "%.*s in \"%.*s\" at character %zu", (int)what_size, what,
-			(int)cmd_size, cmd, column - strlen(label)) < 0
-		       ? -ENOMEM
-		       : 0;
+		*ret = strf("%.*s in \"%.*s\"", (int)what_size, what, (int)cmd_size, cmd);
+	else
+		*ret = strf("%.*s in \"%.*s\" at character %zu", (int)what_size, what,
+			    (int)cmd_size, cmd, column - strlen(label));
+	return *ret ? 0 : -ENOMEM;
 }
 
 /*

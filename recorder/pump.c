@@ -6,11 +6,9 @@
 
 #include "basic/io.h"
 #include "recorder/pump.h"
+#include "recorder/ring-header.h"
 
 #define CHUNK_MIN MIB
-
-/* Both header words of a sub-buffer: timestamp (u64) and commit (long) */
-#define SUBBUF_HEADER_SIZE 16
 
 /* Less than this part of a pipe-full is not worth chasing what comes meanwhile */
 #define TAIL_PART 4
@@ -28,16 +26,16 @@ static bool slot_in_use(const struct pump *p)
 
 static void slot_clear(struct pump *p)
 {
-	memset(p->slot, 0, SUBBUF_HEADER_SIZE);
+	memset(p->slot, 0, DATA_AT);
 }
 
-/* Bytes of events in the slot; the two top bits of the commit word are flags (missed events) */
+/* Bytes of events in the slot */
 static uint32_t slot_commit(const struct pump *p)
 {
 	uint32_t commit;
 
-	memcpy(&commit, p->slot + 8, sizeof(commit));
-	return slot_in_use(p) ? commit & ((1U << 30) - 1) : 0;
+	memcpy(&commit, p->slot + COMMIT_AT, sizeof(commit));
+	return slot_in_use(p) ? commit & (uint32_t)COMMIT_MASK : 0;
 }
 
 static int make_pipe(struct pump *p, uint64_t size)
@@ -337,7 +335,7 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 	if (r != PUMP_E_EMPTY || (!flush && atomic_load(&p->mapped_elsewhere) == false))
 		return r;
 	r = pull_slot(p);
-	if (r == 0 && slot_commit(p) + SUBBUF_HEADER_SIZE > p->subbuf_size / 4 * 3 &&
+	if (r == 0 && slot_commit(p) + DATA_AT > p->subbuf_size / 4 * 3 &&
 	    ++*copies >= COPIES_MEAN_MAPPED)
 		atomic_store_explicit(&p->mapped_elsewhere, true, memory_order_relaxed);
 	return r;
@@ -376,8 +374,7 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		 * flush's; or it was the rest of one that had been read before, with full ones
 		 * behind it.
 		 */
-		partial = slot_in_use(p) &&
-			  slot_commit(p) + SUBBUF_HEADER_SIZE <= p->subbuf_size / 4 * 3;
+		partial = slot_in_use(p) && slot_commit(p) + DATA_AT <= p->subbuf_size / 4 * 3;
 	}
 }
 

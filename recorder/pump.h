@@ -50,11 +50,10 @@ struct pump {
 	int stats_fd;		     /* per_cpu/cpuN/stats, or -1 */
 	char stats[PUMP_STATS_SIZE]; /* its text when the last segment ended, NUL-terminated */
 	struct pump_target target;
-	uint64_t size;	       /* bytes in the region, including an incomplete sub-buffer */
-	uint64_t allocated;    /* bytes of the region with disk blocks behind them */
-	uint64_t chunk;	       /* next preallocation */
-	bool no_prealloc;      /* the file system has none */
-	uint64_t dropped_said; /* the caller's: of dropped_bytes, in the files before this one */
+	uint64_t size;	    /* bytes in the region, including an incomplete sub-buffer */
+	uint64_t allocated; /* bytes of the region with disk blocks behind them */
+	uint64_t chunk;	    /* next preallocation */
+	bool no_prealloc;   /* the file system has none */
 	/* read by the main thread */
 	_Atomic uint64_t published;	/* bytes in the current region that readers may rely on */
 	_Atomic uint64_t total_bytes;	/* moved since pump_init() */

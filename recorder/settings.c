@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/kernel-text.h"
 #include "recorder/last-boot.h"
 #include "recorder/pids.h"
@@ -299,10 +300,9 @@ static int write_functions(const struct target *t, const char *file, char **patt
 		int r;
 
 		/* Without white space behind it a word is taken as unfinished. */
-		if (asprintf(&line, "%s\n", *patterns) < 0) {
-			line = NULL;
+		line = strf("%s\n", *patterns);
+		if (!line)
 			return -ENOMEM;
-		}
 		r = io_write_all(fd, line, strlen(line));
 		if (r < 0)
 			return tracedir_fault(t->dir, file, r, t->why,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/kernel-text.h"
 #include "recorder/tracedir.h"
 
@@ -106,8 +107,8 @@ int tracedir_event_path(const char *system, const char *name, const char *file, 
 {
 	char *path;
 
-	if (asprintf(&path, "events/%s%s%s/%s", system, name ? "/" : "", name ? name : "", file) <
-	    0)
+	path = strf("events/%s%s%s/%s", system, name ? "/" : "", name ? name : "", file);
+	if (!path)
 		return -ENOMEM;
 	*ret = path;
 	return 0;

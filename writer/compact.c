@@ -7,6 +7,7 @@
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "writer/compact.h"
 #include "writer/trace-file-internal.h"
 
@@ -70,8 +71,7 @@ static int write_offsets(struct trace_file *file, const struct plan *plan)
 
 	fault_point("compact-collapsed");
 	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++) {
-		r = io_pwrite_all(file->fd, &plan->offset[cpu], sizeof(uint64_t),
-				  file->table_at + cpu * 16);
+		r = trace_file_write_offset(file, cpu, plan->offset[cpu]);
 		if (cpu == 0)
 			fault_point("compact-table");
 	}
@@ -176,10 +176,10 @@ static void copy_labels(int from, int to)
 static int clone_file(struct trace_file *file, int dir_fd, const char *name, struct fault *why)
 {
 	_cleanup_(plan_done) struct plan plan = {};
-	_cleanup_free_ char *tmp = NULL;
+	_cleanup_free_ char *tmp = strf("%s.dense", name);
 	int old_fd = file->fd, fd, r;
 
-	if (asprintf(&tmp, "%s.dense", name) < 0)
+	if (!tmp)
 		return -ENOMEM;
 	(void)unlinkat(dir_fd, tmp, 0);
 	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);

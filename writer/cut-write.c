@@ -6,6 +6,7 @@
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
+#include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
 #include "writer/options.h"
 #include "writer/probes.h"
@@ -121,7 +122,7 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 		entry[1] += slice->size;
 		o->at += slice->size;
 	}
-	r = io_pwrite_all(o->fd, entry, sizeof(entry), o->table_at + cpu * sizeof(entry));
+	r = io_pwrite_all(o->fd, entry, sizeof(entry), trace_dat_entry_at(o->table_at, cpu));
 	if (r >= 0)
 		r = write_cpustat(o, cpu, count, cut_newest(cut)->dat->page_size);
 	o->at = round_up(o->at, CUT_REGION_ALIGN);
@@ -140,7 +141,7 @@ static int write_tables(const struct cut *cut, FILE *out, struct output *o, cons
 	r = cut_names(cut, &names, &used, why);
 	if (r < 0)
 		return r;
-	r = sections_put_tables(out, names, used, cut->n_cpus, options, clock, &places);
+	r = sections_put_tables(out, names, used, 0, cut->n_cpus, options, clock, &places);
 	if (r >= 0 && fflush(out) != 0)
 		r = -errno;
 	if (r < 0)

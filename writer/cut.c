@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/live-block.h"
+#include "formats/trace-clock.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
 #include "writer/store.h"
@@ -59,32 +60,23 @@ static int older_first(const void *a, const void *b)
 /* Finished segments, and the live one at the end of time */
 static int list_candidates(int dir_fd, struct candidate **ret, size_t *ret_n)
 {
-	struct dirent **entries = NULL;
+	_cleanup_(strv_freep) char **names = NULL;
 	struct candidate *list;
-	int n = scandirat(dir_fd, ".", &entries, NULL, NULL), r = 0;
+	int r = io_list_at(dir_fd, ".", NULL, &names);
 	size_t k = 0;
 
-	if (n < 0)
-		return -errno;
-	list = calloc((size_t)n + 1, sizeof(*list));
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
-		uint64_t usec = UINT64_MAX;
-
-		if (list && r >= 0 &&
-		    (strcmp(name, STORE_CURRENT) == 0 || store_parse_archive_name(name, &usec))) {
-			list[k] = (struct candidate){strdup(name), usec};
-			r = list[k].name ? r : -ENOMEM;
-			k += r >= 0;
-		}
-		free(entries[i]);
-	}
-	free(entries);
+	if (r < 0)
+		return r;
+	list = calloc(strv_length(names) + 1, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	if (r < 0) {
-		free_candidates(list, k);
-		return r;
+	for (char **name = names; name && *name; name++) {
+		uint64_t usec = UINT64_MAX;
+
+		if (strcmp(*name, STORE_CURRENT) == 0 || store_parse_archive_name(*name, &usec))
+			list[k++] = (struct candidate){TAKE_PTR(*name), usec};
+		else
+			free(TAKE_PTR(*name));
 	}
 	qsort(list, k, sizeof(*list), older_first);
 	*ret = list;
@@ -122,16 +114,6 @@ static int count_until(const struct cut_source *s, const struct trace_dat_region
 	}
 	*ret = low;
 	return 0;
-}
-
-static uint64_t to_clock(const struct cut_source *s, uint64_t usec)
-{
-	int64_t clock = (int64_t)MIN(usec, (uint64_t)INT64_MAX / 2) - s->date_usec;
-
-	if (clock <= 0)
-		return 0;
-	return (uint64_t)clock > UINT64_MAX / NSEC_PER_USEC ? UINT64_MAX
-							    : (uint64_t)clock * NSEC_PER_USEC;
 }
 
 static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uint64_t to_nsec,
@@ -225,7 +207,8 @@ static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from
 	if (!s.slices)
 		return -ENOMEM;
 	for (unsigned cpu = 0; cpu < s.dat->n_cpus && r >= 0; cpu++)
-		r = slice_cpu(&s, cpu, to_clock(&s, from_usec), to_clock(&s, to_usec), why);
+		r = slice_cpu(&s, cpu, trace_clock_nsec(from_usec, s.date_usec),
+			      trace_clock_nsec(to_usec, s.date_usec), why);
 	if (r < 0)
 		return r;
 	if (!has_slices(&s))

@@ -85,7 +85,7 @@ static int put_all(const struct event_file *file, FILE *out, uint64_t *ret_table
 	if (r >= 0 && fflush(file->names_stream) != 0)
 		r = -ENOMEM;
 	if (r >= 0)
-		r = sections_put_tables(out, file->names, file->names_size, n_cpus, &options,
+		r = sections_put_tables(out, file->names, file->names_size, 0, n_cpus, &options,
 					file->params.clock, &places);
 	if (r >= 0)
 		*ret_table_at = places.table_at;

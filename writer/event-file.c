@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "writer/event-file-internal.h"
 
 #define ALIGN 4096
@@ -38,7 +39,8 @@ static int open_temporary(const struct event_file *file, struct new_file *ret)
 
 	if (file->params.path)
 		return new_file_open(ret, file->params.path, 0600);
-	if (asprintf(&path, "%s/flyrec", directory && *directory ? directory : "/var/tmp") < 0)
+	path = strf("%s/flyrec", directory && *directory ? directory : "/var/tmp");
+	if (!path)
 		return -ENOMEM;
 	return new_file_open(ret, path, 0600);
 }

@@ -39,13 +39,6 @@ static bool know_boot_id(void)
 	return boot_id[0] != '\0';
 }
 
-/* Once somebody has touched the file, its modification time is what they want to have looked at */
-static uint64_t modified_usec(const struct stat *st)
-{
-	return (uint64_t)st->st_mtim.tv_sec * USEC_PER_SEC +
-	       (uint64_t)st->st_mtim.tv_nsec / NSEC_PER_USEC;
-}
-
 void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t end_usec)
 {
 	_cleanup_close_ int fd = io_open_at(dir_fd, name, O_NOFOLLOW);
@@ -56,7 +49,7 @@ void file_age_note(int dir_fd, const char *name, int64_t begin_usec, uint64_t en
 	if (fd < 0 || fstat(fd, &st) < 0 || !know_boot_id())
 		return;
 	n = snprintf(text, sizeof(text), "%s %" PRId64 " %" PRIu64 " %" PRIu64, boot_id, begin_usec,
-		     end_usec, modified_usec(&st));
+		     end_usec, timespec_usec(st.st_mtim));
 	(void)fsetxattr(fd, ATTRIBUTE, text, (size_t)n, 0);
 }
 
@@ -71,9 +64,11 @@ bool file_age_read(int fd, int64_t offset_usec, uint64_t *begin_usec, uint64_t *
 	if (n < 0)
 		return false;
 	text[n] = '\0';
+	/* Once somebody has touched the file, its modification time is what they want to have
+	 * looked at */
 	if (sscanf(text, "%36s %" SCNd64 " %" SCNu64 " %" SCNu64, boot, &begin, &end, &modified) !=
 		    4 ||
-	    fstat(fd, &st) < 0 || modified != modified_usec(&st) || !know_boot_id() ||
+	    fstat(fd, &st) < 0 || modified != timespec_usec(st.st_mtim) || !know_boot_id() ||
 	    strcmp(boot, boot_id) != 0 || end > now_usec(CLOCK_BOOTTIME))
 		return false;
 	*begin_usec = (uint64_t)(begin + offset_usec);

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/now.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-info.h"
 #include "writer/store.h"
@@ -63,8 +64,7 @@ int file_info_read(int fd, const char *name, struct file_info *ret)
 		return r;
 	info.bytes = (uint64_t)st.st_blocks * 512;
 	info.n_cpus = dat->n_cpus;
-	info.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
-			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
+	info.end_usec = timespec_usec(st.st_mtim);
 	(void)store_parse_archive_name(name, &info.start_usec);
 	if (trace_dat_date(dat, &date, NULL) > 0 && look_at_data(dat, &times) >= 0) {
 		if (times.first > 0)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/trace-dat.h"
 #include "writer/metadata.h"
 #include "writer/sections.h"
@@ -133,7 +133,8 @@ static int put_header_file(FILE *out, const struct metadata_source *source, cons
 	size_t size;
 	int r;
 
-	if (asprintf(&path, "events/%s", name) < 0)
+	path = strf("events/%s", name);
+	if (!path)
 		return -ENOMEM;
 	r = io_read_file_at(source->instance_fd, path, &text, &size);
 	if (r == -ENOENT)
@@ -142,11 +143,6 @@ static int put_header_file(FILE *out, const struct metadata_source *source, cons
 		return fault_errno(why, r, "cannot read %s of tracefs", path);
 	r = sections_put(out, name, strlen(name) + 1);
 	return r < 0 ? r : sections_put_text64(out, text, size);
-}
-
-static int is_dir_name(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.' && (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN);
 }
 
 struct texts {
@@ -163,44 +159,34 @@ static void texts_done(struct texts *t)
 	free(t->size);
 }
 
-static void free_names(struct dirent **names, int n)
-{
-	for (int i = 0; i < n; i++)
-		free(names[i]);
-	free(names);
-}
-
 /* Every format file of a system, in the order of names. -ENOENT: no such system. */
 static int read_formats(int tracing_fd, const char *system, struct texts *ret)
 {
+	_cleanup_(strv_freep) char **names = NULL;
 	_cleanup_free_ char *path = NULL;
-	struct dirent **names = NULL;
-	int n, r = 0;
+	size_t n;
+	int r;
 
-	if (asprintf(&path, "events/%s", system) < 0)
-		return -ENOMEM;
-	n = scandirat(tracing_fd, path, &names, is_dir_name, alphasort);
-	if (n < 0)
-		return -errno;
-	ret->text = calloc((size_t)n + 1, sizeof(*ret->text));
-	ret->size = calloc((size_t)n + 1, sizeof(*ret->size));
+	path = strf("events/%s", system);
+	r = path ? io_list_at(tracing_fd, path, NULL, &names) : -ENOMEM;
+	if (r < 0)
+		return r;
+	n = strv_length(names) + 1;
+	ret->text = calloc(n, sizeof(*ret->text));
+	ret->size = calloc(n, sizeof(*ret->size));
 	if (!ret->text || !ret->size)
-		r = -ENOMEM;
-	for (int i = 0; i < n && r >= 0; i++) {
-		_cleanup_free_ char *file = NULL;
+		return -ENOMEM;
+	for (char **name = names; *name; name++) {
+		_cleanup_free_ char *file = strf("%s/%s/format", path, *name);
 
-		if (asprintf(&file, "%s/%s/format", path, names[i]->d_name) < 0) {
-			r = -ENOMEM;
-			break;
-		}
-		r = io_read_file_at(tracing_fd, file, &ret->text[ret->n], &ret->size[ret->n]);
+		r = file ? io_read_file_at(tracing_fd, file, &ret->text[ret->n], &ret->size[ret->n])
+			 : -ENOMEM;
 		if (r >= 0)
 			ret->n++;
-		else if (r == -ENOENT || r == -ENODEV)
-			r = 0; /* gone with its module, or a directory that is no event */
+		else if (r != -ENOENT && r != -ENODEV && r != -ENOTDIR)
+			return r; /* else gone with its module, or no event */
 	}
-	free_names(names, n);
-	return r;
+	return 0;
 }
 
 static int put_formats(FILE *out, const struct texts *t)

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "formats/trace-dat.h"
 #include "writer/options.h"
 
@@ -87,10 +88,9 @@ static int put_buffer(FILE *out, const struct options_buffer *buffer, size_t *re
 	_cleanup_free_ char *text = NULL, *place = NULL;
 	size_t name_size = strlen(buffer->name) + 1;
 
-	if (asprintf(&text, TRACE_DAT_BUFFER_STATS "%s\n\n", buffer->name) < 0) {
-		text = NULL;
+	text = strf(TRACE_DAT_BUFFER_STATS "%s\n\n", buffer->name);
+	if (!text)
 		return -ENOMEM;
-	}
 	place = calloc(1, sizeof(uint64_t) + name_size);
 	if (!place)
 		return -ENOMEM;

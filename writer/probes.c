@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/trace-dat.h"
 #include "writer/probes.h"
 
@@ -27,7 +28,8 @@ static int append(char **text, const char *line)
 {
 	char *more;
 
-	if (asprintf(&more, "%s%s\n", *text ? *text : TRACE_DAT_PROBES, line) < 0)
+	more = strf("%s%s\n", *text ? *text : TRACE_DAT_PROBES, line);
+	if (!more)
 		return -ENOMEM;
 	free(*text);
 	*text = more;

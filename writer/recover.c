@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/subbuf.h"
 #include "writer/recover.h"
 
@@ -71,7 +72,8 @@ static int set_aside(struct scan *s, int dir_fd, const char *name, unsigned cpu,
 			continue;
 		if (fd < 0) {
 			/* Not hidden, as unfinished files are */
-			if (asprintf(&path, "%s.cpu%u.damaged", name + (name[0] == '.'), cpu) < 0)
+			path = strf("%s.cpu%u.damaged", name + (name[0] == '.'), cpu);
+			if (!path)
 				return -ENOMEM;
 			fd = openat(dir_fd, path,
 				    O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0640);
@@ -166,10 +168,7 @@ int recover_file(struct trace_file *file, int dir_fd, const char *name, char *sl
 		return fault_errno(why, -ENOMEM, "cannot recover %s", name);
 	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file) && r >= 0; cpu++) {
 		struct scan s = {
-			.layout = {.size = subbuf,
-				   .data_offset = 8 + sizeof(long),
-				   .commit_size = sizeof(long),
-				   .big_endian = __BYTE_ORDER == __BIG_ENDIAN},
+			.layout = subbuf_layout_native(subbuf),
 			.bytes = bytes,
 		};
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "basic/io.h"
 #include "basic/new-dir.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-age.h"
 #include "writer/retention.h"
@@ -149,23 +149,19 @@ static void list_done(struct list *list)
 /* On the disk, of the CoreSight snapshot that goes with a snapshot; 0: there is none */
 static uint64_t coresight_bytes(int dir_fd, const char *name)
 {
-	struct dirent **entries = NULL;
+	_cleanup_(strv_freep) char **files = NULL;
+	_cleanup_close_ int fd = -EBADF;
 	char directory[STORE_NAME_SIZE];
 	uint64_t bytes = 0;
 	struct stat st;
-	int fd, n;
 
 	store_coresight_name(name, directory);
-	fd = openat(dir_fd, directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	n = fd < 0 ? 0 : scandirat(fd, ".", &entries, NULL, NULL);
-	for (int i = 0; i < n; i++) {
-		if (fstatat(fd, entries[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    S_ISREG(st.st_mode))
+	fd = io_open_dir_at(dir_fd, directory);
+	if (fd >= 0)
+		(void)io_list_at(fd, ".", NULL, &files);
+	STRV_FOREACH (file, files)
+		if (fstatat(fd, *file, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISREG(st.st_mode))
 			bytes += (uint64_t)st.st_blocks * 512;
-		free(entries[i]);
-	}
-	free(entries);
-	close_p(&fd);
 	return bytes;
 }
 
@@ -220,8 +216,7 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 	item.bytes = (uint64_t)st.st_blocks * 512;
 	if (!item.damaged && list->has_coresight)
 		item.bytes += coresight_bytes(dir_fd, alone ? snapshot : name);
-	item.end_usec = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC +
-			(uint64_t)st.st_mtim.tv_nsec / NSEC_PER_USEC;
+	item.end_usec = timespec_usec(st.st_mtim);
 	if (item.damaged)
 		item.begin_usec = item.end_usec;
 	if (!list->sizes_only)
@@ -239,18 +234,15 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 
 static int list_read(struct list *list, int dir_fd)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(dir_fd, ".", &entries, NULL, NULL), r = n < 0 ? -errno : 0;
+	_cleanup_(strv_freep) char **names = NULL;
 	char snapshot[STORE_NAME_SIZE];
+	int r = io_list_at(dir_fd, ".", NULL, &names);
 
-	for (int i = 0; i < n; i++)
-		list->has_coresight |= store_coresight_owner(entries[i]->d_name, snapshot);
-	for (int i = 0; i < n; i++) {
+	STRV_FOREACH (name, names)
+		list->has_coresight |= store_coresight_owner(*name, snapshot);
+	STRV_FOREACH (name, names)
 		if (r >= 0)
-			r = list_add(list, dir_fd, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
+			r = list_add(list, dir_fd, *name);
 	return r;
 }
 

@@ -45,16 +45,18 @@ int sections_put_formats(FILE *out, const struct sections_format *formats, size_
 
 /* Where sections_put_tables() has put things, from the stream's beginning */
 struct sections_places {
+	uint64_t names_at, names_room;
 	uint64_t options_at;
 	uint64_t table_at; /* the first CPU's entry */
 };
 
 /**
  * sections_put_tables() - task names, number of CPUs, options, an empty CPU table, trace_clock
- * @names: "PID COMM\n" lines; newlines behind them put the table on its alignment
+ * @names: "PID COMM\n" lines; newlines behind them, to @room bytes or a few more, put the table on
+ * its alignment
  * @options: as options_make() has composed them for @n_cpus
  * @clock: text of trace_clock
  */
-int sections_put_tables(FILE *out, const char *names, size_t names_size, unsigned n_cpus,
-			const struct options *options, const char *clock,
+int sections_put_tables(FILE *out, const char *names, size_t names_size, size_t room,
+			unsigned n_cpus, const struct options *options, const char *clock,
 			struct sections_places *ret);

@@ -6,13 +6,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "basic/fault.h"
 
 struct snapshot_file {
 	int fd; /* for reading and writing */
 	int dir_fd;
 	const char *name;
-	char *tmp; /* its name now; NULL: none to be removed */
+	bool unfinished; /* its name is to be removed */
 };
 
 /**

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +12,7 @@
 #include "basic/new-dir.h"
 #include "basic/now.h"
 #include "basic/owner.h"
+#include "basic/strv.h"
 #include "writer/store.h"
 
 #define FINISHING  ".finishing"
@@ -24,24 +24,53 @@
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
 
-static int open_dir(int dir_fd, const char *name)
+void store_new_name(const char *name, char ret[STORE_NAME_SIZE + 8])
 {
-	return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	(void)snprintf(ret, STORE_NAME_SIZE + 8, ".%.*s.new", STORE_NAME_SIZE, name);
+}
+
+int store_create_new(int dir_fd, const char *name)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+	int fd;
+
+	store_new_name(name, tmp);
+	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */
+	fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	return fd < 0 ? -errno : fd;
+}
+
+void store_drop_new(int dir_fd, const char *name)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+
+	store_new_name(name, tmp);
+	(void)unlinkat(dir_fd, tmp, 0);
+}
+
+int store_publish_new(int dir_fd, const char *name, bool replace)
+{
+	char tmp[STORE_NAME_SIZE + 8];
+
+	store_new_name(name, tmp);
+	if (!replace)
+		return io_rename_new_at(dir_fd, tmp, name);
+	return renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
 }
 
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
 	/* First of all: where a file system is frozen, making one waits even if there is one */
-	_cleanup_close_ int fd = open_dir(dir_fd, name);
+	_cleanup_close_ int fd = io_open_dir_at(dir_fd, name);
 	struct stat st;
 
-	if (fd < 0 && errno == ENOENT) {
+	if (fd == -ENOENT) {
 		if (mkdirat(dir_fd, name, 0750) < 0)
 			return fault_errno(why, -errno, "cannot make directory %s", name);
-		fd = open_dir(dir_fd, name);
+		fd = io_open_dir_at(dir_fd, name);
 	}
 	if (fd < 0)
-		return fault_errno(why, -errno, "cannot open directory %s", name);
+		return fault_errno(why, fd, "cannot open directory %s", name);
 	if (fstat(fd, &st) < 0)
 		return fault_errno(why, -errno, "cannot stat directory %s", name);
 	if (st.st_uid != owner_uid())
@@ -81,13 +110,6 @@ int store_snapshot_name(int dir_fd, uint64_t realtime_usec, const char *reason,
 		}
 	}
 	return -EEXIST;
-}
-
-static bool ends_with(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), k = strlen(suffix);
-
-	return n >= k && strcmp(name + n - k, suffix) == 0;
 }
 
 /* 0 in the pattern stands for any digit; strptime() and sscanf() would take blanks and signs too */
@@ -156,18 +178,13 @@ static bool is_taken(int dir_fd, const char *archive)
 /* When the last finished segment began; 0: there is none */
 static uint64_t last_begin(int dir_fd)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(dir_fd, ".", &entries, NULL, NULL);
-	uint64_t last = 0;
+	_cleanup_(strv_freep) char **names = NULL;
+	uint64_t last = 0, usec;
 
-	for (int i = 0; i < n; i++) {
-		uint64_t usec;
-
-		if (store_parse_archive_name(entries[i]->d_name, &usec))
+	(void)io_list_at(dir_fd, ".", NULL, &names);
+	STRV_FOREACH (name, names)
+		if (store_parse_archive_name(*name, &usec))
 			last = MAX(last, usec);
-		free(entries[i]);
-	}
-	free(entries);
 	return last;
 }
 
@@ -206,59 +223,31 @@ bool store_finished_name(int dir_fd, const char *finishing, char ret_name[STORE_
 	return true;
 }
 
-static int is_finishing(const struct dirent *entry)
+static bool is_finishing(const char *name)
 {
-	return strlen(entry->d_name) < STORE_NAME_SIZE && entry->d_name[0] == '.' &&
-	       ends_with(entry->d_name, FINISHING);
+	return strlen(name) < STORE_NAME_SIZE && name[0] == '.' && ends_with(name, FINISHING);
 }
 
 int store_list_finishing(int dir_fd, char ***ret)
 {
-	struct dirent **entries = NULL;
-	char **names;
-	int n, r = 0;
-
-	n = scandirat(dir_fd, ".", &entries, is_finishing, alphasort);
-	if (n < 0)
-		return -errno;
-	names = calloc((size_t)n + 1, sizeof(*names));
-	if (!names)
-		r = -ENOMEM;
-	for (int i = 0; i < n; i++) {
-		if (r >= 0 && !(names[i] = strdup(entries[i]->d_name)))
-			r = -ENOMEM;
-		free(entries[i]);
-	}
-	free(entries);
-	if (r < 0) {
-		for (int i = 0; names && i < n; i++)
-			free(names[i]);
-		free(names);
-		return r;
-	}
-	*ret = names;
-	return 0;
+	return io_list_at(dir_fd, ".", is_finishing, ret);
 }
 
-static int is_unfinished(const struct dirent *entry)
+static bool is_unfinished(const char *name)
 {
-	return entry->d_name[0] == '.' &&
-	       (ends_with(entry->d_name, ".dat.new") ||
-		ends_with(entry->d_name, FINISHING ".dense") ||
-		(strstr(entry->d_name, CORESIGHT ".") && ends_with(entry->d_name, ".new")));
+	return name[0] == '.' &&
+	       (ends_with(name, ".dat.new") || ends_with(name, FINISHING ".dense") ||
+		(strstr(name, CORESIGHT ".") && ends_with(name, ".new")));
 }
 
 void store_remove_unfinished(int dir_fd)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(dir_fd, ".", &entries, is_unfinished, NULL);
+	_cleanup_(strv_freep) char **names = NULL;
 
-	for (int i = 0; i < n; i++) {
-		if (unlinkat(dir_fd, entries[i]->d_name, 0) < 0 && errno == EISDIR)
-			(void)remove_tree_at(dir_fd, entries[i]->d_name);
-		free(entries[i]);
-	}
-	free(entries);
+	(void)io_list_at(dir_fd, ".", is_unfinished, &names);
+	STRV_FOREACH (name, names)
+		if (unlinkat(dir_fd, *name, 0) < 0 && errno == EISDIR)
+			(void)remove_tree_at(dir_fd, *name);
 }
 
 bool store_same_file(int dir_fd, const char *name, const char *other)

@@ -20,6 +20,25 @@
 #define STORE_NAME_SIZE 64
 
 /**
+ * store_new_name() - what a file called @name is called until it is complete: ".NAME.new"
+ */
+void store_new_name(const char *name, char ret[STORE_NAME_SIZE + 8]);
+
+/**
+ * store_create_new() - an empty file under that name, in the place of one that was given up
+ * store_drop_new() - give it up
+ * Return: an fd for reading and writing, or negative errno.
+ */
+int store_create_new(int dir_fd, const char *name);
+void store_drop_new(int dir_fd, const char *name);
+
+/**
+ * store_publish_new() - give it its name
+ * @replace: in the place of an existing one; else that is an error, -EEXIST
+ */
+int store_publish_new(int dir_fd, const char *name, bool replace);
+
+/**
  * store_open_dir() - open a directory, made if it lacks (0750)
  * A symbolic link or a directory that belongs to another user or that others may write to is
  * refused.

@@ -101,12 +101,8 @@ static int read_cpustats(const struct trace_dat *dat, char ***ret, struct fault 
 		size = strlen(text);
 		while (size > 0 && strchr(" \n", text[size - 1]))
 			size--;
-		if (asprintf(&line, CPU_STATS "%.*s\n", (int)size, text) < 0) {
-			line = NULL;
-			r = -ENOMEM;
-		}
-		if (r >= 0)
-			r = strv_append(ret, line);
+		line = strf(CPU_STATS "%.*s\n", (int)size, text);
+		r = line ? strv_append(ret, line) : -ENOMEM;
 		if (r < 0)
 			return fault_errno(why, r, "cannot read the statistics of %s", dat->path);
 	}
@@ -218,7 +214,7 @@ static int put_tables(struct together *t, FILE *out, const struct options *optio
 
 	if (r < 0)
 		return r;
-	r = sections_put_tables(out, names, used, t->files.n_cpus, options, t->clock, &places);
+	r = sections_put_tables(out, names, used, 0, t->files.n_cpus, options, t->clock, &places);
 	if (r >= 0)
 		r = put_parts(t, out);
 	if (r >= 0 && fflush(out) != 0)
@@ -261,7 +257,7 @@ static int write_own_table(const struct together *t, int fd)
 	int r = 0;
 
 	for (unsigned cpu = 0; cpu < t->files.n_cpus && r >= 0; cpu++)
-		r = io_pwrite_all(fd, entry, sizeof(entry), t->table_at + cpu * sizeof(entry));
+		r = io_pwrite_all(fd, entry, sizeof(entry), trace_dat_entry_at(t->table_at, cpu));
 	return r;
 }
 
@@ -279,7 +275,7 @@ static int copy_buffer(struct together *t, size_t i, int fd, struct cut_report *
 			r = io_copy_range(t->parts[i].fd, b->dat->buffers[0].regions[cpu].offset,
 					  fd, t->at, entry[1]);
 		if (r >= 0)
-			r = io_pwrite_all(fd, entry, sizeof(entry), at + cpu * sizeof(entry));
+			r = io_pwrite_all(fd, entry, sizeof(entry), trace_dat_entry_at(at, cpu));
 		t->at = round_up(t->at + entry[1], CUT_REGION_ALIGN);
 		report->bytes += entry[1];
 	}

@@ -8,51 +8,36 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "writer/options.h"
 #include "writer/probes.h"
+#include "writer/sections.h"
+#include "writer/store.h"
 #include "writer/trace-file-internal.h"
-
-#define TABLE_ALIGN 16 /* an 8-byte size must never straddle two pages or cache lines */
 
 #define REGION_MIN (4 * MIB)
 
 #define STREAM_BUFFER (64 * KIB) /* a system call costs more than it to fill */
 
-/* Not by putc(): a start would spend a tenth of its time here */
-static void put_newlines(FILE *out, uint64_t size)
+/* Names, the CPU count, options, table and clock */
+static int put_tables(FILE *out, struct trace_file *file, const struct trace_file_params *params,
+		      const struct options *o)
 {
-	char block[8192];
+	struct sections_places places;
+	int r = sections_put_tables(out, "", 0, params->names_room, params->n_cpus, o,
+				    params->clock, &places);
 
-	memset(block, '\n', sizeof(block));
-	for (; size > 0; size -= MIN(size, sizeof(block)))
-		(void)fwrite(block, 1, MIN(size, sizeof(block)), out);
-}
-
-/* Room for names, so that the table lands on its alignment; then the CPU count and the options */
-static int put_names_and_options(FILE *out, struct trace_file *file,
-				 const struct trace_file_params *params, struct options *o)
-{
-	uint64_t size, at = (uint64_t)ftello(out) + sizeof(size);
-	uint32_t n_cpus = params->n_cpus;
-	uint64_t options_at;
-
-	options_at =
-		round_up(at + params->names_room + sizeof(n_cpus) + o->size, TABLE_ALIGN) - o->size;
-	size = options_at - sizeof(n_cpus) - at;
-	file->names_at = at;
-	file->names_room = size;
-	(void)fwrite(&size, sizeof(size), 1, out);
-	put_newlines(out, size);
-	(void)fwrite(&n_cpus, sizeof(n_cpus), 1, out);
-	(void)fwrite(o->data, 1, o->size, out);
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		file->cpustat_at[cpu] = options_at + o->cpustat_at[cpu];
+	if (r < 0)
+		return r;
+	file->names_at = places.names_at;
+	file->names_room = places.names_room;
+	for (unsigned cpu = 0; cpu < params->n_cpus; cpu++) {
+		file->cpustat_at[cpu] = places.options_at + o->cpustat_at[cpu];
 		file->cpustat_room[cpu] = TRACE_FILE_CPUSTAT_ROOM;
 	}
-	file->table_at = options_at + o->size;
-	if (!ferror(out))
-		return 0;
-	return errno > 0 ? -errno : -EIO;
+	file->table_at = places.table_at;
+	file->live_at = round_up((uint64_t)ftello(out), LIVE_BLOCK_ALIGN);
+	return 0;
 }
 
 /* One behind the other: it is known how large they will be */
@@ -105,21 +90,13 @@ static int place_regions(struct trace_file *file, const struct trace_file_params
 	return 0;
 }
 
-/* The table, then the text of trace_clock, which readers expect there with option TRACECLOCK */
-static int write_table(struct trace_file *file, const char *clock)
+static int write_offsets(struct trace_file *file)
 {
-	uint64_t clock_size = strlen(clock) + 1;
-	uint64_t at = file->table_at;
 	int r = 0;
 
-	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++, at += 16) {
-		uint64_t entry[2] = {file->region_at[cpu], 0};
-
-		r = io_pwrite_all(file->fd, entry, sizeof(entry), at);
-	}
-	if (r >= 0)
-		r = io_pwrite_all(file->fd, &clock_size, sizeof(clock_size), at);
-	return r < 0 ? r : io_pwrite_all(file->fd, clock, clock_size, at + sizeof(clock_size));
+	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++)
+		r = trace_file_write_offset(file, cpu, file->region_at[cpu]);
+	return r;
 }
 
 static int fill(struct trace_file *file, const struct trace_file_params *params, struct fault *why)
@@ -158,17 +135,14 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		(void)setvbuf(out, buffer, _IOFBF, STREAM_BUFFER);
 	r = metadata_write(out, &params->source, params->subbuf_size, params->symbols, why);
 	if (r >= 0)
-		r = put_names_and_options(out, file, params, &options);
+		r = put_tables(out, file, params, &options);
 	if (fflush(out) != 0 && r >= 0)
 		r = -errno;
 	if (r < 0)
 		return r;
-	file->live_at = round_up(file->table_at + file->n_cpus * 16 + sizeof(uint64_t) +
-					 strlen(params->clock) + 1,
-				 LIVE_BLOCK_ALIGN);
 	r = params->rooms ? place_dense(file, params, why) : place_regions(file, params, why);
 	if (r >= 0)
-		r = write_table(file, params->clock);
+		r = write_offsets(file);
 	return r < 0 ? r : live_block_write(file->fd, file->live_at, file->live);
 }
 
@@ -176,10 +150,10 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 		      struct trace_file **ret, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = trace_file_alloc(params->n_cpus);
-	_cleanup_free_ char *tmp = NULL;
+	char tmp[STORE_NAME_SIZE + 8];
 	int r;
 
-	if (!file || asprintf(&tmp, ".%s.new", name) < 0)
+	if (!file)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
 	file->subbuf_size = params->subbuf_size;
 	file->has_date = params->has_date;
@@ -187,17 +161,17 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 	file->live = live_block_new(params->n_cpus, params->boot_id, options_new_trace_id());
 	if (!file->live)
 		return fault_errno(why, -ENOMEM, "cannot create %s", name);
-	(void)unlinkat(dir_fd, tmp, 0); /* of a process that was killed here: nobody has seen it */
-	file->fd = openat(dir_fd, tmp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	file->fd = store_create_new(dir_fd, name);
 	if (file->fd < 0)
-		return fault_errno(why, -errno, "cannot create %s", name);
+		return fault_errno(why, file->fd, "cannot create %s", name);
 	if (why)
 		why->error = 0;
 	r = fill(file, params, why);
+	store_new_name(name, tmp);
 	if (r >= 0)
 		r = trace_file_open_direct(file, dir_fd, tmp, params->direct, why);
 	if (r < 0) {
-		(void)unlinkat(dir_fd, tmp, 0);
+		store_drop_new(dir_fd, name);
 		return why && why->error ? r : fault_errno(why, r, "cannot create %s", name);
 	}
 	*ret = TAKE_PTR(file);
@@ -206,14 +180,7 @@ int trace_file_create(int dir_fd, const char *name, const struct trace_file_para
 
 int trace_file_publish(int dir_fd, const char *name, bool replace, struct fault *why)
 {
-	_cleanup_free_ char *tmp = NULL;
-	int r = 0;
+	int r = store_publish_new(dir_fd, name, replace);
 
-	if (asprintf(&tmp, ".%s.new", name) < 0)
-		return -ENOMEM;
-	if (!replace)
-		r = io_rename_new_at(dir_fd, tmp, name);
-	else if (renameat(dir_fd, tmp, dir_fd, name) < 0)
-		r = -errno;
-	return r < 0 ? fault_errno(why, r, "cannot rename %s to %s", tmp, name) : 0;
+	return r < 0 ? fault_errno(why, r, "cannot rename .%s.new to %s", name, name) : 0;
 }

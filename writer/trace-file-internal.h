@@ -37,6 +37,9 @@ struct trace_file {
 /* Allocates the arrays; fds are -EBADF. NULL: no memory. */
 struct trace_file *trace_file_alloc(unsigned n_cpus);
 
+/* Where a CPU's region begins, into the table */
+int trace_file_write_offset(struct trace_file *file, unsigned cpu, uint64_t offset);
+
 /* The second, O_DIRECT descriptor, after a trial. @name: of the file as it is called now. */
 int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name,
 			   enum storage_direct direct, struct fault *why);

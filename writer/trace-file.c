@@ -279,14 +279,14 @@ void trace_file_region(const struct trace_file *file, unsigned cpu, struct trace
 		.buffered_fd = file->fd,
 		.offset = file->region_at[cpu],
 		.room = region_end(file, cpu) - file->region_at[cpu],
-		.size_at = file->table_at + cpu * 16 + 8,
+		.size_at = trace_dat_size_at(file->table_at, cpu),
 	};
 	(void)trace_file_read_size(file, cpu, &ret->size);
 }
 
 int trace_file_read_size(const struct trace_file *file, unsigned cpu, uint64_t *ret)
 {
-	return io_pread_all(file->fd, ret, sizeof(*ret), file->table_at + cpu * 16 + 8);
+	return io_pread_all(file->fd, ret, sizeof(*ret), trace_dat_size_at(file->table_at, cpu));
 }
 
 /* What lies behind a region's data becomes a hole: preallocation, or data that was cut off */
@@ -301,9 +301,16 @@ static int punch_tail(struct trace_file *file, unsigned cpu, uint64_t size)
 	return errno == EOPNOTSUPP ? 0 : -errno;
 }
 
+int trace_file_write_offset(struct trace_file *file, unsigned cpu, uint64_t offset)
+{
+	return io_pwrite_all(file->fd, &offset, sizeof(offset),
+			     trace_dat_entry_at(file->table_at, cpu));
+}
+
 int trace_file_set_size(struct trace_file *file, unsigned cpu, uint64_t size)
 {
-	int r = io_pwrite_all(file->fd, &size, sizeof(size), file->table_at + cpu * 16 + 8);
+	int r = io_pwrite_all(file->fd, &size, sizeof(size),
+			      trace_dat_size_at(file->table_at, cpu));
 
 	return r < 0 ? r : punch_tail(file, cpu, size);
 }

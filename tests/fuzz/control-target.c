@@ -8,18 +8,19 @@
 #include <sys/stat.h>
 
 #include "basic/log.h"
-#include "daemon/config-session.h"
-#include "daemon/control-internal.h"
-#include "daemon/fdstore.h"
-#include "daemon/guard.h"
+#include "config/config-session.h"
+#include "daemon/control/control-internal.h"
 #include "tests/fuzz/control-target.h"
 
 #define ROUNDS_MAX 4096
 
 static struct {
-	struct daemon daemon;
+	struct manager_options options;
+	struct manager *manager;
+	struct control *control;
+	sd_event *event;
 	char dir[64];
-} target = {.daemon = {.state_fd = -EBADF, .tracing_fd = -EBADF}};
+} target;
 
 static void require(bool condition, const char *what)
 {
@@ -42,9 +43,9 @@ static struct session_config *add_session(const char *name)
 	return config;
 }
 
+/* It goes on starting, so starts and reloads are refused: nothing is traced */
 static void set_up(void)
 {
-	struct daemon *d = &target.daemon;
 	struct daemon_config *config = calloc(1, sizeof(*config));
 
 	log_open(LOG_CRIT);
@@ -55,17 +56,12 @@ static void set_up(void)
 	config->sessions[0] = add_session("a");
 	config->sessions[1] = add_session("b-c");
 	config->n_sessions = 2;
-	d->config = config;
-	d->options = (struct daemon_options){target.dir, target.dir, target.dir};
-	d->phase = DAEMON_STARTING; /* starts and reloads are refused: nothing is traced */
-	d->state_fd = open(target.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	d->sessions = calloc(1, sizeof(struct session *));
-	require(fdstore_new(&d->fdstore) >= 0 && guard_new(&d->guard) >= 0, "there is a store");
-	require(sd_event_new(&d->event) >= 0 && session_new(d, "a", &d->sessions[0]) >= 0,
-		"there is a session");
-	d->n_sessions = 1;
-	require(control_new_unbound(d, &d->control) >= 0, "there is a server");
-	d->control->groups.flyrec = 4711;
+	target.options = (struct manager_options){target.dir, target.dir, target.dir};
+	require(manager_new_idle(&target.options, config, &target.manager) >= 0,
+		"there is a manager");
+	target.event = manager_environment(target.manager)->event;
+	require(control_new_unbound(target.manager, &target.control) >= 0, "there is a server");
+	target.control->groups.flyrec = 4711;
 }
 
 static size_t take_answers(int fd)
@@ -85,7 +81,7 @@ static size_t run(int fd, uint64_t patience)
 	size_t answered = 0;
 
 	for (unsigned i = 0; i < ROUNDS_MAX; i++) {
-		int r = sd_event_run(target.daemon.event, patience);
+		int r = sd_event_run(target.event, patience);
 
 		require(r >= 0, "the loop goes on");
 		if (fd >= 0)
@@ -103,9 +99,9 @@ size_t control_target_feed(const uint8_t *bytes, size_t size)
 	size_t answered;
 	int fds[2];
 
-	if (!target.daemon.control)
+	if (!target.control)
 		set_up();
-	c = target.daemon.control;
+	c = target.control;
 	if (size == 0)
 		return 0;
 	require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) >= 0, "there are sockets");
@@ -134,20 +130,11 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 void control_target_done(void)
 {
-	struct daemon *d = &target.daemon;
-
-	if (!d->control)
+	if (!target.control)
 		return;
 	for (unsigned i = 0; i < 10; i++)
 		(void)run(-1, 20000);
-	session_free(d->sessions[0]);
-	free(d->sessions);
-	d->n_sessions = 0;
-	fdstore_free(d->fdstore);
-	control_free(TAKE_PTR(d->control));
-	guard_free(TAKE_PTR(d->guard));
-	config_free(d->config);
-	sd_event_unref(d->event);
-	close_p(&d->state_fd);
+	control_free(TAKE_PTR(target.control));
+	manager_free(TAKE_PTR(target.manager));
 	(void)nftw(target.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }

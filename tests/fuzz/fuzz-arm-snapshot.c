@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "basic/macro.h"
-#include "formats/arm-check.h"
+#include "convert/arm/arm-check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "basic/parse.h"
-#include "daemon/config-session.h"
+#include "config/config-session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

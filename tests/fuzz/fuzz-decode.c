@@ -11,15 +11,15 @@
 #include <sys/mman.h>
 
 #include "basic/io.h"
-#include "ctl/export-run.h"
+#include "decode/print-all.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void export_all(const struct trace_dat *dat, enum export_format format, int null)
+static void export_all(const struct trace_dat *dat, enum printer_form form, int null)
 {
-	struct export_filter filter = {.to = UINT64_MAX};
+	struct event_filter filter = {.to = UINT64_MAX};
 	struct decoder *decoder;
-	struct export_job job;
+	struct print_all job;
 	struct fault why = {};
 
 	if (decoder_new(dat, &decoder, &why) < 0) {
@@ -27,15 +27,14 @@ static void export_all(const struct trace_dat *dat, enum export_format format, i
 			abort(); /* each refusal says why */
 		return;
 	}
-	job = (struct export_job){
-		.dat = dat,
+	job = (struct print_all){
 		.decoder = decoder,
 		.filter = &filter,
-		.format = format,
+		.printer.form = form,
 		.workers = 2,
 		.fd = null,
 	};
-	if (export_run(&job, &why) < 0 && why.text[0] == '\0')
+	if (print_all(&job, &why) < 0 && why.text[0] == '\0')
 		abort();
 	decoder_free(decoder);
 }
@@ -51,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (trace_dat_open_fd(fd, "fuzz", &dat, &why) < 0)
 		return 0;
-	export_all(dat, EXPORT_TEXT, null);
-	export_all(dat, EXPORT_JSON, null);
+	export_all(dat, PRINTER_TEXT, null);
+	export_all(dat, PRINTER_JSON, null);
 	trace_dat_free(dat);
 	return 0;
 }

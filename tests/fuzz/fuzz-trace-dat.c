@@ -11,7 +11,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

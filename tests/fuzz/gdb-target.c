@@ -7,9 +7,8 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/export-gdb.h"
-#include "ctl/import-gdb.h"
-#include "formats/gdb-tfile.h"
+#include "convert/gdb/export-gdb.h"
+#include "convert/gdb/gdb-tfile.h"
 #include "tests/fuzz/gdb-target.h"
 
 static void require(bool true_, const char *what, const struct fault *why)
@@ -51,7 +50,7 @@ static void export_again(int fd, int out)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
-	struct export_filter filter = {.to = UINT64_MAX};
+	struct event_filter filter = {.to = UINT64_MAX};
 	struct export_gdb_job job = {.filter = &filter, .fd = out};
 	struct fault why;
 	bool done = false;
@@ -83,8 +82,8 @@ static void round_trip(const uint8_t *data, size_t size, int fd, bool big_endian
 static int try(const uint8_t *data, size_t size, const char *endian)
 {
 	_cleanup_close_ int in = memory_file("in");
-	const struct ctl ctl = {.endian = endian};
-	struct import import = {.ctl = &ctl,
+	const struct convert_options options = {.endian = endian};
+	struct import import = {.options = &options,
 				.name = "in",
 				.fd = in,
 				.out = {.path = "/dev/null",

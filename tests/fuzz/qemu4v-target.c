@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "basic/macro.h"
-#include "formats/qemu4v-event.h"
+#include "convert/qemu4v/qemu4v-event.h"
 #include "tests/fuzz/qemu4v-target.h"
 
 static void require(bool true_, const char *what)

@@ -28,12 +28,17 @@ static void run(const char *text, size_t size)
 	(void)LLVMFuzzerTestOneInput(data, size);
 }
 
+/* The program's own name says which corpus: replay-NAME */
 int main(void)
 {
-	static const char path[] = SOURCE_DIR "/tests/fuzz/corpus/" CORPUS;
-	DIR *dir = opendir(path);
+	_cleanup_free_ char *path = NULL;
 	unsigned n = 0;
+	DIR *dir;
 
+	if (asprintf(&path, SOURCE_DIR "/tests/fuzz/corpus/%s",
+		     program_invocation_short_name + strlen("replay-")) < 0)
+		return 1;
+	dir = opendir(path);
 	if (!dir) {
 		(void)fprintf(stderr, "%s: %s\n", path, strerror(errno));
 		return 1;

@@ -78,6 +78,17 @@ need_command() {
 	done
 }
 
+# need_format gdb|qemu4v|arm: skip where flyrecctl was built without (./configure --disable-FORMAT)
+need_format() {
+	local out
+	case $1 in
+	gdb) out=$("$FLYRECCTL" import --format=gdb-tfile -o - "$SRC/README.md" 2>&1) ;;
+	qemu4v) out=$("$FLYRECCTL" import --format=qemu4v -o - "$SRC/README.md" 2>&1) ;;
+	arm) out=$("$FLYRECCTL" verify "$SRC/tests/fixtures/arm-snapshot" 2>&1) ;;
+	esac || true
+	[[ $out != *"built without $1"* ]] || skip "$out"
+}
+
 # need_tool NAME...: those that are only built with libtracecmd
 need_tool() {
 	local t

@@ -8,6 +8,7 @@
 # when it decodes less, verify names.
 . "$(dirname "$0")/lib.sh"
 need_command trc_pkt_lister
+need_format arm
 DATA=$SRC/../shared/data/arm-snapshot
 [ -d "$DATA" ] || skip "no real captures in $DATA"
 

@@ -7,6 +7,7 @@
 # tests/fixtures/arm-snapshot: by export, by the daemon, and what retention does with it; whole or
 # not at all. The examples of flyrec-coresight(7) work.
 . "$(dirname "$0")/lib.sh"
+need_format arm
 FIXTURE=$SRC/tests/fixtures/arm-snapshot
 TREE=$T/tree
 "$SRC/tests/tools/coresight-tree" "$FIXTURE" "$TREE"

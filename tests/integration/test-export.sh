@@ -109,6 +109,7 @@ grep -q 'bprint: .*FAILED TO PARSE' ours.txt || fail "odd.dat: all parses"
 grep -q 'bprint: .*number [0-9]* string' ours.txt || fail "odd.dat: nothing parses"
 # each of this kernel's formats, with random numbers
 "$TOOLS/decode-compare" --rounds=20 || fail "compiled formats print other things than libtraceevent"
+"$TOOLS/decode-compare" --threads=4 --rounds=20 || fail "libtraceevent does not print the same in several threads"
 
 echo "== without the plugins of libtraceevent the same"
 # no_plugins OUT FORMAT FILE

@@ -170,7 +170,7 @@ must_log "fs: recording (page cache)"
 markers_stop
 flyrecd_stop
 verify "$STATE/fs/record"
-! logged "the disk has lost" || fail "$(grep 'the disk has lost' "$FLYRECD_LOG")"
+! logged "were synced but are missing" || fail "$(grep 'were synced but are missing' "$FLYRECD_LOG")"
 left=$(find "$STATE/fs/record" -mindepth 1 ! -name '2*Z.dat')
 [ -z "$left" ] || fail "left behind: $left"
 markers_check fs

@@ -28,7 +28,7 @@ points() {
 	esac
 }
 
-all_points=$(grep -rhoE 'fault_point\("(rotate|finish|compact)-[a-z-]+"' "$SRC/daemon" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
+all_points=$(grep -rhoE 'fault_point\("(rotate|finish|compact)-[a-z-]+"' "$SRC/daemon" "$SRC/engine" "$SRC/writer" "$SRC/recorder" | cut -d'"' -f2 | sort -u)
 for point in $all_points; do
 	# cut-rename is test-snapshot-range.sh's
 	case " $ROTATE $COLLAPSE $END compact-cloned finish-hidden cut-rename " in

@@ -7,6 +7,7 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_command gcc gdb gdbserver python3 trace-cmd
+need_format gdb
 cd "$T"
 
 import_tfile() {

@@ -8,6 +8,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command gcc gdb gdbserver nm setarch trace-cmd
+need_format gdb
 [ -e "$TRACEFS/uprobe_events" ] || skip "this kernel has no uprobes"
 cd "$T"
 gcc -g -O1 -fno-omit-frame-pointer -fpie -pie -o demo "$SRC/tests/integration/gdb-demo.c"

@@ -6,6 +6,9 @@
 # time-limit: 120
 . "$(dirname "$0")/lib.sh"
 need_command script setpriv strace
+need_format gdb
+need_format qemu4v
+need_format arm
 SEED=$SRC/tests/fuzz/corpus/decode/little-64
 WHOLE=$SRC/tests/fuzz/whole-program
 umask 022

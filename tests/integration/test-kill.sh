@@ -154,12 +154,12 @@ flyrecd_kill
 cp --sparse=always "$T/earlier" "$current"
 flyrecd_start
 must_log "kill: [1-9][0-9]* bytes of record/current.dat were synced but are missing now"
-said=$(sed -n 's/.*the disk has lost \([0-9]*\) bytes.*/\1/p' "$FLYRECD_LOG")
+said=$(sed -n 's|.* \([0-9]*\) bytes of record/current.dat were synced but.*|\1|p' "$FLYRECD_LOG")
 counted=$(ctl --json stats kill | grep -o '"not_written":[0-9]*' | cut -d: -f2 | paste -sd+)
 [ $((counted)) = $((said / 4096)) ] || fail "$said bytes are said, $((counted)) sub-buffers counted"
 flyrecd_kill
 flyrecd_start
-[ "$(grep -c 'the disk has lost' "$FLYRECD_LOG")" = 1 ] || fail "counted again"
+[ "$(grep -c 'were synced but are missing' "$FLYRECD_LOG")" = 1 ] || fail "counted again"
 flyrecd_stop
 verify "$STATE/kill/record"
 there=$("$FLYRECCTL" --json verify "$STATE/kill/record" | grep -o '"subbufs":[0-9]*' | cut -d: -f2 | paste -sd+)

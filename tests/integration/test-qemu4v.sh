@@ -8,6 +8,7 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_command trace-cmd python3
+need_format qemu4v
 cd "$T"
 fixtures=$SRC/tests/fixtures/qemu4v
 shared=$SRC/../shared/data/tarmac

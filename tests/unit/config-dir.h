@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 struct config_dir {
 	char path[64];

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "tests/unit/craft.h"
 #include "tests/unit/fake-file.h"
 

@@ -15,7 +15,7 @@
 
 #include "basic/io.h"
 #include "basic/strv.h"
-#include "formats/arm-check.h"
+#include "convert/arm/arm-check.h"
 #include "formats/arm-ini.h"
 #include "formats/arm-snapshot.h"
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "basic/macro.h"
-#include "daemon/clock.h"
+#include "engine/clock.h"
 
 #define OFFSET_USEC (1700000000 * (int64_t)USEC_PER_SEC)
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "daemon/check-config.h"
+#include "daemon/manager/check-config.h"
 #include "tests/unit/config-dir.h"
 
 #define TRACES "[Trace]\nEvent=a:b\n"

@@ -12,8 +12,8 @@
 
 #include "basic/io.h"
 #include "basic/strv.h"
-#include "daemon/config-keys.h"
-#include "daemon/config-session.h"
+#include "config/config-keys.h"
+#include "config/config-session.h"
 #include "tests/unit/config-dir.h"
 
 #define TRACES "[Trace]\nOption=stacktrace\n"

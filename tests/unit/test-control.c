@@ -12,13 +12,13 @@
 
 #include "basic/near.h"
 #include "basic/strv.h"
+#include "config/config-session.h"
 #include "ctl/bus.h"
-#include "daemon/account.h"
-#include "daemon/config-session.h"
-#include "daemon/control-access.h"
-#include "daemon/control-internal.h"
-#include "daemon/control-relay.h"
-#include "daemon/runtime-changes.h"
+#include "daemon/control/control-access.h"
+#include "daemon/control/control-internal.h"
+#include "daemon/control/control-relay.h"
+#include "daemon/manager/runtime-changes.h"
+#include "engine/account.h"
 
 /* --- access */
 

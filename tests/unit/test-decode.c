@@ -12,7 +12,9 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
+#include "decode/json-printer.h"
+#include "decode/kallsyms.h"
+#include "decode/text-printer.h"
 #include "tests/unit/craft-formats.h"
 
 /* Of made-up records of each event; sanitizers take a millisecond for each */
@@ -50,25 +52,23 @@ static const struct craft_format formats[] = {
 	 "((unsigned int) ((REC->i) & ((1U << 20) - 1))), (unsigned long long)REC->q / 3, "
 	 "REC->h ? REC->b : 7, !REC->o, REC->h == REC->b || REC->i != 0, ~REC->q, "
 	 "(u8)REC->i, (REC->q % 10) * 2\n"},
-	{"demo",
-	 "name: words\nID: 102\n" COMMON NUMBERS
-	 "\tfield:char name[16];\toffset:40;\tsize:16;\tsigned:0;\n"
-	 "\tfield:__data_loc char[] text;\toffset:56;\tsize:4;\tsigned:0;\n"
-	 "\tfield:__rel_loc char[] more;\toffset:60;\tsize:4;\tsigned:0;\n"
-	 "\tfield:__data_loc u32[] list;\toffset:64;\tsize:4;\tsigned:0;\n"
-	 "\tfield:u8 mac[6];\toffset:68;\tsize:6;\tsigned:0;\n"
-	 "\nprint fmt: \"%s|%s|%-8s|%8s|%.3s|%s|%s|%s|%s|%pM|%s\", REC->name, __get_str(text), "
-	 "__get_str(text), REC->name, REC->name, __get_rel_str(more), "
-	 "__print_symbolic(REC->h, { 0, \"ZERO\" }, { 1, \"ONE\" }), "
-	 "__print_flags(REC->b, \"|\", { 1, \"A\" }, { 2, \"B\" }, { 8, \"C\" }), "
-	 "__print_hex(REC->mac, 6), REC->mac, REC->o ? \"yes\" : \"no\"\n"},
-	{"demo",
-	 "name: pointers\nID: 103\n" COMMON NUMBERS
-	 "\tfield:u8 ip4[4];\toffset:40;\tsize:4;\tsigned:0;\n"
-	 "\tfield:u8 ip6[16];\toffset:44;\tsize:16;\tsigned:0;\n"
-	 "\tfield:const char * s;\toffset:64;\tsize:8;\tsigned:0;\n"
-	 "\nprint fmt: \"%p %ps %pS %pI4 %pi4 %pI6 %pI6c %pU %pUl %s\", REC->p, (void *)REC->q, "
-	 "(void *)REC->q, REC->ip4, REC->ip4, REC->ip6, REC->ip6, REC->ip6, REC->ip6, REC->s\n"},
+	{"demo", "name: words\nID: 102\n" COMMON NUMBERS
+		 "\tfield:char name[16];\toffset:40;\tsize:16;\tsigned:0;\n"
+		 "\tfield:__data_loc char[] text;\toffset:56;\tsize:4;\tsigned:0;\n"
+		 "\tfield:__rel_loc char[] more;\toffset:60;\tsize:4;\tsigned:0;\n"
+		 "\tfield:__data_loc u32[] list;\toffset:64;\tsize:4;\tsigned:0;\n"
+		 "\tfield:u8 mac[6];\toffset:68;\tsize:6;\tsigned:0;\n"
+		 "\nprint fmt: \"%s|%s|%-8s|%8s|%.3s|%s|%s|%s|%s|%s\", REC->name, __get_str(text), "
+		 "__get_str(text), REC->name, REC->name, __get_rel_str(more), "
+		 "__print_symbolic(REC->h, { 0, \"ZERO\" }, { 1, \"ONE\" }), "
+		 "__print_flags(REC->b, \"|\", { 1, \"A\" }, { 2, \"B\" }, { 8, \"C\" }), "
+		 "__print_hex(REC->mac, 6), REC->o ? \"yes\" : \"no\"\n"},
+	{"demo", "name: pointers\nID: 103\n" COMMON NUMBERS
+		 "\tfield:u8 ip4[4];\toffset:40;\tsize:4;\tsigned:0;\n"
+		 "\tfield:u8 ip6[16];\toffset:44;\tsize:16;\tsigned:0;\n"
+		 "\tfield:const char * s;\toffset:64;\tsize:8;\tsigned:0;\n"
+		 "\nprint fmt: \"%p %ps %pS %pU %pUl %s\", REC->p, (void *)REC->q, "
+		 "(void *)REC->q, REC->ip6, REC->ip6, REC->s\n"},
 	{"demo", "name: masks\nID: 104\n" COMMON
 		 "\tfield:__data_loc unsigned long[] mask;\toffset:8;\tsize:4;\tsigned:0;\n"
 		 "\tfield:__data_loc cpumask_t cpus;\toffset:12;\tsize:4;\tsigned:0;\n"
@@ -77,6 +77,11 @@ static const struct craft_format formats[] = {
 		 "REC->args[0], REC->args[2]\n"},
 	{"demo",
 	 "name: broken\nID: 105\n" COMMON NUMBERS "\nprint fmt: \"%d\", frobnicate(REC->i)\n"},
+	{"demo",
+	 "name: addresses\nID: 106\n" COMMON "\tfield:u8 mac[6];\toffset:8;\tsize:6;\tsigned:0;\n"
+	 "\tfield:u8 ip4[4];\toffset:16;\tsize:4;\tsigned:0;\n"
+	 "\tfield:u8 ip6[16];\toffset:20;\tsize:16;\tsigned:0;\n"
+	 "\nprint fmt: \"%pM %pI4 %pI6c\", REC->mac, REC->ip4, REC->ip6\n"},
 };
 
 static const char kallsyms[] = "0000000000000000 A absolute\n"
@@ -94,12 +99,15 @@ static const char printk[] = "0xffffffff82000000 : \"a string\\n\"\n"
 struct fixture {
 	struct trace_dat *dat;
 	struct decoder *decoder;
-	struct formatter *fast, *slow;
+	struct tasks *tasks;
+	struct text_printer *fast, *slow;
+	struct json_printer *json;
 };
 
 static void setup(struct fixture *f, const struct craft_file *file, bool big_endian)
 {
 	struct craft c = {.big_endian = big_endian, .commit_size = 8};
+	struct printer_config config = {.no_plugins = true};
 	int fd = memfd_create("test-decode", MFD_CLOEXEC);
 	struct fault why = {};
 
@@ -108,9 +116,11 @@ static void setup(struct fixture *f, const struct craft_file *file, bool big_end
 	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
 	assert_int_equal(trace_dat_open_fd(fd, "f", &f->dat, &why), 0);
 	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
-	assert_int_equal(formatter_new(f->decoder, false, &f->fast), 0);
-	assert_int_equal(formatter_new(f->decoder, false, &f->slow), 0);
-	formatter_by_libtraceevent(f->slow, true);
+	assert_int_equal(decoder_new_tasks(f->decoder, &f->tasks, &why), 0);
+	assert_int_equal(json_printer_new(f->decoder, &f->json), 0);
+	assert_int_equal(text_printer_new(f->decoder, &config, &f->fast), 0);
+	config.by_libtraceevent = true;
+	assert_int_equal(text_printer_new(f->decoder, &config, &f->slow), 0);
 	craft_done(&c);
 }
 
@@ -118,8 +128,10 @@ static void teardown(struct fixture *f)
 {
 	int fd = f->dat->fd;
 
-	formatter_free(f->fast);
-	formatter_free(f->slow);
+	text_printer_free(f->fast);
+	text_printer_free(f->slow);
+	json_printer_free(f->json);
+	tasks_free(f->tasks);
 	decoder_free(f->decoder);
 	trace_dat_free(f->dat);
 	close(fd);
@@ -133,12 +145,18 @@ static const struct craft_file demo = {
 	.cmdlines = "42 a task\n7 a name longer than 16 bytes\n",
 };
 
-static char *line(struct fixture *f, struct formatter *formatter, struct decode_event *event)
+static void complete(struct fixture *f, struct decode_event *event)
+{
+	decoder_identify(f->decoder, event);
+	assert_int_equal(decoder_task(f->decoder, f->tasks, event), 0);
+}
+
+static char *line(struct fixture *f, struct text_printer *printer, struct decode_event *event)
 {
 	struct text out = {};
 
-	assert_int_equal(decoder_task(f->decoder, event), 0);
-	assert_int_equal(formatter_text(formatter, event, true, &out), 0);
+	complete(f, event);
+	assert_int_equal(text_printer_put(printer, event, true, &out), 0);
 	text_char(&out, '\0');
 	return out.bytes;
 }
@@ -153,16 +171,17 @@ static void test_compare(void **state)
 		unsigned seed = 1;
 
 		setup(&f, &demo, big_endian);
-		for (unsigned id = 100; id < 105; id++) {
-			const struct event_kind *kind = decode_kind(f.fast, id);
+		for (unsigned id = 100; id < 107; id += id == 104 ? 2 : 1) {
+			struct tep_event *format = NULL;
 
-			assert_int_equal(kind->how, EVENT_BODY);
+			/* that has parts which are left to libtraceevent */
+			assert_int_equal(text_printer_how(f.fast, id, &format),
+					 id == 106 ? TEXT_TEP : TEXT_COMPILED);
 			for (unsigned i = 0; i < ROUNDS; i++) {
 				struct decode_event event = {.ts = 1, .data = record};
 				char *a, *b;
 
-				event.size =
-					craft_record(kind->event, big_endian, false, &seed, record);
+				event.size = craft_record(format, big_endian, false, &seed, record);
 				a = line(&f, f.fast, &event);
 				b = line(&f, f.slow, &event);
 				assert_string_equal(a, b);
@@ -182,11 +201,12 @@ static void test_hostile(void **state)
 	unsigned seed = 2;
 
 	setup(&f, &demo, false);
-	for (unsigned id = 100; id < 106; id++) {
-		const struct event_kind *kind = decode_kind(f.fast, id);
+	for (unsigned id = 100; id < 107; id++) {
+		struct tep_event *format = NULL;
 
+		assert_int_not_equal(text_printer_how(f.fast, id, &format), TEXT_UNKNOWN);
 		for (unsigned i = 0; i < ROUNDS; i++) {
-			uint32_t size = craft_record(kind->event, false, true, &seed, record);
+			uint32_t size = craft_record(format, false, true, &seed, record);
 			uint8_t *exact = malloc(size); /* for the sanitizer */
 			struct decode_event event = {.ts = 1, .data = exact, .size = size};
 			struct text out = {};
@@ -194,7 +214,7 @@ static void test_hostile(void **state)
 			assert_non_null(exact);
 			memcpy(exact, record, size);
 			free(line(&f, f.fast, &event));
-			assert_int_equal(formatter_json(f.fast, &event, &out), 0);
+			assert_int_equal(json_printer_put(f.json, &event, &out), 0);
 			text_done(&out);
 			free(exact);
 		}
@@ -251,8 +271,9 @@ static void test_line(void **state)
 	assert_line(&f, &event, "          <idle>-0     [003]     0.000000: [UNKNOWN EVENT 99]\n");
 	/* only in order, and by libtraceevent */
 	record[0] = 105;
-	assert_int_equal(formatter_text(f.fast, &event, false, &(struct text){}),
-			 FORMATTER_E_ORDER);
+	complete(&f, &event);
+	assert_int_equal(text_printer_put(f.fast, &event, false, &(struct text){}),
+			 PRINTER_E_ORDER);
 	teardown(&f);
 }
 
@@ -306,8 +327,8 @@ static void test_json(void **state)
 	put32(record + 64, 8 << 16 | 88);
 	put32(record + 88, 1);
 	put32(record + 92, UINT32_MAX);
-	assert_int_equal(decoder_task(f.decoder, &event), 0);
-	assert_int_equal(formatter_json(f.fast, &event, &out), 0);
+	complete(&f, &event);
+	assert_int_equal(json_printer_put(f.json, &event, &out), 0);
 	text_char(&out, '\0');
 	assert_string_equal(
 		out.bytes,

@@ -12,7 +12,7 @@
 
 #include "basic/escape.h"
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
+#include "decode/printer.h"
 #include "tests/unit/craft-formats.h"
 
 static void expect(const char *text, const char *wanted, bool lines)
@@ -71,7 +71,7 @@ struct fixture {
 	int fd;
 	struct trace_dat *dat;
 	struct decoder *decoder;
-	struct formatter *formatter;
+	struct tasks *tasks;
 };
 
 static void setup(struct fixture *f)
@@ -89,16 +89,28 @@ static void setup(struct fixture *f)
 	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
 	assert_int_equal(trace_dat_open_fd(f->fd, "f", &f->dat, &why), 0);
 	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
-	assert_int_equal(formatter_new(f->decoder, false, &f->formatter), 0);
+	assert_int_equal(decoder_new_tasks(f->decoder, &f->tasks, &why), 0);
 	craft_done(&c);
 }
 
 static void teardown(struct fixture *f)
 {
-	formatter_free(f->formatter);
+	tasks_free(f->tasks);
 	decoder_free(f->decoder);
 	trace_dat_free(f->dat);
 	close(f->fd);
+}
+
+static void print(struct fixture *f, const struct printer_config *config,
+		  struct decode_event *event, struct text *out)
+{
+	struct printer *printer;
+
+	decoder_identify(f->decoder, event);
+	assert_int_equal(decoder_task(f->decoder, f->tasks, event), 0);
+	assert_int_equal(printer_new(f->decoder, config, &printer), 0);
+	assert_int_equal(printer_put(printer, event, true, out), 0);
+	printer_free(printer);
 }
 
 /* The event's text behind its name, with a '$' at the line's end */
@@ -110,9 +122,7 @@ static char *text_of(struct fixture *f, unsigned id, const char *name, enum text
 	char *colon, *copy;
 
 	memcpy(record + 8, name, strlen(name));
-	formatter_escape(f->formatter, escape);
-	assert_int_equal(decoder_task(f->decoder, &event), 0);
-	assert_int_equal(formatter_text(f->formatter, &event, true, &out), 0);
+	print(f, &(struct printer_config){.escape = escape, .no_plugins = true}, &event, &out);
 	assert_int_equal(out.bytes[out.size - 1], '\n');
 	out.bytes[out.size - 1] = '$';
 	text_char(&out, '\0');
@@ -163,8 +173,7 @@ static void test_json(void **state)
 	struct fixture f;
 
 	setup(&f);
-	assert_int_equal(decoder_task(f.decoder, &event), 0);
-	assert_int_equal(formatter_json(f.formatter, &event, &out), 0);
+	print(&f, &(struct printer_config){.form = PRINTER_JSON}, &event, &out);
 	text_char(&out, '\0');
 	assert_non_null(strstr(out.bytes, "\"a\\u009b\\u007f\\u001b\xc3\xa9\""));
 	text_done(&out);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "tests/unit/tmp.h"
 #include "writer/event-file.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/event-time.h"
+#include "decode/event-time.h"
 
 #define SEC NSEC_PER_SEC
 

@@ -12,7 +12,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/export-qemu4v.h"
+#include "convert/convert.h"
+#include "decode/event-filter.h"
 #include "tests/unit/tmp.h"
 #include "writer/event-file.h"
 
@@ -75,18 +76,18 @@ static void make_file(const char *path, const char *system, const char *format, 
 	assert_int_equal(event_file_finish(file, NULL, &why), 0);
 }
 
-static enum ctl_status export_to(const char *from, const char *to)
+static enum convert_status export_to(const char *from, const char *to)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
-	const struct ctl ctl = {.output = to};
-	struct export_filter filter = {};
+	const struct convert_options options = {};
+	struct event_filter filter = {};
 	struct fault why;
 
 	if (trace_dat_open(from, &dat, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
-	    export_filter_prepare(&filter, dat, decoder, &why) < 0)
+	    event_filter_prepare(&filter, decoder, &why) < 0)
 		fail_msg("%s", why.text);
-	return export_qemu4v(&(struct export){&ctl, dat, decoder, &filter});
+	return export_qemu4v(&(struct export){&options, to, dat, decoder, &filter});
 }
 
 static void test_mmiotrace(void **state)
@@ -98,7 +99,7 @@ static void test_mmiotrace(void **state)
 	assert_true(asprintf(&from, "%s/f.dat", tmp.path) > 0);
 	assert_true(asprintf(&to, "%s/f.txt", tmp.path) > 0);
 	make_file(from, "ftrace", rw_format, ARRAY_SIZE(events));
-	assert_int_equal(export_to(from, to), CTL_DONE);
+	assert_int_equal(export_to(from, to), CONVERT_DONE);
 	assert_int_equal(io_read_file_at(AT_FDCWD, to, &text, NULL), 0);
 	assert_string_equal(text, lines);
 	tmp_done(&tmp);
@@ -126,7 +127,7 @@ static void test_refused(void **state)
 	assert_true(asprintf(&to, "%s/f.txt", tmp.path) > 0);
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		make_file(from, files[i].system, files[i].format, files[i].n);
-		assert_int_equal(export_to(from, to), CTL_FAILED);
+		assert_int_equal(export_to(from, to), CONVERT_FAILED);
 		assert_int_equal(stat(to, &st), -1);
 	}
 	tmp_done(&tmp);

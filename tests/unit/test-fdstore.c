@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "basic/macro.h"
-#include "daemon/fdstore.h"
+#include "daemon/plumbing/fdstore.h"
 
 #define ONE_STRING_MAX (128 * 1024) /* the kernel's MAX_ARG_STRLEN */
 

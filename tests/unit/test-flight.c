@@ -18,8 +18,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "daemon/boot-trace.h"
-#include "daemon/flight-internal.h"
+#include "engine/boot-trace.h"
+#include "engine/flight-internal.h"
 #include "tests/unit/fake-instance.h"
 
 #define SUBBUF	  4096U

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/decode-internal.h"
-#include "ctl/format-guard.h"
+#include "decode/format-guard.h"
+#include "decode/printer.h"
 #include "tests/unit/craft-formats.h"
 
 #define FIELDS                                                                         \
@@ -198,8 +198,10 @@ static void print_refused(const char *print)
 	uint8_t record[16] = {200, 0, 0, 0, 9, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f, 5, 0, 0, 0};
 	struct decode_event event = {.ts = 1, .data = record, .size = sizeof(record)};
 	int fd = memfd_create("test-format-guard", MFD_CLOEXEC);
-	struct formatter *formatter;
+	struct printer_config config = {.no_plugins = true};
+	struct printer *printer;
 	struct decoder *decoder;
+	struct tasks *tasks;
 	struct trace_dat *dat;
 	struct text out = {};
 	struct fault why = {};
@@ -208,17 +210,22 @@ static void print_refused(const char *print)
 	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
 	assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &why), 0);
 	assert_int_equal(decoder_new(dat, &decoder, &why), 0);
-	assert_int_equal(formatter_new(decoder, false, &formatter), 0);
-	assert_int_equal(decoder_task(decoder, &event), 0);
-	assert_int_equal(formatter_text(formatter, &event, true, &out), 0);
-	text_char(&out, '\0');
-	assert_non_null(strstr(out.bytes, "i=2147483647 j=5"));
-	out.size = 0;
-	assert_int_equal(formatter_json(formatter, &event, &out), 0);
-	text_char(&out, '\0');
-	assert_non_null(strstr(out.bytes, "2147483647"));
+	assert_int_equal(decoder_new_tasks(decoder, &tasks, &why), 0);
+	decoder_identify(decoder, &event);
+	assert_int_equal(decoder_task(decoder, tasks, &event), 0);
+	for (unsigned json = 0; json < 2; json++) {
+		config.form = json ? PRINTER_JSON : PRINTER_TEXT;
+		assert_int_equal(printer_new(decoder, &config, &printer), 0);
+		assert_int_equal(printer_put(printer, &event, true, &out), 0);
+		text_char(&out, '\0');
+		assert_non_null(strstr(out.bytes, json ? "2147483647" : "i=2147483647 j=5"));
+		out.size = 0;
+		printer_free(printer);
+	}
+	/* a width out of the record is no fault of the format's */
+	assert_int_equal(!decoder_warnings(decoder), strchr(print, '*') != NULL);
 	text_done(&out);
-	formatter_free(formatter);
+	tasks_free(tasks);
 	decoder_free(decoder);
 	trace_dat_free(dat);
 	craft_done(&c);

@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/export-gdb.h"
-#include "ctl/gdb-command.h"
+#include "convert/gdb/export-gdb.h"
+#include "convert/gdb/gdb-command.h"
+#include "convert/gdb/gdb-tfile.h"
 #include "formats/gdb-registers.h"
-#include "formats/gdb-tfile.h"
 #include "writer/event-file.h"
 
 #define PROBE_IP UINT64_C(0xaaaab0001149)
@@ -144,7 +144,7 @@ static void export(struct made *m, uint64_t max_frames, struct exported *ret)
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
 	_cleanup_close_ int fd = memfd_create("out", MFD_CLOEXEC);
-	struct export_filter filter = {.to = UINT64_MAX};
+	struct event_filter filter = {.to = UINT64_MAX};
 	struct export_gdb_job job = {.filter = &filter,
 				     .fd = fd,
 				     .tfile = "out.tf",

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/gdb-probe.h"
-#include "ctl/gdb-record.h"
-#include "formats/gdb-tfile.h"
+#include "convert/gdb/gdb-probe.h"
+#include "convert/gdb/gdb-record.h"
+#include "convert/gdb/gdb-tfile.h"
 #include "recorder/probe-args.h"
 #include "tests/fuzz/gdb-target.h"
 

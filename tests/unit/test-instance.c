@@ -21,7 +21,7 @@
 #include "recorder/settings.h"
 #include "recorder/tracefs.h"
 
-#define RECORDED FIXTURES "/tracefs"
+#define RECORDED SOURCE_DIR "/tests/fixtures/tracefs"
 
 /* A private, writable copy of the recorded tree */
 static char tree[] = "/tmp/flyrec-tracefs.XXXXXX";

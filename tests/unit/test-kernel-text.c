@@ -20,7 +20,7 @@
 #include "recorder/pids.h"
 #include "recorder/tracefs.h"
 
-#define RECORDED FIXTURES "/tracefs/instances/rec"
+#define RECORDED SOURCE_DIR "/tests/fixtures/tracefs/instances/rec"
 
 static void read_recorded(const char *file, char **ret)
 {

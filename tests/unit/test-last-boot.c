@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "daemon/boot-parameters.h"
-#include "daemon/boot-trace.h"
+#include "daemon/manager/boot-parameters.h"
+#include "engine/boot-trace.h"
 #include "tests/unit/fake-instance.h"
 
 /* As Linux 6.12 and 7.3 print them */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/memory-check.h"
+#include "daemon/manager/memory-check.h"
 #include "tests/unit/config-dir.h"
 #include "tests/unit/tmp.h"
 

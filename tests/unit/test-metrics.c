@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "basic/strv.h"
-#include "ctl/metrics.h"
+#include "ctl/view.h"
 
 struct reader {
 	char family[128], type[32];
@@ -211,8 +211,8 @@ static void check_without(const struct view_status *status, const struct view_st
 static void test_metrics(void **state)
 {
 	char name[] = "sched", odd[] = "o\"d\\d\n", recording[] = "recording", version[] = "1.0";
-	struct view_cpu cpus[] = {{.cpu = 0, .bytes = 4096, .subbufs = 1},
-				  {.cpu = 3, .overrun = 7, .evicted = UINT64_MAX}};
+	struct view_cpu cpus[] = {{.cpu = 0, .values = {1, 4096}},
+				  {.cpu = 3, .values = {[VIEW_OVERRUN] = 7, [7] = UINT64_MAX}}};
 	char flight[] = "flight", kind[] = "event", text[] = "a:b if c == \"d\"";
 	struct view_trigger triggers[] = {
 		{.kind = kind, .text = text, .fired = 2, .suppressed = 12345}};

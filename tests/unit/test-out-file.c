@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/out-file.h"
+#include "basic/out-file.h"
 #include "tests/unit/tmp.h"
 
 static void test_standard(void **state)

@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "daemon/config-session.h"
-#include "daemon/override.h"
+#include "config/config-session.h"
+#include "daemon/manager/override.h"
 #include "tests/unit/tmp.h"
 
 #define FILE_PATH "sessions.d/demo.conf.d/" OVERRIDE_FILE

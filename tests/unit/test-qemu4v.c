@@ -13,7 +13,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
-#include "formats/qemu4v-event.h"
+#include "convert/qemu4v/qemu4v-event.h"
 #include "tests/fuzz/qemu4v-target.h"
 
 static struct qemu4v_record parse(const char *line)

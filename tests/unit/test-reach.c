@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/reach.h"
+#include "engine/reach.h"
 
 static struct reach of(uint64_t entries, uint64_t overrun, uint64_t oldest, uint64_t now,
 		       uint64_t tracing)

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "basic/now.h"
-#include "daemon/control-relay.h"
-#include "daemon/guard.h"
+#include "daemon/control/control-relay.h"
+#include "daemon/plumbing/guard.h"
 
 #define HELLO "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n"
 #ifndef SO_PASSRIGHTS

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/snapshot-queue.h"
+#include "daemon/session/snapshot-queue.h"
 
 #define N_MAX 64
 

@@ -13,7 +13,7 @@
 #include "basic/io.h"
 #include "basic/macro.h"
 #include "basic/strv.h"
-#include "daemon/state.h"
+#include "daemon/session/state.h"
 #include "tests/unit/tmp.h"
 
 static struct state full(void)

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "formats/trace-dat.h"
 #include "tests/unit/fake-file.h"
 #include "writer/file-info.h"

@@ -16,7 +16,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "formats/trace-dat-read.h"
 #include "formats/trace-dat.h"
 #include "tests/unit/craft.h"

@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "basic/strv.h"
-#include "daemon/pressure.h"
-#include "daemon/ship.h"
-#include "daemon/trigger-limit.h"
+#include "config/pressure.h"
+#include "daemon/plumbing/ship.h"
+#include "daemon/trigger/trigger-limit.h"
 #include "tests/unit/tmp.h"
 
 #define S USEC_PER_SEC

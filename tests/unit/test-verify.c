@@ -13,7 +13,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
-#include "ctl/verify-file.h"
+#include "ctl/verify.h"
 #include "tests/unit/craft.h"
 
 static struct verify_report verify(const struct craft *c)

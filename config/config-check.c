@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Checks of configuration strings in the kernel's, systemd's and the password file's syntax.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "basic/parse.h"
+#include "basic/strv.h"
+#include "config/config-trace.h"
+#include "config/config.h"
+#include "config/pressure.h"
+#include "recorder/probe-args.h"
+
+#define DIGITS	       "0123456789"
+#define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define EVENT_NAME_MAX 63   /* MAX_EVENT_NAME_LEN of the kernel, less its NUL */
+#define PROBE_MAX      4095 /* WRITE_BUFSIZE of kernel/trace/trace.c, likewise */
+
+/* An identifier as in C, of @size bytes */
+static bool is_name(const char *text, size_t size)
+{
+	return size > 0 && !strchr(DIGITS, *text) && strspn(text, LETTERS DIGITS "_") >= size;
+}
+
+/* --- probes: "p:NAME PLACE [ARGS]", "r[MAXACTIVE]:NAME PLACE [ARGS]" */
+
+static const char *probe_name(const char *text, size_t *ret_size)
+{
+	const char *name = text + 1 + strspn(text + 1, DIGITS) + 1;
+
+	*ret_size = strcspn(name, " ");
+	return name;
+}
+
+/* All probes of a session share one group */
+static bool name_taken(char *const *probes, const char *name, size_t size)
+{
+	STRV_FOREACH (p, probes) {
+		size_t n;
+		const char *other = probe_name(*p, &n);
+
+		if (n == size && memcmp(other, name, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int check_kernel_line(const char *text, struct fault *why)
+{
+	if (strlen(text) > PROBE_MAX)
+		return value_refuse(why, "longer than the kernel takes (%d bytes)", PROBE_MAX);
+	if (strchr(text, '#'))
+		return value_refuse(why, "the kernel would ignore everything after '#'");
+	return 0;
+}
+
+int check_probe(const char *text, const void *object, struct fault *why)
+{
+	const struct session_config *session = object;
+	const char *name;
+	size_t size;
+
+	if (*text != 'p' && *text != 'r')
+		return value_refuse(why, "must begin with p:NAME or r:NAME");
+	if (*text == 'p' && text[1] && strchr(DIGITS, text[1]))
+		return value_refuse(why, "MAXACTIVE is for return probes, r%c…:NAME", text[1]);
+	if (text[1 + strspn(text + 1, DIGITS)] != ':')
+		return value_refuse(why,
+				    "must begin with p:NAME or r:NAME, the probe needs a name");
+	name = probe_name(text, &size);
+	if (memchr(name, '/', size) || memchr(name, '.', size))
+		return value_refuse(why, "the group is always flyrec_ and the session's name, give "
+					 "only the probe's name");
+	if (!is_name(name, size))
+		return value_refuse(why, "not a name for a probe after ':'");
+	if (size > EVENT_NAME_MAX)
+		return value_refuse(why, "a probe's name has at most %d characters",
+				    EVENT_NAME_MAX);
+	if (!name[size])
+		return value_refuse(why, "where to put the probe is missing after its name");
+	if (name_taken(session->trace.kprobes, name, size) ||
+	    name_taken(session->trace.uprobes, name, size))
+		return value_refuse(why, "there is another probe of this name");
+	return check_kernel_line(text, why);
+}
+
+/* As they are for the kernel, see recorder/probe-args.h */
+static int check_arguments(const char *text, struct fault *why)
+{
+	_cleanup_free_ char *expanded = NULL;
+	struct fault reason = {0};
+	int r = probe_args_expand(text, NULL, &expanded, &reason);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "%s", reason.text);
+	return r < 0 ? r : check_kernel_line(expanded, why);
+}
+
+int check_uprobe(const char *text, const void *object, struct fault *why)
+{
+	const char *place, *offset;
+	size_t size;
+	int r;
+
+	if (*text == 'r' && text[1] && strchr(DIGITS, text[1]))
+		return value_refuse(why, "MAXACTIVE is for kprobes");
+	r = check_probe(text, object, why);
+	if (r < 0)
+		return r;
+	place = probe_name(text, &size);
+	place += size + 1;
+	size = strcspn(place, " ");
+	if (*place != '/')
+		return value_refuse(why,
+				    "the file must be an absolute path, as in /bin/bash:0x4245");
+	offset = memrchr(place, ':', size);
+	if (!offset || !offset[1] || !strchr(DIGITS, offset[1]))
+		return value_refuse(why, "an offset into the file is missing, as in "
+					 "/bin/bash:0x4245");
+	return check_arguments(text, why);
+}
+
+/* --- synthetic events: "NAME TYPE FIELD[; TYPE FIELD]…" */
+
+static int check_synthetic_field(const char *field, size_t size, struct fault *why)
+{
+	const char *name;
+
+	while (size > 0 && *field == ' ')
+		field++, size--;
+	while (size > 0 && field[size - 1] == ' ')
+		size--;
+	if (size > 0 && field[size - 1] == ']') { /* an array: TYPE FIELD[SIZE] */
+		const char *open = memrchr(field, '[', size);
+
+		if (!open)
+			return value_refuse(why, "']' without '['");
+		size = (size_t)(open - field);
+	}
+	name = memrchr(field, ' ', size);
+	if (!name || !is_name(name + 1, size - (size_t)(name + 1 - field)))
+		return value_refuse(why, "not a field, must be TYPE FIELD; TYPE FIELD; …");
+	return 0;
+}
+
+int check_synthetic(const char *text, const void *object, struct fault *why)
+{
+	size_t size = strcspn(text, " ;");
+	const char *p = text + size;
+
+	if (*text == '!')
+		return value_refuse(why, "\"!\" would remove an event");
+	if (!is_name(text, size))
+		return value_refuse(why, "must begin with the event's name, as in NAME TYPE FIELD");
+	if (size > EVENT_NAME_MAX)
+		return value_refuse(why, "an event's name has at most %d characters",
+				    EVENT_NAME_MAX);
+	if (*p != ' ')
+		return value_refuse(why, "a field is missing, as in NAME TYPE FIELD");
+	for (;; p += size) {
+		int r;
+
+		p++;
+		size = strcspn(p, ";");
+		if (p[-1] == ';' && !p[size] && strspn(p, " ") == size)
+			break; /* a ';' after the last field is fine */
+		r = check_synthetic_field(p, size, why);
+		if (r < 0)
+			return r;
+		if (!p[size])
+			break;
+	}
+	return check_kernel_line(text, why);
+}
+
+/* --- words for the kernel */
+
+int check_function(const char *text, const void *object, struct fault *why)
+{
+	return *text == '!' ? value_refuse(why, "\"!\" would remove a filter") : 0;
+}
+
+int check_power_of_two(const char *text, const void *object, struct fault *why)
+{
+	uint64_t n;
+
+	if (parse_size(text, &n) < 0 || (n & (n - 1)) != 0)
+		return value_refuse(why, "must be a power of two, as in 4K or 16K");
+	return 0;
+}
+
+int check_tracer(const char *text, const void *object, struct fault *why)
+{
+	if (text[strspn(text, LETTERS DIGITS "_-")])
+		return value_refuse(why, "not the name of a tracer");
+	return 0;
+}
+
+int check_option(const char *text, const void *object, struct fault *why)
+{
+	if (text[strspn(text, LETTERS DIGITS "_-")])
+		return value_refuse(why, "not a word of trace_options, as in stacktrace or "
+					 "nooverwrite");
+	return 0;
+}
+
+/* --- units */
+
+#define UNIT_NAME_MAX	255
+#define UNIT_CHARACTERS LETTERS DIGITS ":-_.\\@"
+
+int check_unit(const char *text, const void *object, struct fault *why)
+{
+	/* those with a control group */
+	static const char *const suffixes[] = {
+		".service", ".scope", ".slice", ".socket", ".mount", ".swap",
+	};
+	size_t n = strlen(text), i = 0, m = 0;
+
+	if (n > UNIT_NAME_MAX || text[strspn(text, UNIT_CHARACTERS)])
+		return value_refuse(why, "not the name of a unit");
+	for (; i < ARRAY_SIZE(suffixes); i++) {
+		m = strlen(suffixes[i]);
+		if (n > m && strcmp(text + n - m, suffixes[i]) == 0)
+			break;
+	}
+	if (i == ARRAY_SIZE(suffixes))
+		return value_refuse(why, "must be the full name of a unit with processes, as in "
+					 "NAME.service, NAME.scope or NAME.slice");
+	if (*text == '@' || text[n - m - 1] == '@')
+		return value_refuse(why, "a template is no unit, give NAME@INSTANCE%s",
+				    suffixes[i]);
+	return 0;
+}
+
+int check_unit_glob(const char *text, const void *object, struct fault *why)
+{
+	if (strlen(text) > UNIT_NAME_MAX || text[strspn(text, UNIT_CHARACTERS "*?[]!^")])
+		return value_refuse(why, "not the name of a unit, or a pattern of names as in "
+					 "*.service");
+	return 0;
+}
+
+/* --- snapshot triggers */
+
+int check_pressure(const char *text, const void *object, struct fault *why)
+{
+	struct pressure pressure;
+
+	return pressure_parse(text, &pressure, why);
+}
+
+int check_event(const char *text, const void *object, struct fault *why)
+{
+	_cleanup_(event_done) struct trace_event event = {};
+	int r = event_parse(text, &event, why);
+
+	if (r < 0)
+		return r;
+	return event.name ? 0 : value_refuse(why, "must be one event, SYSTEM:NAME");
+}
+
+/* --- [Daemon] */
+
+int check_group_name(const char *text, const void *object, struct fault *why)
+{
+	size_t n = strlen(text);
+
+	if (text[strspn(text, DIGITS)] == '\0')
+		return 0;
+	if (n > 31 || strchr(DIGITS "-.", *text) || text[strspn(text, LETTERS DIGITS "_.-")])
+		return value_refuse(why, "not the name or number of a group");
+	return 0;
+}
+
+int check_instance_prefix(const char *text, const void *object, struct fault *why)
+{
+	if (*text == '.' || strlen(text) > 64 || text[strspn(text, LETTERS DIGITS "_.-")])
+		return value_refuse(why,
+				    "must be letters, digits, '_', '-' and '.', not begin with "
+				    "'.', and be at most 64 long");
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The values of [Trace] that have a syntax of their own: events, triggers, pids, CPU lists, and the
+ * checks of strings that go to the kernel. What only the kernel can know (is there such an event?
+ * such a function?) is found out when the session starts. Main thread.
+ */
+#pragma once
+
+#include "config/config-value.h"
+#include "recorder/trace-config.h"
+
+/* Longest session name: "flyrec_NAME" must be a system name of the kernel (MAX_EVENT_NAME_LEN) */
+#define SESSION_NAME_MAX 56
+
+/* The next four keep a list and its length in struct trace_config; offset: of that struct */
+extern const struct value_kind value_events;   /* events, n_events */
+extern const struct value_kind value_triggers; /* triggers, n_triggers */
+extern const struct value_kind value_pids;     /* pids, n_pids: sorted, each once */
+extern const struct value_kind value_cpus;     /* cpus: canonical CPU list, or NULL */
+
+/**
+ * event_parse() - "[-]SYS:NAME [if FILTER]" or "[-]SYS"
+ * @ret: zeroed before; the caller frees it with event_done(), also after an error
+ * Return: 0, -EINVAL with @why, or -ENOMEM.
+ */
+int event_parse(const char *text, struct trace_event *ret, struct fault *why);
+void event_done(struct trace_event *event);
+
+/* Checks for struct config_key; config/config-check.c */
+int check_probe(const char *text, const void *object, struct fault *why);
+int check_uprobe(const char *text, const void *object, struct fault *why);
+int check_synthetic(const char *text, const void *object, struct fault *why);
+int check_function(const char *text, const void *object, struct fault *why);
+int check_power_of_two(const char *text, const void *object, struct fault *why);
+int check_tracer(const char *text, const void *object, struct fault *why);
+int check_option(const char *text, const void *object, struct fault *why);
+int check_unit(const char *text, const void *object, struct fault *why);
+int check_unit_glob(const char *text, const void *object, struct fault *why);
+int check_pressure(const char *text, const void *object, struct fault *why);
+int check_event(const char *text, const void *object, struct fault *why);
+int check_group_name(const char *text, const void *object, struct fault *why);
+int check_instance_prefix(const char *text, const void *object, struct fault *why);

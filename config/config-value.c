@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "basic/parse.h"
+#include "basic/strv.h"
+#include "config/config-keys.h"
+#include "config/config-value.h"
+#include "writer/storage-config.h"
+
+/* Fields are as the comments in the header say; each key's offset points to one of its kind */
+#define FIELD(type, key, object) ((type *)value_field(key, object))
+
+void *value_field(const struct config_key *key, const void *object)
+{
+	return (char *)object + key->offset;
+}
+
+int value_refuse(struct fault *why, const char *format, ...)
+{
+	va_list ap;
+
+	why->error = -EINVAL;
+	va_start(ap, format);
+	(void)vsnprintf(why->text, sizeof(why->text), format, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int value_init(const struct config_key *key, void *object)
+{
+	struct fault why = {};
+
+	key->kind->clear(key, object);
+	return key->fallback ? key->kind->parse(key, object, key->fallback, &why) : 0;
+}
+
+int value_reset(const struct config_key *key, void *object, const void *defaults)
+{
+	key->kind->clear(key, object);
+	return key->kind->is_list ? 0 : key->kind->copy(key, defaults, object);
+}
+
+int value_squeeze(const char *text, char **ret)
+{
+	char *copy = malloc(strlen(text) + 1), *to = copy, quote = '\0';
+
+	if (!copy)
+		return -ENOMEM;
+	for (; *text; text++) {
+		if (quote)
+			quote = *text == quote ? '\0' : quote;
+		else if (*text == '"' || *text == '\'')
+			quote = *text;
+		if (quote || (*text != ' ' && *text != '\t'))
+			*to++ = *text;
+		else if (to > copy && to[-1] != ' ')
+			*to++ = ' ';
+	}
+	while (to > copy && to[-1] == ' ')
+		to--;
+	*to = '\0';
+	*ret = copy;
+	return 0;
+}
+
+/* --- bool */
+
+static int bool_parse(const struct config_key *key, void *object, const char *text,
+		      struct fault *why)
+{
+	if (parse_bool(text, FIELD(bool, key, object)) < 0)
+		return value_refuse(why, "not a boolean, yes or no");
+	return 0;
+}
+
+static void bool_clear(const struct config_key *key, void *object)
+{
+	*FIELD(bool, key, object) = false;
+}
+
+static int bool_copy(const struct config_key *key, const void *from, void *to)
+{
+	*FIELD(bool, key, to) = *FIELD(bool, key, from);
+	return 0;
+}
+
+static void bool_print(const struct config_key *key, const void *object, FILE *f)
+{
+	(void)fprintf(f, "%s=%s\n", key->name, *FIELD(bool, key, object) ? "yes" : "no");
+}
+
+const struct value_kind value_bool = {
+	.parse = bool_parse,
+	.clear = bool_clear,
+	.copy = bool_copy,
+	.print = bool_print,
+};
+
+/* --- unsigned, percent */
+
+static int unsigned_parse(const struct config_key *key, void *object, const char *text,
+			  struct fault *why)
+{
+	unsigned n;
+	int r = parse_unsigned(text, &n);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "not a number");
+	if (r < 0 || n < key->min || n > key->max)
+		return value_refuse(why, "out of range, must be %" PRIu64 " to %" PRIu64, key->min,
+				    key->max);
+	*FIELD(unsigned, key, object) = n;
+	return 0;
+}
+
+static int percent_parse(const struct config_key *key, void *object, const char *text,
+			 struct fault *why)
+{
+	int r = parse_percent(text, FIELD(unsigned, key, object));
+
+	if (r == -ERANGE)
+		return value_refuse(why, "out of range, must be 0 to 100");
+	return r < 0 ? value_refuse(why, "not a percentage") : 0;
+}
+
+static void unsigned_clear(const struct config_key *key, void *object)
+{
+	*FIELD(unsigned, key, object) = 0;
+}
+
+static int unsigned_copy(const struct config_key *key, const void *from, void *to)
+{
+	*FIELD(unsigned, key, to) = *FIELD(unsigned, key, from);
+	return 0;
+}
+
+static void unsigned_print(const struct config_key *key, const void *object, FILE *f)
+{
+	(void)fprintf(f, "%s=%u\n", key->name, *FIELD(unsigned, key, object));
+}
+
+const struct value_kind value_unsigned = {
+	.parse = unsigned_parse,
+	.clear = unsigned_clear,
+	.copy = unsigned_copy,
+	.print = unsigned_print,
+};
+
+const struct value_kind value_percent = {
+	.parse = percent_parse,
+	.clear = unsigned_clear,
+	.copy = unsigned_copy,
+	.print = unsigned_print,
+};
+
+/* --- uint64_t: numbers, sizes, times */
+
+static int u64_parse(const struct config_key *key, void *object, const char *text,
+		     struct fault *why)
+{
+	uint64_t n;
+	int r = parse_u64(text, &n);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "not a number");
+	if (r < 0 || n < key->min || n > key->max)
+		return value_refuse(why, "out of range, must be %" PRIu64 " to %" PRIu64, key->min,
+				    key->max);
+	*FIELD(uint64_t, key, object) = n;
+	return 0;
+}
+
+static int size_parse(const struct config_key *key, void *object, const char *text,
+		      struct fault *why)
+{
+	uint64_t n;
+	int r = parse_size(text, &n);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "not a size, a number of bytes or with K, M, G or T");
+	if (r < 0 || n > key->max)
+		return value_refuse(why, "too large, must be at most %" PRIu64 " bytes", key->max);
+	if (n < key->min)
+		return value_refuse(why, "too small, must be at least %" PRIu64 " bytes", key->min);
+	if (key->check) {
+		r = key->check(text, object, why);
+		if (r < 0)
+			return r;
+	}
+	*FIELD(uint64_t, key, object) = n;
+	return 0;
+}
+
+static int time_parse(const struct config_key *key, void *object, const char *text,
+		      struct fault *why)
+{
+	uint64_t n;
+	int r = parse_time(text, &n);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "not a time span, a number of seconds or with us, ms, s, "
+					 "min, h, d or w");
+	if (r < 0 || n > key->max)
+		return value_refuse(why, "too long, must be at most %llus",
+				    (unsigned long long)key->max / USEC_PER_SEC);
+	if (n < key->min)
+		return value_refuse(why, "too short, must be at least %" PRIu64 "ms",
+				    key->min / 1000);
+	*FIELD(uint64_t, key, object) = n;
+	return 0;
+}
+
+static void u64_clear(const struct config_key *key, void *object)
+{
+	*FIELD(uint64_t, key, object) = 0;
+}
+
+static int u64_copy(const struct config_key *key, const void *from, void *to)
+{
+	*FIELD(uint64_t, key, to) = *FIELD(uint64_t, key, from);
+	return 0;
+}
+
+static void u64_print(const struct config_key *key, const void *object, FILE *f)
+{
+	(void)fprintf(f, "%s=%" PRIu64 "\n", key->name, *FIELD(uint64_t, key, object));
+}
+
+static void size_auto_clear(const struct config_key *key, void *object)
+{
+	*FIELD(uint64_t, key, object) = STORAGE_DEFAULT;
+}
+
+/* What is not set, and could not be set so, is printed as what sets it so */
+static void size_print(const struct config_key *key, const void *object, FILE *f)
+{
+	uint64_t n = *FIELD(uint64_t, key, object);
+
+	if (n == STORAGE_DEFAULT || n < key->min)
+		(void)fprintf(f, "%s=\n", key->name);
+	else
+		u64_print(key, object, f);
+}
+
+static void time_print(const struct config_key *key, const void *object, FILE *f)
+{
+	(void)fprintf(f, "%s=%" PRIu64 "us\n", key->name, *FIELD(uint64_t, key, object));
+}
+
+const struct value_kind value_u64 = {
+	.parse = u64_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = u64_print,
+};
+
+const struct value_kind value_size = {
+	.parse = size_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = size_print,
+};
+
+const struct value_kind value_size_auto = {
+	.parse = size_parse,
+	.clear = size_auto_clear,
+	.copy = u64_copy,
+	.print = size_print,
+};
+
+const struct value_kind value_time = {
+	.parse = time_parse,
+	.clear = u64_clear,
+	.copy = u64_copy,
+	.print = time_print,
+};

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The command file beside an exported gdb trace file: it loads the program's symbols to where it
+ * ran, then the trace file. Main thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "convert/gdb/gdb-probe.h"
+
+/* A program or library, and where a probe in it was */
+struct gdb_program {
+	const char *path;
+	uint64_t offset;  /* of the probe in the file */
+	uint64_t address; /* of the probe in memory */
+};
+
+/**
+ * gdb_program_base() - by how much it was moved in memory
+ * @ret: what to add to the addresses in the file
+ * @ret_fixed: it can run nowhere else
+ * Return: 0; 1 if the file cannot be read here, so that its segments are assumed to be at their
+ * offsets; -EBADMSG if it has no segment at the offset.
+ */
+int gdb_program_base(const struct gdb_program *program, uint64_t *ret, bool *ret_fixed);
+
+/**
+ * gdb_command_write() - the whole file
+ * @tfile: name of the trace file
+ * @programs: the first is the one whose symbols count
+ */
+void gdb_command_write(FILE *out, const char *tfile, const struct gdb_program *programs, size_t n);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "basic/log.h"
+#include "convert/convert.h"
+#include "convert/gdb/gdb-input.h"
+#include "convert/gdb/gdb-record.h"
+
+#define MAX_SHAPES 8192U
+#define NOTE_MAX   (900 * KIB) /* readers take a MiB */
+
+struct shape {
+	struct gdb_shape shape;
+	int32_t next;	  /* of the same tracepoint, -1: none */
+	unsigned ordinal; /* among them, from 1 */
+};
+
+struct import_gdb {
+	struct import *import;
+	struct fault *why;
+	struct gdb_input *input;
+	const struct gdb_tfile *tfile; /* its description */
+	struct gdb_record *record;
+
+	struct shape *shapes;
+	size_t n_shapes;
+	int32_t first[GDB_TFILE_MAX_NUMBER + 1]; /* shape of a tracepoint, -1: none */
+	uint32_t time_variable;			 /* $trace_timestamp, 0: none */
+	bool has_time;				 /* some frame has it */
+	uint32_t pid_variable;
+
+	uint32_t frame; /* number of the one at hand */
+	uint64_t ts;
+};
+
+/* --- what frames there are */
+
+static void find_variables(struct import_gdb *g)
+{
+	for (size_t i = 0; i < g->tfile->n_variables; i++) {
+		const struct gdb_tfile_variable *v = &g->tfile->variables[i];
+
+		if (strcmp(v->name, "trace_timestamp") == 0)
+			g->time_variable = v->number;
+		else if (strcmp(v->name, "pid") == 0)
+			g->pid_variable = v->number;
+	}
+}
+
+static bool same_shape(const struct gdb_shape *a, const struct gdb_shape *b)
+{
+	return a->has_registers == b->has_registers && a->n == b->n &&
+	       memcmp(a->variables, b->variables, a->n * sizeof(*a->variables)) == 0;
+}
+
+static int32_t find_shape(const struct import_gdb *g, const struct gdb_shape *shape)
+{
+	int32_t i = g->first[shape->tracepoint];
+
+	while (i >= 0 && !same_shape(&g->shapes[i].shape, shape))
+		i = g->shapes[i].next;
+	return i;
+}
+
+static int learn_shape(void *userdata, const struct gdb_input_frame *f)
+{
+	struct import_gdb *g = userdata;
+	struct shape *more, *fresh;
+	int32_t *last = &g->first[f->shape.tracepoint];
+	unsigned ordinal = 1;
+
+	g->has_time |= gdb_input_value(f, g->time_variable) != NULL;
+	if (find_shape(g, &f->shape) >= 0)
+		return 0;
+	if (g->n_shapes == MAX_SHAPES)
+		return fault_set(g->why, -E2BIG,
+				 "%s: offset 0x%" PRIx64 ": frames of more than %u kinds",
+				 g->import->name, f->head.offset, MAX_SHAPES);
+	more = reallocarray(g->shapes, g->n_shapes + 1, sizeof(*more));
+	if (!more)
+		return fault_errno(g->why, -ENOMEM, "%s", g->import->name);
+	g->shapes = more;
+	for (; *last >= 0; last = &g->shapes[*last].next)
+		ordinal++;
+	*last = (int32_t)g->n_shapes;
+	fresh = &more[g->n_shapes++];
+	fresh->shape = f->shape;
+	fresh->next = -1;
+	fresh->ordinal = ordinal;
+	return 0;
+}
+
+/* --- output */
+
+static int put(struct import_gdb *g, int r)
+{
+	if (r >= 0)
+		return 0;
+	return fault_errno(g->why, r, "%s: cannot write", g->import->out.path);
+}
+
+/* An event with its head; @bytes of data behind @fixed as a __data_loc at @loc, if that is not 0 */
+static int begin_event(struct import_gdb *g, uint16_t id, int32_t pid, size_t size, uint8_t **ret)
+{
+	const struct event_file_head head = {.type = id, .pid = pid};
+	void *at;
+	int r = event_file_reserve(g->import->file, 0, g->ts, size, &at);
+
+	if (r < 0)
+		return put(g, r);
+	memcpy(at, &head, sizeof(head));
+	memcpy((uint8_t *)at + GDB_RECORD_FRAME_AT, &g->frame, sizeof(g->frame));
+	*ret = at;
+	return 0;
+}
+
+static void put_data(uint8_t *event, uint32_t loc, uint32_t at, const uint8_t *bytes, uint32_t n)
+{
+	const uint32_t word = n << 16 | at;
+
+	memcpy(event + loc, &word, sizeof(word));
+	memcpy(event + at, bytes, n);
+}
+
+static int put_memory(struct import_gdb *g, const struct gdb_tfile_block *block)
+{
+	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_MEMORY_SIZE;
+	uint32_t done = 0;
+
+	do {
+		const uint32_t n = MIN(block->size - done, most);
+		const uint64_t address = block->address + done;
+		uint8_t *event;
+		int r;
+
+		r = begin_event(g, GDB_RECORD_MEMORY_ID, 0, GDB_RECORD_MEMORY_SIZE + n, &event);
+		if (r < 0)
+			return r;
+		memset(event + GDB_RECORD_FRAME_AT + 4, 0, 4);
+		memcpy(event + GDB_RECORD_MEMORY_ADDRESS_AT, &address, sizeof(address));
+		put_data(event, GDB_RECORD_MEMORY_DATA_AT, GDB_RECORD_MEMORY_SIZE,
+			 block->data + done, n);
+		done += n;
+	} while (done < block->size);
+	return 0;
+}
+
+static int put_more_registers(struct import_gdb *g, const uint8_t *registers)
+{
+	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_REGISTERS_SIZE;
+
+	for (uint32_t from = g->record->kept; from < g->tfile->register_size;) {
+		const uint32_t n = MIN(g->tfile->register_size - from, most);
+		uint8_t *event;
+		int r;
+
+		r = begin_event(g, GDB_RECORD_REGISTERS_ID, 0, GDB_RECORD_REGISTERS_SIZE + n,
+				&event);
+		if (r < 0)
+			return r;
+		memcpy(event + GDB_RECORD_REGISTERS_FROM_AT, &from, sizeof(from));
+		put_data(event, GDB_RECORD_REGISTERS_DATA_AT, GDB_RECORD_REGISTERS_SIZE,
+			 registers + from, n);
+		from += n;
+	}
+	return 0;
+}
+
+static int put_variable(struct import_gdb *g, const struct gdb_input_frame *f,
+			const struct gdb_tfile_block *block)
+{
+	uint8_t *event;
+	int r;
+
+	for (uint32_t i = 0; i < f->shape.n; i++)
+		if (f->shape.variables[i] == block->number)
+			return 0;
+	r = begin_event(g, GDB_RECORD_VARIABLE_ID, 0, GDB_RECORD_VARIABLE_SIZE, &event);
+	if (r < 0)
+		return r;
+	memcpy(event + GDB_RECORD_VARIABLE_AT, &block->number, sizeof(block->number));
+	memcpy(event + GDB_RECORD_VARIABLE_VALUE_AT, &block->value, sizeof(block->value));
+	return 0;
+}
+
+/* The time in nanoseconds; never 0 nor back: readers would stop or complain */
+static uint64_t frame_time(const struct import_gdb *g, const struct gdb_input_frame *f)
+{
+	const int64_t *usec = gdb_input_value(f, g->time_variable);
+	uint64_t ts = g->ts;
+
+	if (usec && *usec >= 0 && (uint64_t)*usec <= INT64_MAX / NSEC_PER_USEC)
+		ts = (uint64_t)*usec * NSEC_PER_USEC;
+	else if (!g->has_time)
+		ts = g->frame * NSEC_PER_USEC;
+	return MAX(MAX(ts, g->ts), UINT64_C(1));
+}
+
+static int write_frame(void *userdata, const struct gdb_input_frame *f)
+{
+	struct import_gdb *g = userdata;
+	const int32_t shape = find_shape(g, &f->shape);
+	const int64_t *pid = gdb_input_value(f, g->pid_variable);
+	struct gdb_tfile_block block = {};
+	uint32_t pos = 0;
+	uint8_t *event;
+	int r;
+
+	if (shape < 0)
+		return fault_set(g->why, -EBADMSG, "%s: changed while it was read",
+				 g->import->name);
+	g->frame = f->number;
+	g->ts = frame_time(g, f);
+	r = begin_event(g, (uint16_t)(GDB_RECORD_FIRST_ID + shape), pid ? (int32_t)*pid : 0,
+			gdb_record_size(g->record, &f->shape), &event);
+	if (r < 0)
+		return r;
+	memcpy(event + GDB_RECORD_TRACEPOINT_AT, &f->head.tracepoint, sizeof(f->head.tracepoint));
+	event += GDB_RECORD_BLOCK_AT;
+	if (f->shape.has_registers) {
+		memcpy(event, f->registers, g->record->kept);
+		if (gdb_input_big_endian(g->input) != (__BYTE_ORDER == __BIG_ENDIAN))
+			gdb_record_swap(g->record, event);
+		event += g->record->kept;
+	}
+	memcpy(event, f->values, f->shape.n * sizeof(*f->values));
+	if (f->shape.has_registers)
+		r = put_more_registers(g, f->registers);
+	if (f->n_memory == 0 && f->n_more == 0)
+		return r;
+	while (r >= 0) {
+		r = gdb_input_block(g->input, f, &pos, &block, g->why);
+		if (r <= 0)
+			break;
+		if (block.type == 'M')
+			r = put_memory(g, &block);
+		else if (block.type == 'V' && f->n_more)
+			r = put_variable(g, f, &block);
+	}
+	return r;
+}
+
+static int put_note(struct import_gdb *g)
+{
+	_cleanup_free_ char *note = NULL;
+	size_t size;
+	FILE *out = open_memstream(&note, &size);
+
+	if (!out)
+		return put(g, -ENOMEM);
+	(void)fprintf(out, GDB_RECORD_NOTE "%s\n",
+		      gdb_input_big_endian(g->input) ? "big" : "little");
+	for (size_t i = 0; i < g->tfile->n_lines; i++)
+		(void)fprintf(out, "%s\n", g->tfile->lines[i]);
+	if (fclose(out) != 0)
+		return put(g, -ENOMEM);
+	if (size > NOTE_MAX) {
+		log_warning("%s: the description is too long to be kept: no export to gdb-tfile",
+			    g->import->name);
+		return 0;
+	}
+	return put(g, event_file_note(g->import->file, note));
+}
+
+static const char *machine_of(enum gdb_arch arch)
+{
+	static const char *const names[] = {
+		[GDB_X86_64] = "gdb - - x86_64",
+		[GDB_AARCH64] = "gdb - - aarch64",
+		[GDB_NIOS2] = "gdb - - nios2",
+		[GDB_ARCH_UNKNOWN] = "gdb - - unknown",
+	};
+
+	return names[arch];
+}
+
+static int write_events(struct import_gdb *g, struct sections_format *formats)
+{
+	const size_t others = ARRAY_SIZE(gdb_record_formats);
+	struct event_file_params params = {
+		.formats = formats,
+		.n_formats = others + g->n_shapes,
+		.clock = "[local]\n",
+		.uname = machine_of(g->record->arch),
+	};
+	int r = 0;
+
+	for (size_t i = 0; i < others; i++)
+		formats[i] = (struct sections_format){GDB_RECORD_SYSTEM, gdb_record_formats[i]};
+	for (size_t i = 0; i < g->n_shapes && r >= 0; i++) {
+		char *text = NULL;
+
+		r = gdb_record_format(g->record, g->tfile, &g->shapes[i].shape,
+				      g->shapes[i].ordinal, (unsigned)(GDB_RECORD_FIRST_ID + i),
+				      &text);
+		formats[others + i] = (struct sections_format){GDB_RECORD_SYSTEM, text};
+	}
+	if (r >= 0)
+		r = put(g, r);
+	if (r >= 0)
+		r = import_begin(g->import, &params, g->why);
+	if (r >= 0)
+		r = put_note(g);
+	if (r >= 0)
+		r = gdb_input_each(g->input, write_frame, g, g->why);
+	if (r >= 0)
+		r = import_finish(g->import, NULL, g->why);
+	return r;
+}
+
+static int import(struct import_gdb *g)
+{
+	_cleanup_free_ struct sections_format *formats = NULL;
+	int r;
+
+	r = gdb_input_open(g->import, &g->input, g->why);
+	if (r < 0)
+		return r;
+	g->tfile = gdb_input_tfile(g->input);
+	find_variables(g);
+	r = gdb_record_new(g->tfile, &g->record);
+	if (r < 0)
+		return fault_errno(g->why, r, "%s", g->import->name);
+	r = gdb_input_each(g->input, learn_shape, g, g->why);
+	if (r < 0)
+		return r;
+	formats = calloc(ARRAY_SIZE(gdb_record_formats) + g->n_shapes, sizeof(*formats));
+	if (!formats)
+		return put(g, -ENOMEM);
+	r = write_events(g, formats);
+	for (size_t i = 0; i < g->n_shapes; i++)
+		free((char *)formats[ARRAY_SIZE(gdb_record_formats) + i].text);
+	return r;
+}
+
+int import_gdb_tfile(struct import *given, struct fault *why)
+{
+	struct import_gdb *g = calloc(1, sizeof(*g));
+	int r;
+
+	if (!g)
+		return fault_errno(why, -ENOMEM, "%s", given->name);
+	g->import = given;
+	g->why = why;
+	memset(g->first, 0xff, sizeof(g->first)); /* all -1 */
+	r = import(g);
+	gdb_record_free(g->record);
+	gdb_input_free(g->input);
+	free(g->shapes);
+	free(g);
+	return r;
+}

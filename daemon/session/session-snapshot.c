@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Snapshots of a session: requests wait in a queue, each is a flush by the workers, a job that
+ * finds what belongs to it, and one that copies that, while the session goes on. Those of flight
+ * sessions are two jobs: capture and export. Main thread, but for what runs as a job.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "basic/escape.h"
+#include "basic/log.h"
+#include "basic/now.h"
+#include "basic/strv.h"
+#include "daemon/plumbing/job.h"
+#include "daemon/session/session-internal.h"
+#include "daemon/session/session-runtime.h"
+#include "writer/retention.h"
+#include "writer/snapshot-note.h"
+#include "writer/store.h"
+
+#define POSTS_MAX  16
+#define DETAIL_MAX 512
+#define JOIN_USEC  USEC_PER_SEC /* a trigger within this time of another joins its snapshot */
+#define JOIN_MAX   8		/* so many of them are named in the file and in the log */
+
+struct snapshot_request {
+	struct snapshot_turn turn;   /* the first member */
+	struct snapshot_order order; /* its texts are those below */
+	struct snapshot_result made;
+	char *session, *reason;
+	char *detail;		      /* or NULL */
+	char *what;		      /* of a trigger */
+	sd_event_source *post;	      /* while PostSec= runs */
+	session_snapshot_done_t done; /* NULL: it is a trigger's */
+	void *userdata;
+};
+
+/* The last snapshot of a trigger, and what of others is to be added to its file */
+struct snapshot_join {
+	char *what;			  /* whose it is, as the configuration says it */
+	uint64_t asked_usec;		  /* monotonic */
+	struct snapshot_request *request; /* NULL: it is finished */
+	char name[64];			  /* then: of the file; "": there is none */
+	char *lines;
+	unsigned rank;
+	unsigned n;
+};
+
+static struct snapshot_request *request_of(struct snapshot_turn *turn)
+{
+	return (void *)turn;
+}
+
+/* The one under way, or next */
+static struct snapshot_request *first(const struct session *s)
+{
+	return request_of(s->requests);
+}
+
+static void request_free(struct snapshot_request *request)
+{
+	(void)sd_event_source_disable_unref(request->post);
+	snapshot_result_done(&request->made);
+	free(request->session);
+	free(request->reason);
+	free(request->detail);
+	free(request->what);
+	free(request);
+}
+
+static void join_add_to_file(struct session *s);
+
+/* Nobody waits for it: the log says what became of it */
+static void report_triggered(struct session *s, const struct snapshot_request *request, int result)
+{
+	const struct snapshot_result *made = &request->made;
+
+	if (result < 0) {
+		(void)log_full(result == -ENODATA ? LOG_WARNING : LOG_ERR, s->name,
+			       MESSAGE_SNAPSHOT, result, "snapshot failed: %s", made->why.text);
+		/* Nothing had been traced yet: the next one shall not be refused over that */
+		if (result == -ENODATA)
+			triggers_give_back(s->triggers, request->what);
+		return;
+	}
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", made->path);
+	join_add_to_file(s);
+}
+
+/* @request->made says why, if @result is negative */
+static void answer(struct session *s, struct snapshot_request *request, int result)
+{
+	snapshot_queue_remove(&s->requests, &request->turn);
+	if (s->join && s->join->request == request) {
+		s->join->request = NULL;
+		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
+			       result >= 0 ? request->made.name : "");
+	}
+	if (request->done)
+		request->done(request->userdata, result, &request->made);
+	else
+		report_triggered(s, request, result);
+	request_free(request);
+}
+
+char *session_announce_snapshot(struct session *s, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s/snapshot/%s", s->env->state_dir, s->name, name) < 0)
+		return NULL;
+	s->events->snapshot_finished(s->events->userdata, s, path);
+	return path;
+}
+
+void session_drop_snapshots(struct session *s)
+{
+	while (s->requests) {
+		struct snapshot_request *request = first(s);
+
+		answer(s, request,
+		       fault_set(&request->made.why, -ECANCELED, "session %s has ended", s->name));
+	}
+}
+
+/* Nothing came of it: the next one shall not be refused over that */
+static void give_back(struct session *s, const struct snapshot_order *order)
+{
+	if (order->asker.origin == SNAPSHOT_BY_MEMBER && !order->parts)
+		trigger_limit_give_back(&s->member_limit);
+}
+
+static struct snapshot_request *find_call(const struct session *s, const void *call)
+{
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (!t->begun && t->asker.call == call)
+			return request_of(t);
+	return NULL;
+}
+
+void session_cancel_snapshots(struct session *s, const void *call)
+{
+	struct snapshot_request *request;
+
+	while ((request = find_call(s, call))) {
+		give_back(s, &request->order);
+		answer(s, request,
+		       fault_set(&request->made.why, -ECANCELED, "nobody waits for it any more"));
+	}
+}
+
+static bool on_busy(void *userdata)
+{
+	const struct session *s = userdata;
+	unsigned waiting = 0;
+
+	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
+		    (!t->too_early || ++waiting >= POSTS_MAX))
+			return true;
+	return false;
+}
+
+static bool is_word(const char *reason)
+{
+	return *reason && strlen(reason) <= 28 &&
+	       strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") == strlen(reason);
+}
+
+static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+
+	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+		if (request_of(t)->post == source) {
+			request_of(t)->post = sd_event_source_disable_unref(source);
+			t->too_early = false;
+		}
+	session_advance(s);
+	return 0;
+}
+
+/* --- triggers that come together */
+
+struct addition {
+	int dir_fd; /* STATE/NAME */
+	char name[64];
+	char *lines;
+	unsigned rank;
+};
+
+static void addition_free(struct addition *a)
+{
+	close_p(&a->dir_fd);
+	free(a->lines);
+	free(a);
+}
+
+/* Thread: job, beside all others: it has nothing of the session's */
+static int run_addition(void *userdata, struct fault *why)
+{
+	struct addition *a = userdata;
+	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
+
+	dir_fd = openat(a->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir_fd >= 0)
+		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return fault_errno(why, -errno, "cannot open %s", a->name);
+	/* Two that come one soon after the other */
+	(void)flock(fd, LOCK_EX);
+	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
+		(void)store_set_rank(fd, a->rank);
+	return snapshot_note_add(fd, a->name, a->lines, why);
+}
+
+static void on_addition_done(void *userdata, int result, const struct fault *why)
+{
+	struct addition *a = userdata;
+
+	/* The log has it in any case */
+	if (result < 0)
+		(void)log_full(LOG_NOTICE, NULL, MESSAGE_SNAPSHOT, result,
+			       "cannot add a trigger to a snapshot, ignoring: %s", why->text);
+	addition_free(a);
+}
+
+/* What has joined the last snapshot while it was made, or since */
+static void join_add_to_file(struct session *s)
+{
+	struct snapshot_join *join = s->join;
+	struct addition *a;
+
+	if (!join || !join->lines || join->request || !join->name[0])
+		return;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return;
+	a->dir_fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 3);
+	a->lines = TAKE_PTR(join->lines);
+	a->rank = join->rank;
+	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
+	if (a->dir_fd < 0 || job_start(s->env->event, run_addition, on_addition_done, a) < 0)
+		addition_free(a);
+}
+
+/* A new snapshot, which others may join */
+static int join_begin(struct session *s, struct snapshot_request *request,
+		      const struct snapshot_cause *cause)
+{
+	if (!s->join)
+		s->join = calloc(1, sizeof(*s->join));
+	if (!s->join)
+		return -ENOMEM;
+	free(s->join->what);
+	free(s->join->lines);
+	*s->join = (struct snapshot_join){
+		.what = strdup(cause->what),
+		.asked_usec = now_usec(CLOCK_MONOTONIC),
+		.request = request,
+		.rank = cause->rank,
+	};
+	return 0;
+}
+
+static int append(char **text, const char *more)
+{
+	char *both;
+
+	if (asprintf(&both, "%s%s", *text ? *text : "", more) < 0)
+		return -ENOMEM;
+	free(*text);
+	*text = both;
+	return 0;
+}
+
+/* One that has not begun is of both; the file is called after what is worth more */
+static int join_waiting(struct snapshot_request *request, const struct snapshot_cause *cause,
+			const char *lines)
+{
+	char *word;
+
+	if (append(&request->detail, lines) < 0)
+		return -ENOMEM;
+	request->order.detail = request->detail;
+	if (cause->rank <= request->order.rank)
+		return 0;
+	request->order.rank = cause->rank;
+	word = strdup(cause->reason);
+	if (!word)
+		return 0;
+	free(request->reason);
+	request->order.reason = request->reason = word;
+	return 0;
+}
+
+static int on_join(void *userdata, const struct snapshot_cause *cause)
+{
+	struct session *s = userdata;
+	struct snapshot_join *join = s->join;
+	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
+	_cleanup_free_ char *lines = NULL;
+	int r;
+
+	if (!session_steady(s))
+		return -ENOTCONN;
+	if (ago_usec >= JOIN_USEC || (!join->request && !join->name[0]))
+		return 0;
+	/* The same once more has its own, as far as Burst= goes */
+	if (!join->what || strcmp(join->what, cause->what) == 0)
+		return 0;
+	if (join->n++ >= JOIN_MAX)
+		return 1;
+	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
+		lines = NULL;
+		return -ENOMEM;
+	}
+	if (join->request && !join->request->turn.begun)
+		r = join_waiting(join->request, cause, lines);
+	else
+		r = append(&join->lines, lines);
+	if (r < 0)
+		return r;
+	join->rank = MAX(join->rank, cause->rank);
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+		       "%s triggered%s, joining the snapshot of %llu ms ago", cause->what,
+		       cause->text, (unsigned long long)(ago_usec / 1000));
+	join_add_to_file(s);
+	return 1;
+}
+
+void session_forget_triggers(struct session *s)
+{
+	if (s->join) {
+		free(s->join->what);
+		free(s->join->lines);
+	}
+	free(TAKE_PTR(s->join));
+}
+
+/* @order, @cause: their texts are copied; @cause, and no @done: of a trigger */
+static int enqueue(struct session *s, const struct snapshot_order *order,
+		   const struct snapshot_cause *cause, uint64_t post_usec,
+		   session_snapshot_done_t done, void *userdata)
+{
+	struct snapshot_request *request;
+	int r = 0;
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return -ENOTCONN;
+	if (!is_word(order->reason) || order->from_usec > order->to_usec)
+		return -EINVAL;
+	request = calloc(1, sizeof(*request));
+	if (!request)
+		return -ENOMEM;
+	request->order = *order;
+	request->made = (struct snapshot_result)SNAPSHOT_RESULT_INIT;
+	request->order.session = request->session =
+		strdup(order->session ? order->session : s->name);
+	request->order.reason = request->reason = strdup(order->reason);
+	request->order.detail = request->detail = order->detail ? strdup(order->detail) : NULL;
+	request->what = cause ? strdup(cause->what) : NULL;
+	if (!request->session || !request->reason || (order->detail && !request->detail) ||
+	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
+		r = -ENOMEM;
+	else if (post_usec > 0)
+		r = sd_event_add_time_relative(s->env->event, &request->post, CLOCK_MONOTONIC,
+					       post_usec, 0, on_post, s);
+	if (r < 0) {
+		if (s->join && s->join->request == request)
+			s->join->request = NULL;
+		request_free(request);
+		return r;
+	}
+	request->done = done;
+	request->userdata = userdata;
+	request->turn.asker = order->asker;
+	request->turn.too_early = request->post;
+	snapshot_queue_add(&s->requests, &request->turn);
+	session_advance(s);
+	return 0;
+}
+
+/* What follows the word, as a line of the file's text; *@ret is NULL if nothing does */
+static int detail_of(const char *reason, char **ret)
+{
+	const char *text = strchr(reason, ' ');
+	size_t n;
+
+	*ret = NULL;
+	if (!text)
+		return 0;
+	text += strspn(text, " ");
+	n = strlen(text);
+	if (n > DETAIL_MAX || escape_plain(text, n, false) != n || memchr(text, '\t', n))
+		return -EINVAL;
+	if (asprintf(ret, "for: %s\n", text) >= 0)
+		return 0;
+	*ret = NULL;
+	return -ENOMEM;
+}
+
+static int refuse(const struct session *s, int error, struct fault *why)
+{
+	switch (error) {
+	case -ENOTCONN:
+		return fault_set(why, error, "session %s does not record", s->name);
+	case -EINVAL:
+		return fault_set(why, error,
+				 "a reason is a word of a-z, 0-9 and -, at most 28 long, and maybe "
+				 "a line of text; a range begins before it ends");
+	default:
+		return fault_errno(why, error, "session %s: cannot take a snapshot", s->name);
+	}
+}
+
+static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
+{
+	const struct snapshot_config *config = &s->config->snapshot;
+
+	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
+	*ret_interval_usec =
+		config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC;
+}
+
+static void count_member(struct session *s)
+{
+	uint64_t interval_usec;
+	unsigned burst;
+
+	member_burst(s, &burst, &interval_usec);
+	(void)trigger_limit_admit(&s->member_limit, burst, interval_usec,
+				  now_usec(CLOCK_MONOTONIC));
+}
+
+int session_order_snapshot(struct session *s, const struct snapshot_order *what, const char *reason,
+			   session_snapshot_done_t done, void *userdata, struct fault *why)
+{
+	_cleanup_free_ char *detail = NULL, *word = NULL;
+	struct snapshot_order order = *what;
+	int r = detail_of(reason, &detail);
+
+	if (r < 0)
+		return refuse(s, r, why);
+	word = strndup(reason, strcspn(reason, " "));
+	if (!word)
+		return refuse(s, -ENOMEM, why);
+	order.reason = word;
+	order.detail = detail;
+	/* One that is put together of its parts has been counted with those */
+	if (order.asker.origin == SNAPSHOT_BY_MEMBER && !order.parts)
+		count_member(s);
+	r = enqueue(s, &order, NULL, 0, done, userdata);
+	return r < 0 ? refuse(s, r, why) : 0;
+}
+
+int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker, struct fault *why)
+{
+	uint64_t interval_usec, wait_usec;
+	unsigned burst;
+
+	if (s->state != SESSION_RECORDING || s->stop_wanted)
+		return refuse(s, -ENOTCONN, why);
+	if (asker->origin == SNAPSHOT_BY_MEMBER) {
+		member_burst(s, &burst, &interval_usec);
+		wait_usec = trigger_limit_wait(&s->member_limit, burst, interval_usec,
+					       now_usec(CLOCK_MONOTONIC));
+		if (wait_usec > 0)
+			return fault_set(
+				why, -EUSERS,
+				"session %s: group flyrec has had the %u snapshots that it "
+				"may have in %.0f s; the next one in %.0f s",
+				s->name, burst, (double)interval_usec / USEC_PER_SEC,
+				(double)(wait_usec / USEC_PER_SEC + 1));
+	}
+	return snapshot_queue_admit(s->requests, asker, s->name, why);
+}
+
+int session_snapshot(struct session *s, const struct snapshot_wish *wish,
+		     session_snapshot_done_t done, void *userdata, struct fault *why)
+{
+	const struct snapshot_order what = {
+		.from_usec = wish->from_usec,
+		.to_usec = wish->to_usec,
+		.trigger_usec = now_usec(CLOCK_REALTIME),
+		.asker = wish->asker,
+		.coresight = wish->coresight,
+		.pin = wish->pin,
+	};
+	int r = session_admit_snapshot(s, &wish->asker, why);
+
+	return r < 0 ? r : session_order_snapshot(s, &what, wish->reason, done, userdata, why);
+}
+
+void session_shape(const struct session *s, struct together_shape *ret)
+{
+	*ret = (struct together_shape){
+		.name = s->name,
+		.clock = s->config->trace.clock,
+		.subbuf_size = instance_subbuf_size(s->instance),
+		.n_cpus = instance_n_cpus(s->instance),
+	};
+}
+
+static int on_fire(void *userdata, const struct snapshot_cause *cause)
+{
+	struct session *s = userdata;
+	const struct snapshot_config *config;
+	struct snapshot_order order = {
+		.to_usec = UINT64_MAX,
+		.reason = cause->reason,
+		.detail = cause->detail,
+		.rank = cause->rank,
+		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
+	};
+	int r;
+
+	config = &s->config->snapshot;
+	if (config->last_usec > 0)
+		order.from_usec = order.trigger_usec - MIN(order.trigger_usec, config->last_usec);
+	r = enqueue(s, &order, cause, config->post_usec, NULL, NULL);
+	/* Under way by now: events are being overwritten */
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
+		       cause->what, cause->text);
+	return r;
+}
+
+/* Between steps only: jobs write the state file, too, and use the segment, which is short of room
+ * maybe */
+static int on_remember(void *userdata, char *const *events, struct fault *why)
+{
+	struct session *s = userdata;
+	char **copy = NULL;
+	int r = strv_copy(events, &copy);
+
+	if (r < 0)
+		return fault_errno(why, r, "cannot note the events of session %s", s->name);
+	strv_free(s->kernel->watched);
+	s->kernel->watched = copy;
+	return session_write_state(s, why);
+}
+
+static void on_units_wanted(void *userdata)
+{
+	const struct session *s = userdata;
+
+	s->events->units_wanted(s->events->userdata);
+}
+
+const struct trigger_host session_trigger_host = {
+	.join = on_join,
+	.fire = on_fire,
+	.busy = on_busy,
+	.remember = on_remember,
+	.units_wanted = on_units_wanted,
+};
+
+struct triggers *session_triggers(const struct session *s)
+{
+	return s->triggers;
+}
+
+/* Begin with the one whose turn it is, if any */
+bool session_begin_snapshot(struct session *s)
+{
+	struct snapshot_order *order;
+
+	/* A stop cuts PostSec= short */
+	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
+		return false;
+	s->requests->begun = true;
+	order = &first(s)->order;
+	order->coresight = !order->is_part && (order->coresight || s->config->snapshot.coresight);
+	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
+		session_member_limits(s, &order->limits);
+	else
+		session_snapshot_limits(s, &order->limits);
+	if (order->parts) {
+		session_start_job(s, STEP_CUTTING);
+		return true;
+	}
+	if (s->flight) {
+		s->capture_keep_free =
+			order->asker.origin == SNAPSHOT_BY_MEMBER ? order->limits.keep_free : 0;
+		session_begin_capture(s, order->from_usec, order->to_usec);
+		return true;
+	}
+	s->step = STEP_FLUSHING;
+	(void)drain_post(s->drain, WORKER_FLUSH);
+	return true;
+}
+
+/* What can only be done before the session goes on */
+static bool is_whole(const struct session *s, const struct snapshot_order *order)
+{
+	return s->flight && !order->parts;
+}
+
+int session_run_cut(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+	const struct snapshot_order *order = &first(s)->order;
+	struct snapshot_result *made = &first(s)->made;
+	int r = snapshot_order_open(order, s->dir_fd, made, why);
+
+	if (is_whole(s, order)) {
+		if (r >= 0)
+			r = flight_export(s->flight, &s->files.plan, order, made, why);
+		flight_drop(s->flight);
+		return r;
+	}
+	/* Names of tasks that came since the last sync */
+	if (r >= 0 && !order->parts)
+		recording_refresh_names(s->recording, &s->files, &s->report);
+	return r < 0 ? r : snapshot_order_find(order, s->files.dir_fd, made, why);
+}
+
+/* What is there, or why not. That a machine has none is said once. */
+static void report_coresight(struct session *s)
+{
+	const struct coresight_job *job = &first(s)->made.coresight;
+
+	if (!first(s)->order.coresight)
+		return;
+	STRV_FOREACH (note, job->notes)
+		if (job->name[0])
+			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
+	if (job->name[0] || (job->why.error == -ENODEV && s->coresight_said))
+		return;
+	s->coresight_said |= job->why.error == -ENODEV;
+	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
+		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
+}
+
+static void report(struct session *s, const struct snapshot_result *made, int result)
+{
+	if (made->nameless.error < 0)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_RECOVERED, made->nameless.error, "%s",
+			       made->nameless.text);
+	if (made->complaint.error < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, made->complaint.error, "%s",
+			       made->complaint.text);
+	if (made->evicted_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "retention removed %u old snapshots, %llu bytes",
+			       made->evicted_files, (unsigned long long)made->evicted_bytes);
+	if (result >= 0 && made->report.left_out_files > 0)
+		(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+			       "%u segments of that time are left out: a snapshot is of one boot, "
+			       "one clock and one size of sub-buffers",
+			       made->report.left_out_files);
+	if (result >= 0)
+		report_coresight(s);
+}
+
+static void finish(struct session *s, int result, const struct fault *why)
+{
+	const struct snapshot_order *order = &first(s)->order;
+	struct snapshot_result *made = &first(s)->made;
+
+	made->why = *why;
+	report(s, made, result);
+	if (result >= 0 && !order->is_part) {
+		session_note_snapshots(s, made->kept_files, made->kept_bytes);
+		made->path = session_announce_snapshot(s, made->name);
+		if (!made->path)
+			result = fault_errno(&made->why, -ENOMEM, "cannot name the snapshot");
+	}
+	if (result >= 0 && made->unpinned.error < 0)
+		result = fault_set(&made->why, made->unpinned.error,
+				   "%s is there, but cannot be pinned: %s", made->path,
+				   made->unpinned.text);
+	if (result == -ENODATA)
+		give_back(s, order);
+	answer(s, first(s), result);
+	session_file_is_made();
+	/* Nothing else looks after a flight session's instance */
+	if (s->flight)
+		(void)session_check_instance(s);
+}
+
+/* Thread: job. The session goes on meanwhile: its next segment, its syncs. */
+static int run_copy(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+
+	return snapshot_order_make(&first(s)->order, &first(s)->made, why);
+}
+
+static void set_copying(struct session *s, bool copying)
+{
+	s->copying = copying;
+	recording_hold_open(s->recording, copying);
+}
+
+static void on_copied(void *userdata, int result, const struct fault *why)
+{
+	struct session *s = userdata;
+
+	set_copying(s, false);
+	finish(s, result, why);
+	session_advance(s);
+}
+
+void session_cut_done(struct session *s, int result, const struct fault *why)
+{
+	struct fault no_thread;
+
+	if (s->flight)
+		flight_add_counts(s->flight);
+	if (result >= 0 && !is_whole(s, &first(s)->order)) {
+		result = job_start(s->env->event, run_copy, on_copied, s);
+		set_copying(s, result >= 0);
+		if (s->copying)
+			return;
+		(void)fault_errno(&no_thread, result, "cannot start a thread");
+		why = &no_thread;
+	}
+	finish(s, result, why);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include <traceevent/event-parse.h>
+#include <traceevent/trace-seq.h>
+
+#include "basic/escape.h"
+#include "basic/io.h"
+#include "daemon/trigger/event-text.h"
+
+#define FIELDS_MAX 512U /* bytes of text: it goes into a file's header */
+
+struct event_text {
+	struct tep_handle *tep;
+	int dir_fd; /* borrowed */
+};
+
+void event_text_free(struct event_text *text)
+{
+	if (!text)
+		return;
+	tep_free(text->tep);
+	free(text);
+}
+
+int event_text_new(int dir_fd, struct event_text **ret, struct fault *why)
+{
+	struct event_text *text = calloc(1, sizeof(*text));
+
+	if (text)
+		text->tep = tep_alloc();
+	if (!text || !text->tep) {
+		free(text);
+		return fault_errno(why, -ENOMEM, "cannot decode events");
+	}
+	text->dir_fd = dir_fd;
+	/* Of this very machine */
+	tep_set_long_size(text->tep, sizeof(long));
+	tep_set_file_bigendian(text->tep, tep_is_local_bigendian(text->tep));
+	*ret = text;
+	return 0;
+}
+
+int event_text_add(struct event_text *text, const char *system, const char *name, uint32_t *ret_id,
+		   struct fault *why)
+{
+	_cleanup_free_ char *path = NULL, *format = NULL;
+	struct tep_event *event;
+	size_t size;
+	int r;
+
+	if (asprintf(&path, "events/%s/%s/format", system, name) < 0) {
+		path = NULL;
+		return fault_errno(why, -ENOMEM, "cannot decode events");
+	}
+	r = io_read_file_at(text->dir_fd, path, &format, &size);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read %s", path);
+	/* A print format that libtraceevent cannot make sense of is no reason to do without */
+	(void)tep_parse_event(text->tep, format, size, system);
+	event = tep_find_event_by_name(text->tep, system, name);
+	if (!event)
+		return fault_set(why, -EBADMSG, "cannot make sense of %s", path);
+	*ret_id = (uint32_t)event->id;
+	return 0;
+}
+
+uint32_t event_text_id(const void *data, size_t size)
+{
+	uint16_t id;
+
+	if (size < sizeof(id))
+		return UINT32_MAX;
+	memcpy(&id, data, sizeof(id));
+	return id;
+}
+
+/* Its name now: the event is milliseconds old. "?" if it has ended */
+static void task_name(int pid, char *ret, size_t size)
+{
+	_cleanup_free_ char *name = NULL;
+	char path[32], *end;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	(void)snprintf(ret, size, "%s", pid == 0 ? "<idle>" : "?");
+	if (pid == 0 || io_read_file_at(AT_FDCWD, path, &name, NULL) < 0)
+		return;
+	end = strrchr(name, '\n'); /* the kernel's; others are the task's */
+	if (end)
+		*end = '\0';
+	if (escape_replace(&name) >= 0)
+		(void)snprintf(ret, size, "%s", name);
+}
+
+char *event_text_describe(struct event_text *text, unsigned cpu, const void *data, size_t size)
+{
+	struct tep_record record = {
+		.cpu = (int)cpu,
+		.data = (void *)data,
+		.size = (int)size,
+		.record_size = (int)size,
+	};
+	struct tep_event *event = tep_find_event_by_record(text->tep, &record);
+	struct trace_seq seq;
+	_cleanup_free_ char *shown = NULL;
+	char name[64], none[] = "", *fields = none, *lines;
+	int pid;
+
+	if (!event)
+		return NULL;
+	pid = tep_data_pid(text->tep, &record);
+	task_name(pid, name, sizeof(name));
+	trace_seq_init(&seq);
+	tep_print_event(text->tep, &seq, &record, "%s", TEP_PRINT_INFO);
+	(void)trace_seq_terminate(&seq);
+	if (seq.state == TRACE_SEQ__GOOD)
+		fields = seq.buffer;
+	/* One line, whatever a string of the event has in it */
+	for (char *c = fields; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	shown = escape_text(fields, false);
+	if (!shown ||
+	    asprintf(&lines, "event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
+		     event->name, *fields ? " " : "", (int)FIELDS_MAX, shown, cpu, name, pid) < 0)
+		lines = NULL;
+	trace_seq_destroy(&seq);
+	return lines;
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "basic/now.h"
+#include "basic/strv.h"
+#include "daemon/plumbing/priority.h"
+#include "daemon/trigger/event-watch.h"
+#include "daemon/trigger/pressure-watch.h"
+#include "daemon/trigger/trigger-internal.h"
+#include "daemon/trigger/unit-watch.h"
+#include "writer/retention.h"
+
+#define COUNT_USEC (20 * 1000) /* many clients may ask: not each counts anew */
+#define SAID_MAX   5	       /* refused triggers in the log, in an interval */
+
+const char *trigger_kind_name(enum trigger_kind kind)
+{
+	static const char *const names[] = {"signal", "event", "pressure", "unit"};
+
+	return names[kind];
+}
+
+/* --- firing */
+
+/* As the configuration says it, for the log */
+static void describe(const struct trigger *t, char *ret, size_t size)
+{
+	static const char *const keys[] = {"SIGUSR1", "OnEvent=", "OnPressure=", "OnUnitFailed="};
+
+	(void)snprintf(ret, size, "%s%s", keys[t->kind], t->text);
+}
+
+/* Of the lines for the file what is new to who knows the trigger: whose event, which unit, how much
+ * pressure */
+static void detail_of(const struct trigger *t, const char *lines, char *ret, size_t size)
+{
+	const char *line = lines;
+
+	if (line && t->kind == TRIGGER_PRESSURE)
+		line = strstr(line, "\nnow: ");
+	if (line)
+		line = strstr(line, ": ");
+	(void)snprintf(ret, size, "%s%.*s", line ? ", " : "",
+		       line ? (int)strcspn(line + 2, "\n") : 0, line ? line + 2 : "");
+}
+
+/*
+ * Once an interval, or as often as it may be about somebody else: who was killed, which unit. That
+ * snapshots become rarer is said when a storm begins.
+ */
+static void log_refused(const struct triggers *all, struct trigger *t, const char *lines)
+{
+	bool tells = t->kind == TRIGGER_EVENT || t->kind == TRIGGER_UNIT;
+	uint64_t wait_usec = trigger_limit_wait(&t->limit, all->burst, all->interval_usec,
+						now_usec(CLOCK_MONOTONIC));
+	char what[256], detail[512];
+
+	if (t->limit.refused > (tells ? SAID_MAX : 1))
+		return;
+	describe(t, what, sizeof(what));
+	detail_of(t, lines, detail, sizeof(detail));
+	if (t->limit.refused > 1 && t->refused && strcmp(t->refused, detail) == 0)
+		return;
+	free(t->refused);
+	t->refused = strdup(detail);
+	if (t->limit.period_usec > 0)
+		(void)log_full(LOG_WARNING, all->name, MESSAGE_SNAPSHOT, 0,
+			       "%s goes on%s, no snapshot of it for %llu s", what, detail,
+			       (unsigned long long)(wait_usec / USEC_PER_SEC + 1));
+	else
+		(void)log_full(
+			LOG_WARNING, all->name, MESSAGE_SNAPSHOT, 0,
+			"%s triggered%s, no snapshot of it for %llu s: Burst=%u is used up; "
+			"while it goes on the next ones are each twice as far apart, up to an hour",
+			what, detail, (unsigned long long)(wait_usec / USEC_PER_SEC + 1),
+			all->burst);
+}
+
+void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
+{
+	char what[256], text[512];
+	struct snapshot_cause cause = {
+		.reason = trigger_kind_name(t->kind),
+		.what = what,
+		.text = text,
+		.detail = detail,
+		.time_usec = usec,
+	};
+	int r;
+
+	describe(t, what, sizeof(what));
+	detail_of(t, detail, text, sizeof(text));
+	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, false);
+	r = all->host->join(all->userdata, &cause);
+	if (r > 0) {
+		t->fired++;
+		return;
+	}
+	if (r == -ENOTCONN) {
+		t->suppressed++;
+		return;
+	}
+	if (!trigger_limit_admit(&t->limit, all->burst, all->interval_usec,
+				 now_usec(CLOCK_MONOTONIC))) {
+		t->suppressed++;
+		log_refused(all, t, detail);
+		return;
+	}
+	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, t->limit.taken > 1);
+	if (all->host->fire(all->userdata, &cause) >= 0) {
+		t->fired++;
+	} else {
+		t->suppressed++;
+		trigger_limit_give_back(&t->limit);
+	}
+}
+
+void triggers_give_back(struct triggers *all, const char *what)
+{
+	char text[256];
+
+	for (size_t i = 0; i < all->n; i++) {
+		describe(&all->items[i], text, sizeof(text));
+		if (strcmp(text, what) == 0)
+			trigger_limit_give_back(&all->items[i].limit);
+	}
+}
+
+int trigger_set_unavailable(struct triggers *all, struct trigger *t, const char *why)
+{
+	char *text = NULL;
+
+	if (why) {
+		if (!t->unavailable || strcmp(t->unavailable, why) != 0)
+			(void)log_full(*t->text == '-' ? LOG_INFO : LOG_WARNING, all->name,
+				       MESSAGE_TRIGGER_UNAVAILABLE, 0,
+				       "Trigger %s %s is unavailable, continuing without it: %s",
+				       trigger_kind_name(t->kind), t->text, why);
+		text = strdup(why);
+		if (!text)
+			return -ENOMEM;
+	}
+	free(t->unavailable);
+	t->unavailable = text;
+	return 0;
+}
+
+/* What the kernel says of it, as far as it can be had */
+static char *pressure_lines(const struct trigger *t)
+{
+	_cleanup_free_ char *now = NULL;
+	struct pressure p;
+	struct fault why;
+	char path[32], *lines;
+	const char *line = NULL;
+
+	if (pressure_parse(t->text, &p, &why) < 0)
+		return NULL;
+	(void)snprintf(path, sizeof(path), "/proc/pressure/%s", p.resource);
+	if (io_read_file_at(AT_FDCWD, path, &now, NULL) >= 0)
+		line = strstr(now, p.full ? "full " : "some ");
+	if (asprintf(&lines, "pressure: %s\n%s%.*s\n", t->text, line ? "now: " : "",
+		     line ? (int)strcspn(line, "\n") : 0, line ? line : "") < 0)
+		return NULL;
+	return lines;
+}
+
+static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct pressure_source *p = userdata;
+	struct trigger *t = &p->triggers->items[p->index];
+	_cleanup_free_ char *lines = NULL;
+
+	if (revents & (EPOLLERR | EPOLLHUP)) {
+		(void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+		return trigger_set_unavailable(p->triggers, t, "the kernel has ended it");
+	}
+	lines = pressure_lines(t);
+	trigger_fire(p->triggers, t, lines, 0);
+	return 0;
+}
+
+void triggers_on_signal(struct triggers *all)
+{
+	if (all->n > 0 && all->items[0].kind == TRIGGER_SIGNAL)
+		trigger_fire(all, &all->items[0], NULL, 0);
+}
+
+void triggers_on_unit(struct triggers *all, const char *unit, uint64_t usec)
+{
+	char lines[300];
+
+	(void)snprintf(lines, sizeof(lines), "unit: %s\n", unit);
+	for (size_t i = 0; all->armed && i < all->n; i++)
+		if (all->items[i].kind == TRIGGER_UNIT &&
+		    fnmatch(all->items[i].text, unit, FNM_NOESCAPE) == 0) {
+			trigger_fire(all, &all->items[i], lines, usec);
+			return; /* one snapshot, however many patterns */
+		}
+}
+
+/* --- the list */
+
+static int add(struct triggers *all, enum trigger_kind kind, const char *text)
+{
+	struct trigger *more = reallocarray(all->items, all->n + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	all->items = more;
+	more[all->n] = (struct trigger){.kind = kind, .text = strdup(text)};
+	return more[all->n++].text ? 0 : -ENOMEM;
+}
+
+static bool has(const struct triggers *all, enum trigger_kind kind, const char *text)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->items[i].kind == kind && strcmp(all->items[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+/* Each once */
+static int add_list(struct triggers *all, enum trigger_kind kind, char *const *list)
+{
+	int r = 0;
+
+	STRV_FOREACH (text, list)
+		if (r >= 0 && !has(all, kind, *text))
+			r = add(all, kind, *text);
+	return r;
+}
+
+static bool same_event(const char *a, const char *b)
+{
+	a += *a == '-';
+	b += *b == '-';
+	return strcspn(a, " ") == strcspn(b, " ") && strncmp(a, b, strcspn(a, " ")) == 0;
+}
+
+/* As for Event=: given again, the later line takes the place of the earlier one */
+static int once_each(char *const *from, char ***ret)
+{
+	int r = 0;
+
+	STRV_FOREACH (text, from) {
+		bool again = false;
+
+		for (char *const *later = text + 1; *later; later++)
+			again |= same_event(*text, *later);
+		if (!again && r >= 0)
+			r = strv_append(ret, *text);
+	}
+	return r;
+}
+
+static void free_items(struct trigger *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		free(items[i].text);
+		free(items[i].unavailable);
+		free(items[i].refused);
+	}
+	free(items);
+}
+
+/* Counters never go back, as long as a trigger is there */
+static void carry_over(struct triggers *all, const struct trigger *old, size_t n_old)
+{
+	for (size_t i = 0; i < all->n; i++)
+		for (size_t j = 0; j < n_old; j++)
+			if (all->items[i].kind == old[j].kind &&
+			    strcmp(all->items[i].text, old[j].text) == 0) {
+				all->items[i].fired = old[j].fired;
+				all->items[i].suppressed = old[j].suppressed;
+				all->items[i].limit = old[j].limit;
+			}
+}
+
+static int make_list(struct triggers *all, const struct snapshot_config *config)
+{
+	struct trigger *old = TAKE_PTR(all->items);
+	size_t n_old = all->n;
+	int r = 0;
+
+	all->n = 0;
+	strv_free(TAKE_PTR(all->events));
+	if (config->on_signal)
+		r = add(all, TRIGGER_SIGNAL, "");
+	all->first_event = all->n;
+	if (r >= 0)
+		r = once_each(config->on_event, &all->events);
+	if (r >= 0)
+		r = add_list(all, TRIGGER_EVENT, all->events);
+	if (r >= 0)
+		r = add_list(all, TRIGGER_PRESSURE, config->on_pressure);
+	if (r >= 0)
+		r = add_list(all, TRIGGER_UNIT, config->on_unit_failed);
+	carry_over(all, old, n_old);
+	free_items(old, n_old);
+	return r;
+}
+
+/* --- pressure */
+
+static int watch_pressure(struct triggers *all, struct pressure_source *source, struct trigger *t)
+{
+	struct pressure pressure;
+	struct fault why = {};
+	int r = pressure_parse(t->text, &pressure, &why);
+
+	if (r >= 0)
+		r = pressure_watch_open(&pressure, &source->fd, &why);
+	if (r >= 0) {
+		r = sd_event_add_io(all->event, &source->source, source->fd, EPOLLPRI, on_pressure,
+				    source);
+		if (r >= 0)
+			r = sd_event_source_set_priority(source->source, PRIORITY_TRIGGER);
+		if (r < 0)
+			(void)fault_errno(&why, r, "cannot watch %s", t->text);
+	}
+	return trigger_set_unavailable(all, t, r < 0 ? why.text : NULL);
+}
+
+static int watch_pressures(struct triggers *all)
+{
+	int r = 0;
+
+	all->pressures = calloc(MAX(all->n, 1U), sizeof(*all->pressures));
+	if (!all->pressures)
+		return -ENOMEM;
+	for (size_t i = 0; i < all->n && r >= 0; i++) {
+		struct pressure_source *source = &all->pressures[all->n_pressures];
+
+		if (all->items[i].kind != TRIGGER_PRESSURE)
+			continue;
+		*source = (struct pressure_source){.triggers = all, .index = i, .fd = -EBADF};
+		all->n_pressures++;
+		r = watch_pressure(all, source, &all->items[i]);
+	}
+	return r;
+}
+
+static void close_pressures(struct triggers *all)
+{
+	for (size_t i = 0; i < all->n_pressures; i++) {
+		sd_event_source_disable_unref(all->pressures[i].source);
+		close_p(&all->pressures[i].fd);
+	}
+	free(TAKE_PTR(all->pressures));
+	all->n_pressures = 0;
+}
+
+/* --- all */
+
+struct triggers *triggers_new(sd_event *event, const char *name, const struct trigger_host *host,
+			      void *userdata)
+{
+	struct triggers *all = calloc(1, sizeof(*all));
+
+	if (all)
+		*all = (struct triggers){
+			.event = event, .name = name, .host = host, .userdata = userdata};
+	return all;
+}
+
+int triggers_prepare(struct triggers *all, const struct snapshot_config *config,
+		     const char *instance, char *const *watched, struct fault *why)
+{
+	int r;
+
+	all->gone = false;
+	all->burst = config->burst;
+	all->interval_usec = config->interval_usec;
+	r = make_list(all, config);
+	return r < 0 ? fault_errno(why, r, "cannot set up triggers")
+		     : trigger_open_events(all, instance, watched, why);
+}
+
+int triggers_arm(struct triggers *all, struct fault *why)
+{
+	int r = trigger_start_events(all, why);
+
+	if (r >= 0) {
+		r = watch_pressures(all);
+		if (r < 0)
+			(void)fault_errno(why, r, "cannot set up triggers");
+	}
+	all->armed = r >= 0;
+	all->host->units_wanted(all->userdata);
+	return r;
+}
+
+void triggers_disarm(struct triggers *all, bool keep)
+{
+	close_pressures(all);
+	trigger_close_events(all, keep);
+	if (!all->armed)
+		return;
+	all->armed = all->gone = false;
+	all->host->units_wanted(all->userdata);
+}
+
+void triggers_free(struct triggers *all)
+{
+	if (!all)
+		return;
+	triggers_disarm(all, true);
+	free_items(all->items, all->n);
+	strv_free(all->events);
+	free(all);
+}
+
+bool triggers_want_units(const struct triggers *all)
+{
+	/* They are the last in the list */
+	return all->armed && all->n > 0 && all->items[all->n - 1].kind == TRIGGER_UNIT;
+}
+
+const struct trigger *triggers_list(struct triggers *all, const char *unit_trouble, size_t *ret_n)
+{
+	*ret_n = all->n;
+	if (all->watch && now_usec(CLOCK_MONOTONIC) - all->counted_usec >= COUNT_USEC) {
+		event_watch_count(all->watch);
+		all->counted_usec = now_usec(CLOCK_MONOTONIC);
+	}
+	for (size_t i = 0; i < all->n; i++) {
+		struct trigger *t = &all->items[i];
+
+		if (t->kind == TRIGGER_UNIT) {
+			free(t->unavailable);
+			t->unavailable = unit_trouble ? strdup(unit_trouble) : NULL;
+		}
+	}
+	return all->items;
+}
+
+bool triggers_armed(const struct triggers *all)
+{
+	return all->armed;
+}

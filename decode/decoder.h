@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What a trace.dat says of its events: formats, symbols, clock, and where events tell of tasks. The
+ * only place that has libtraceevent parse formats. Does not change once it is there; any thread.
+ *
+ *	decoder_new → event_stream_new → event_next → decoder_field: numbers | printer_put: text,
+ *JSON
+ */
+#pragma once
+
+#include "basic/fault.h"
+#include "decode/field.h"
+#include "decode/tasks.h"
+#include "formats/trace-dat-read.h"
+
+struct decoder;
+
+/**
+ * decoder_new() - read what events are decoded with
+ * @dat: stays the caller's and must outlive @ret
+ * Return: 0 or negative errno with the story in @why.
+ */
+int decoder_new(const struct trace_dat *dat, struct decoder **ret, struct fault *why);
+struct decoder *decoder_free(struct decoder *decoder);
+DEFINE_CLEANUP(struct decoder *, decoder_free)
+
+const struct trace_dat *decoder_dat(const struct decoder *decoder);
+
+/**
+ * decoder_warnings() - what is wrong with the file's formats but does not stop anybody: lines
+ */
+char *const *decoder_warnings(const struct decoder *decoder);
+
+/* --- time */
+
+/**
+ * decoder_time() - a timestamp of the ring buffer as it is shown
+ */
+uint64_t decoder_time(const struct decoder *decoder, uint64_t ts);
+
+/**
+ * decoder_offset() - what of that the file's options add to the trace clock's nanoseconds
+ */
+int64_t decoder_offset(const struct decoder *decoder);
+
+/**
+ * decoder_in_usecs() - are times shown as seconds.microseconds (or as plain numbers)
+ */
+bool decoder_in_usecs(const struct decoder *decoder);
+
+/**
+ * decoder_has_date() - do the file's options turn times into those of CLOCK_REALTIME
+ */
+bool decoder_has_date(const struct decoder *decoder);
+
+/* --- formats and fields; formats go by their index in dat->formats */
+
+/**
+ * decoder_find() - the format of an event id, -1 if the file has none
+ */
+int32_t decoder_find(const struct decoder *decoder, uint32_t id);
+
+/**
+ * decoder_find_name() - the same by name
+ */
+int32_t decoder_find_name(const struct decoder *decoder, const char *system, const char *name);
+
+/**
+ * decoder_name() - "EVENT" of a format
+ * Return: NUL-terminated, valid as long as the decoder; "" if the text has no name.
+ */
+const char *decoder_name(const struct decoder *decoder, size_t format);
+
+/**
+ * decoder_format_id() - the id of a format's events; UINT32_MAX: none is known
+ */
+uint32_t decoder_format_id(const struct decoder *decoder, size_t format);
+
+/**
+ * decoder_fields() - those of a format, in order, without the common ones
+ * Return: valid as long as the decoder; NULL if the format cannot be trusted, or without memory.
+ */
+const struct field *decoder_fields(const struct decoder *decoder, size_t format, size_t *ret_n);
+
+/**
+ * decoder_field() - one of them by name, or NULL
+ */
+const struct field *decoder_field(const struct decoder *decoder, size_t format, const char *name);
+
+/* --- events */
+
+/**
+ * decoder_identify() - set an event's id, pid and byte order by its data
+ */
+void decoder_identify(const struct decoder *decoder, struct decode_event *event);
+
+/**
+ * decoder_new_tasks() - the names of tasks that the file has
+ */
+int decoder_new_tasks(const struct decoder *decoder, struct tasks **ret, struct fault *why);
+
+/**
+ * decoder_task() - set event->task, and learn the names the event tells of
+ * To be called for all events in their order: trace-cmd learns a name when it has printed the
+ * event. Return: 0 or -ENOMEM.
+ */
+int decoder_task(const struct decoder *decoder, struct tasks *tasks, struct decode_event *event);
+
+/**
+ * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters, on
+ * the same CPU? Such two are shown as one line, of the first.
+ */
+bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *event,
+		     const struct decode_event *next);
+
+/* --- for the printers */
+
+struct kallsyms;
+struct printk_formats;
+struct tep_event;
+struct tep_handle;
+const struct kallsyms *decoder_symbols(const struct decoder *decoder);
+const struct printk_formats *decoder_printk(const struct decoder *decoder);
+
+/**
+ * decoder_graph_exit() - the format that ends what decoder_is_leaf() pairs; -1: none
+ */
+int32_t decoder_graph_exit(const struct decoder *decoder);
+
+/**
+ * decoder_common() - two of the fields that all events have; of size 0 if there is none
+ */
+void decoder_common(const struct decoder *decoder, struct field *ret_flags,
+		    struct field *ret_preempt_count);
+
+/**
+ * decoder_handle() - a handle of libtraceevent's for one thread, set up for the file
+ * Return: NULL without memory.
+ */
+struct tep_handle *decoder_handle(const struct decoder *decoder);
+
+/**
+ * decoder_parse() - parse a format into a handle
+ * Return: the event, NULL if it cannot be trusted.
+ */
+struct tep_event *decoder_parse(const struct decoder *decoder, struct tep_handle *tep,
+				size_t format);

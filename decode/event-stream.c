@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The file is read in blocks of whole sub-buffers. A cursor for each CPU of each ring buffer holds
+ * the block that it is in; a heap has the cursors by their next event. Events point into blocks,
+ * which live as long as a cursor or a struct event_keep has them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "decode/event-stream.h"
+
+#define BLOCK_SIZE   (256 * KIB)
+#define BLOCKS_TOTAL (128 * MIB)
+
+struct event_block {
+	unsigned refs;
+	uint64_t kept;	 /* serial of the struct event_keep that has it last */
+	uint64_t offset; /* in the file */
+	size_t size;
+	uint8_t bytes[];
+};
+
+struct cursor {
+	uint32_t cpu, buffer;
+	uint64_t begin, pos, end; /* of the region; pos: what is read next */
+	struct event_block *block;
+	size_t next; /* sub-buffer in the block */
+	struct subbuf_iter iter;
+	bool in_subbuf, first; /* first: no event of this sub-buffer was taken yet */
+	struct decode_event event;
+	uint64_t key;
+};
+
+struct event_stream {
+	const struct decoder *decoder;
+	const struct trace_dat *dat;
+	struct event_stream_config config;
+	struct tasks *tasks;
+	bool (*key)(void *userdata, const struct decode_event *event, uint64_t *ret);
+	void *userdata;
+	uint64_t until;
+	bool past; /* what comes is later than the filter wants */
+	size_t block_size, n_faults;
+	uint64_t serial; /* of the last struct event_keep that was begun */
+	struct event_keep keep;
+
+	struct cursor *cursors;
+	size_t n;
+	size_t *heap; /* of cursors that have an event, the first to be given out on top */
+	size_t n_heap;
+	size_t *dry; /* those that had nothing and were not asked since */
+	size_t n_dry;
+	size_t *ask; /* to be asked before the next event is given out */
+	size_t n_ask;
+};
+
+static void unref(struct event_block *block)
+{
+	if (block && --block->refs == 0)
+		free(block);
+}
+
+void event_keep_clear(struct event_keep *keep)
+{
+	for (size_t i = 0; i < keep->n; i++)
+		unref(keep->blocks[i]);
+	keep->n = 0;
+	keep->serial = 0;
+}
+
+void event_keep_done(struct event_keep *keep)
+{
+	event_keep_clear(keep);
+	free(keep->blocks);
+	*keep = (struct event_keep){};
+}
+
+/* Takes over a reference */
+static int keep_block(struct event_stream *s, struct event_keep *keep, struct event_block *block)
+{
+	if (keep->serial == 0)
+		keep->serial = ++s->serial;
+	if (block->kept == keep->serial) {
+		unref(block);
+		return 0;
+	}
+	if (keep->n == keep->room) {
+		size_t room = MAX(2 * keep->room, (size_t)16);
+		struct event_block **p =
+			reallocarray(keep->blocks, room, sizeof(struct event_block *));
+
+		if (!p) {
+			unref(block);
+			return -ENOMEM;
+		}
+		keep->blocks = p;
+		keep->room = room;
+	}
+	block->kept = keep->serial;
+	keep->blocks[keep->n++] = block;
+	return 0;
+}
+
+/* --- one CPU */
+
+static int read_error(const struct event_stream *s, uint64_t pos, int error, struct fault *why)
+{
+	if (error == -ENODATA)
+		return fault_set(why, error,
+				 "%s: offset 0x%" PRIx64
+				 ": the file became shorter while it was read",
+				 s->dat->path, pos);
+	return fault_errno(why, error, "%s: offset 0x%" PRIx64 ": cannot read", s->dat->path, pos);
+}
+
+/* When sub-buffer @i begins; one that was never written comes last */
+static int begins(const struct event_stream *s, const struct cursor *c, uint64_t i, uint64_t *ret,
+		  struct fault *why)
+{
+	uint64_t pos = c->begin + i * s->dat->page_size, ts;
+	uint8_t bytes[8];
+	int r;
+
+	r = io_pread_all(s->dat->fd, bytes, sizeof(bytes), pos);
+	if (r < 0)
+		return read_error(s, pos, r, why);
+	ts = trace_dat_u64(s->dat, bytes);
+	*ret = ts ? decoder_time(s->decoder, ts) : UINT64_MAX;
+	return 0;
+}
+
+/* Skip the sub-buffers that end before @from, by their timestamps */
+static int seek(const struct event_stream *s, struct cursor *c, uint64_t from, struct fault *why)
+{
+	uint64_t low = 0, high = (c->end - c->begin) / s->dat->page_size, ts = 0;
+
+	/* the first that begins at @from or later; the one before it may reach so far */
+	while (low < high) {
+		uint64_t middle = (low + high) / 2;
+		int r = begins(s, c, middle, &ts, why);
+
+		if (r < 0)
+			return r;
+		if (ts < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low > 0)
+		c->pos += (low - 1) * s->dat->page_size;
+	return 0;
+}
+
+/* 1, 0 nothing (now), negative errno */
+static int next_block(struct event_stream *s, struct cursor *c, struct fault *why)
+{
+	size_t size = MIN(c->end - c->pos, (uint64_t)s->block_size);
+	struct event_block *block;
+	int r;
+
+	unref(c->block);
+	c->block = NULL;
+	c->next = 0;
+	if (size == 0)
+		return 0;
+	block = malloc(sizeof(*block) + size);
+	if (!block)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", s->dat->path);
+	*block = (struct event_block){.refs = 1, .offset = c->pos, .size = size};
+	r = io_pread_all(s->dat->fd, block->bytes, size, c->pos);
+	if (r < 0) {
+		free(block);
+		return read_error(s, c->pos, r, why);
+	}
+	c->pos += size;
+	c->block = block;
+	return 1;
+}
+
+static void tell_fault(struct event_stream *s, const char *format, ...) _printf_(2, 3);
+
+static void tell_fault(struct event_stream *s, const char *format, ...)
+{
+	char text[250], line[512];
+	va_list args;
+
+	s->n_faults++;
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	(void)snprintf(line, sizeof(line), "%.200s: %s", s->dat->path, text);
+	if (s->config.on_fault)
+		s->config.on_fault(line);
+}
+
+static void tell_subbuf(struct event_stream *s, const struct cursor *c,
+			const struct subbuf_fault *fault)
+{
+	char text[160];
+
+	tell_fault(s, "offset 0x%" PRIx64 ": cpu %" PRIu32 ": %s",
+		   c->block->offset + c->next - s->dat->page_size + fault->offset, c->cpu,
+		   subbuf_fault_text(fault, text, sizeof(text)));
+}
+
+/* Go to the next sub-buffer that holds something: 1, 0 nothing (now), negative errno */
+static int next_subbuf(struct event_stream *s, struct cursor *c, struct fault *why)
+{
+	struct subbuf_fault fault;
+	int r;
+
+	for (;;) {
+		if (!c->block || c->next + s->dat->page_size > c->block->size) {
+			r = next_block(s, c, why);
+			if (r <= 0)
+				return r;
+			continue;
+		}
+		r = subbuf_iter_init(&s->dat->layout, c->block->bytes + c->next, &c->iter, &fault);
+		c->next += s->dat->page_size;
+		if (r < 0)
+			tell_subbuf(s, c, &fault);
+		if (r == 0) {
+			c->in_subbuf = c->first = true;
+			return 1;
+		}
+	}
+}
+
+/*
+ * A loss is told with the first event of the sub-buffer, but not by trace-cmd if a time event comes
+ * first
+ */
+static int64_t missed_before(const struct cursor *c, const struct subbuf_event *event)
+{
+	const struct subbuf_header *header = &c->iter.header;
+
+	if (!c->first || !header->missed || event->offset != c->iter.layout->data_offset)
+		return 0;
+	if (!header->missed_stored)
+		return -1;
+	return (int64_t)header->missed_events;
+}
+
+static bool wants(const struct event_stream *s, const struct decode_event *event)
+{
+	return s->config.all || !s->config.filter || event_filter_wants(s->config.filter, event);
+}
+
+/* The cursor's next event: 1, 0 nothing (now), negative errno */
+static int advance(struct event_stream *s, struct cursor *c, struct fault *why)
+{
+	struct subbuf_fault fault;
+	struct subbuf_event event;
+	int r;
+
+	for (;;) {
+		if (!c->in_subbuf) {
+			r = next_subbuf(s, c, why);
+			if (r <= 0)
+				return r;
+		}
+		r = subbuf_iter_next(&c->iter, &event, &fault);
+		if (r <= 0) {
+			if (r < 0)
+				tell_subbuf(s, c, &fault);
+			c->in_subbuf = false;
+			continue;
+		}
+		c->event = (struct decode_event){
+			.ts = decoder_time(s->decoder, event.ts),
+			.data = event.data,
+			.size = event.size,
+			.offset = c->block->offset + (uint64_t)(event.data - c->block->bytes),
+			.missed = missed_before(c, &event),
+			.cpu = c->cpu,
+			.buffer = c->buffer,
+		};
+		c->first = false;
+		decoder_identify(s->decoder, &c->event);
+		c->key = c->event.ts;
+		if (!s->key || (wants(s, &c->event) && s->key(s->userdata, &c->event, &c->key)))
+			return 1;
+	}
+}
+
+/* --- all of them */
+
+static bool before(const struct event_stream *s, size_t a, size_t b)
+{
+	uint64_t x = s->cursors[a].key, y = s->cursors[b].key;
+
+	return x != y ? x < y : a < b;
+}
+
+static void sift_down(struct event_stream *s, size_t i)
+{
+	size_t cursor = s->heap[i];
+
+	for (;;) {
+		size_t child = 2 * i + 1;
+
+		if (child >= s->n_heap)
+			break;
+		if (child + 1 < s->n_heap && before(s, s->heap[child + 1], s->heap[child]))
+			child++;
+		if (!before(s, s->heap[child], cursor))
+			break;
+		s->heap[i] = s->heap[child];
+		i = child;
+	}
+	s->heap[i] = cursor;
+}
+
+static void push(struct event_stream *s, size_t cursor)
+{
+	size_t i = s->n_heap++;
+
+	while (i > 0 && before(s, cursor, s->heap[(i - 1) / 2])) {
+		s->heap[i] = s->heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	s->heap[i] = cursor;
+}
+
+/* The event that comes next, if it may be given out: 1, 0 none (now), negative errno */
+static int look(struct event_stream *s, const struct decode_event **ret, struct fault *why)
+{
+	while (s->n_ask > 0) {
+		size_t cursor = s->ask[s->n_ask - 1];
+		int r = advance(s, &s->cursors[cursor], why);
+
+		if (r < 0)
+			return r;
+		s->n_ask--;
+		if (r > 0)
+			push(s, cursor);
+		else
+			s->dry[s->n_dry++] = cursor;
+	}
+	if (s->n_heap == 0)
+		return 0;
+	*ret = &s->cursors[s->heap[0]].event;
+	return (*ret)->ts <= s->until;
+}
+
+/* Take that event, with a reference to its block, and go on behind it */
+static int take(struct event_stream *s, struct decode_event *ret, struct event_block **ret_block,
+		struct fault *why)
+{
+	struct cursor *c = &s->cursors[s->heap[0]];
+	struct event_block *block = c->block;
+	int r;
+
+	block->refs++;
+	*ret = c->event;
+	r = advance(s, c, why);
+	if (r < 0) {
+		unref(block);
+		return r;
+	}
+	if (r == 0) {
+		s->dry[s->n_dry++] = s->heap[0];
+		s->heap[0] = s->heap[--s->n_heap];
+	}
+	if (s->n_heap > 0)
+		sift_down(s, 0);
+	*ret_block = block;
+	return 0;
+}
+
+static int no_memory(const struct event_stream *s, struct fault *why)
+{
+	return fault_errno(why, -ENOMEM, "%s: cannot go on", s->dat->path);
+}
+
+/* The end of the function that @event enters, if that is all that happens in it */
+static int take_leaf(struct event_stream *s, struct event_keep *keep, bool wanted,
+		     struct decode_event *event, struct fault *why)
+{
+	const struct decode_event *next;
+	struct event_block *block;
+	struct decode_event leaf;
+	int r = look(s, &next, why);
+
+	if (r <= 0 || !decoder_is_leaf(s->decoder, event, next))
+		return r;
+	r = take(s, &leaf, &block, why);
+	if (r < 0)
+		return r;
+	event->leaf = leaf.data;
+	event->leaf_size = leaf.size;
+	if (!wanted)
+		unref(block);
+	else if (keep_block(s, keep, block) < 0)
+		return no_memory(s, why);
+	return 0;
+}
+
+/* Return: 1 taken, 0 there was none, negative errno */
+static int take_next(struct event_stream *s, struct event_keep *keep, struct decode_event *ret,
+		     bool *ret_wanted, struct fault *why)
+{
+	const struct event_filter *filter = s->config.filter;
+	const struct decode_event *next;
+	struct event_block *block;
+	int r;
+
+	r = look(s, &next, why);
+	if (r <= 0)
+		return r;
+	/* all that follows are later, too */
+	s->past = filter && !s->config.all && !s->key && next->ts > filter->to;
+	if (s->past)
+		return 0;
+	r = take(s, ret, &block, why);
+	if (r < 0)
+		return r;
+	*ret_wanted = s->key || wants(s, ret);
+	if (s->tasks && decoder_task(s->decoder, s->tasks, ret) < 0) {
+		unref(block);
+		return no_memory(s, why);
+	}
+	if (s->config.pair_leaves && !s->key)
+		r = take_leaf(s, keep, *ret_wanted, ret, why);
+	if (!*ret_wanted)
+		unref(block);
+	else if (keep_block(s, keep, block) < 0)
+		return no_memory(s, why);
+	return r < 0 ? r : 1;
+}
+
+int event_next_keep(struct event_stream *stream, struct event_keep *keep, struct decode_event *ret,
+		    struct fault *why)
+{
+	bool wanted = false;
+	int r = 1;
+
+	while (r > 0 && !wanted)
+		r = stream->past ? 0 : take_next(stream, keep, ret, &wanted, why);
+	return r;
+}
+
+int event_next(struct event_stream *stream, struct decode_event *ret, struct fault *why)
+{
+	event_keep_clear(&stream->keep);
+	return event_next_keep(stream, &stream->keep, ret, why);
+}
+
+int event_peek(struct event_stream *stream, uint64_t *ret, struct fault *why)
+{
+	const struct decode_event *next;
+	int r = look(stream, &next, why);
+
+	if (r > 0)
+		*ret = next->ts;
+	return r;
+}
+
+void event_stream_until(struct event_stream *stream, uint64_t until)
+{
+	stream->until = until;
+}
+
+void event_stream_grow(struct event_stream *stream, const uint64_t *sizes)
+{
+	for (size_t i = 0; i < stream->n; i++) {
+		struct cursor *c = &stream->cursors[i];
+
+		c->end = MAX(c->end, c->begin + round_down(sizes[c->cpu], stream->dat->page_size));
+	}
+	for (size_t i = 0; i < stream->n_dry; i++)
+		stream->ask[stream->n_ask++] = stream->dry[i];
+	stream->n_dry = 0;
+}
+
+uint64_t event_stream_left(const struct event_stream *stream)
+{
+	uint64_t left = 0;
+
+	for (size_t i = 0; i < stream->n; i++)
+		left += stream->cursors[i].end - stream->cursors[i].pos;
+	return left;
+}
+
+int event_stream_rename(struct event_stream *stream, int32_t pid, const char *name)
+{
+	return tasks_rename(stream->tasks, pid, name, strlen(name));
+}
+
+int event_stream_task(struct event_stream *stream, struct decode_event *event)
+{
+	return decoder_task(stream->decoder, stream->tasks, event);
+}
+
+size_t event_stream_faults(const struct event_stream *stream)
+{
+	return stream->n_faults;
+}
+
+size_t event_stream_keep_most(const struct event_stream *stream, size_t bytes)
+{
+	return MAX(bytes / stream->block_size, stream->n + 1);
+}
+
+/* --- its beginning */
+
+static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, struct fault *why)
+{
+	const struct trace_dat_region *region = &s->dat->buffers[buffer].regions[cpu];
+	const struct event_filter *filter = s->config.filter;
+	struct cursor *c = &s->cursors[s->n];
+	struct fault broken;
+
+	if (filter && filter->has_cpus && !cpu_list_has(&filter->cpus, cpu))
+		return 0;
+	if (!s->config.sizes && region->size == 0)
+		return 0;
+	if (!s->config.sizes &&
+	    trace_dat_check_region(s->dat, &s->dat->buffers[buffer], cpu, &broken) < 0) {
+		s->n_faults++;
+		if (s->config.on_fault)
+			s->config.on_fault(broken.text);
+		return 0;
+	}
+	*c = (struct cursor){.cpu = cpu, .buffer = buffer};
+	c->begin = c->pos = region->offset;
+	c->end = c->begin + (s->config.sizes ? round_down(s->config.sizes[cpu], s->dat->page_size)
+					     : region->size);
+	s->ask[s->n_ask++] = s->n++;
+	return filter && filter->from > 0 ? seek(s, c, filter->from, why) : 0;
+}
+
+static int add_cursors(struct event_stream *s, struct fault *why)
+{
+	const uint32_t n_buffers = s->config.sizes ? 1 : (uint32_t)s->dat->n_buffers;
+	size_t most = MAX(n_buffers * (size_t)s->dat->n_cpus, (size_t)1), total;
+	int r = 0;
+
+	total = s->config.memory ? s->config.memory : BLOCKS_TOTAL;
+	s->block_size = MAX(MIN(BLOCK_SIZE, total / most), (size_t)s->dat->page_size);
+	s->block_size -= s->block_size % s->dat->page_size;
+	s->cursors = calloc(most, sizeof(*s->cursors));
+	s->heap = calloc(3 * most, sizeof(size_t));
+	if (!s->cursors || !s->heap)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", s->dat->path);
+	s->dry = s->heap + most;
+	s->ask = s->dry + most;
+	for (uint32_t b = 0; b < n_buffers && r >= 0; b++)
+		for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++)
+			r = add_cursor(s, b, cpu, why);
+	return r;
+}
+
+int event_stream_new(const struct decoder *decoder, const struct event_stream_config *config,
+		     struct event_stream **ret, struct fault *why)
+{
+	_cleanup_(event_stream_freep) struct event_stream *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return fault_errno(why, -ENOMEM, "cannot read events");
+	s->decoder = decoder;
+	s->dat = decoder_dat(decoder);
+	s->config = *config;
+	s->until = UINT64_MAX;
+	r = config->no_tasks ? 0 : decoder_new_tasks(decoder, &s->tasks, why);
+	if (r >= 0)
+		r = add_cursors(s, why);
+	if (r < 0)
+		return r;
+	s->config.sizes = NULL; /* borrowed for the call */
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void event_stream_order(struct event_stream *stream,
+			bool (*key)(void *userdata, const struct decode_event *event,
+				    uint64_t *ret),
+			void *userdata)
+{
+	stream->key = key;
+	stream->userdata = userdata;
+	tasks_free(stream->tasks);
+	stream->tasks = NULL;
+}
+
+struct event_stream *event_stream_free(struct event_stream *stream)
+{
+	if (!stream)
+		return NULL;
+	event_keep_done(&stream->keep);
+	for (size_t i = 0; i < stream->n; i++)
+		unref(stream->cursors[i].block);
+	free(stream->cursors);
+	free(stream->heap);
+	tasks_free(stream->tasks);
+	free(stream);
+	return NULL;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The events of a trace.dat one after the other: those of all CPUs and ring buffers in the order of
+ * their times, or in another one. Of equal times the lower buffer, then the lower CPU comes first,
+ * as in trace-cmd. The file may be one that is still being written. One thread, but what an event
+ * points to may be read by others.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "basic/fault.h"
+#include "decode/event-filter.h"
+
+struct event_stream;
+
+struct event_stream_config {
+	const struct event_filter *filter; /* prepared, outlives the stream; NULL: all events */
+	bool all;	  /* what the filter does not want is given out, too, but for its CPUs */
+	bool pair_leaves; /* show a function that calls no other as one event */
+	bool no_tasks;	  /* leave the events' tasks NULL */
+	/* [dat->n_cpus]: bytes of each CPU that are there now, of a file with one ring buffer that
+	 * grows; NULL: as the file says */
+	const uint64_t *sizes;
+	size_t memory; /* bytes for reading all CPUs, roughly; 0: 128 MiB */
+	/* A part of the file is broken and was left out; @text names the file. NULL: don't tell */
+	void (*on_fault)(const char *text);
+};
+
+/**
+ * event_stream_new() - begin before the first event that is wanted
+ * @decoder: outlives the stream, as does its file
+ * Return: 0 or negative errno with the story in @why.
+ */
+int event_stream_new(const struct decoder *decoder, const struct event_stream_config *config,
+		     struct event_stream **ret, struct fault *why);
+struct event_stream *event_stream_free(struct event_stream *stream);
+DEFINE_CLEANUP(struct event_stream *, event_stream_free)
+
+/**
+ * event_stream_order() - give events out by the lowest key, not by time; before the first event
+ * @key: of an event that the filter wants; grows within each CPU. false: leave the event out
+ * Filtering comes first then: events have no tasks and leaves are not paired.
+ */
+void event_stream_order(struct event_stream *stream,
+			bool (*key)(void *userdata, const struct decode_event *event,
+				    uint64_t *ret),
+			void *userdata);
+
+/**
+ * event_next() - the next event that is wanted
+ * @ret: good until the next call
+ * Return: 1, 0 when there is none (now), or negative errno with the story in @why.
+ */
+int event_next(struct event_stream *stream, struct decode_event *ret, struct fault *why);
+
+/* What a set of events points into; all zero to begin with */
+struct event_keep {
+	struct event_block **blocks;
+	size_t n, room;
+	uint64_t serial;
+};
+
+/**
+ * event_next_keep() - event_next(), with @ret good until @keep is cleared
+ */
+int event_next_keep(struct event_stream *stream, struct event_keep *keep, struct decode_event *ret,
+		    struct fault *why);
+
+/**
+ * event_keep_clear() - the events are not needed any more; the stream's thread
+ */
+void event_keep_clear(struct event_keep *keep);
+void event_keep_done(struct event_keep *keep);
+
+/**
+ * event_peek() - the time of the next event, wanted or not
+ * Return: as event_next().
+ */
+int event_peek(struct event_stream *stream, uint64_t *ret, struct fault *why);
+
+/**
+ * event_stream_until() - as if there were no events later than @until (now)
+ * Where a function's end is later than that, it is not paired.
+ */
+void event_stream_until(struct event_stream *stream, uint64_t until);
+
+/**
+ * event_stream_grow() - there is more of the file
+ * @sizes: as in the configuration; less than before is ignored
+ */
+void event_stream_grow(struct event_stream *stream, const uint64_t *sizes);
+
+/**
+ * event_stream_left() - bytes of the file that have not been read yet
+ */
+uint64_t event_stream_left(const struct event_stream *stream);
+
+/**
+ * event_stream_rename() - a task has this name from now on
+ * Return: 0 or -ENOMEM.
+ */
+int event_stream_rename(struct event_stream *stream, int32_t pid, const char *name);
+
+/**
+ * event_stream_task() - set event->task again, after event_stream_rename()
+ */
+int event_stream_task(struct event_stream *stream, struct decode_event *event);
+
+/**
+ * event_stream_faults() - how many parts of the file were broken
+ */
+size_t event_stream_faults(const struct event_stream *stream);
+
+/**
+ * event_stream_keep_most() - how many blocks may be kept for about @bytes; no fewer than it takes
+ * to go on
+ */
+size_t event_stream_keep_most(const struct event_stream *stream, size_t bytes);

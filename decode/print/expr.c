@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <string.h>
+
+#include "decode/print/print-internal.h"
+
+#define MAX_DEPTH 64U /* of a tree; the kernel's have a handful */
+
+enum expr_kind {
+	EXPR_CONSTANT,
+	EXPR_FIELD,
+	EXPR_MASK,	    /* a type cast: right & value */
+	EXPR_ELEMENT,	    /* left: index; value: size of an element */
+	EXPR_DYNAMIC_BYTES, /* left: byte offset; value: size of an element */
+	EXPR_DYNAMIC_SIZE,
+	EXPR_CONDITION, /* left ? right : other */
+	EXPR_NOT,
+	EXPR_COMPLEMENT,
+	EXPR_OR,
+	EXPR_BIT_OR,
+	EXPR_AND,
+	EXPR_BIT_AND,
+	EXPR_LESS,
+	EXPR_LESS_EQUAL,
+	EXPR_SHIFT_LEFT,
+	EXPR_GREATER,
+	EXPR_GREATER_EQUAL,
+	EXPR_SHIFT_RIGHT,
+	EXPR_EQUAL,
+	EXPR_NOT_EQUAL,
+	EXPR_MINUS,
+	EXPR_PLUS,
+	EXPR_DIVIDE,
+	EXPR_MODULO,
+	EXPR_MULTIPLY,
+};
+
+struct expr {
+	enum expr_kind kind;
+	struct field place;
+	uint64_t value;
+	struct expr *left, *right, *other;
+};
+
+struct compiler {
+	struct tep_event *event;
+	const struct kallsyms *symbols;
+	unsigned depth;
+};
+
+static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg);
+
+static struct expr *make(enum expr_kind kind)
+{
+	struct expr *e = calloc(1, sizeof(*e));
+
+	if (e)
+		e->kind = kind;
+	return e;
+}
+
+static struct expr *make_constant(uint64_t value)
+{
+	struct expr *e = make(EXPR_CONSTANT);
+
+	if (e)
+		e->value = value;
+	return e;
+}
+
+static struct expr *make_at(enum expr_kind kind, const struct tep_format_field *field)
+{
+	struct expr *e = make(kind);
+
+	if (e && !field_place(field, &e->place))
+		return expr_free(e);
+	return e;
+}
+
+static struct expr *compile_atom(struct compiler *c, const char *atom)
+{
+	uint64_t value = strtoull(atom, NULL, 0);
+
+	if (value == 0 && !isdigit((unsigned char)atom[0]) && c->symbols)
+		(void)kallsyms_address(c->symbols, atom, &value);
+	return make_constant(value);
+}
+
+static const struct tep_format_field *find_field(const struct compiler *c,
+						 const struct tep_print_arg *arg)
+{
+	if (arg->field.field)
+		return arg->field.field;
+	return tep_find_any_field(c->event, arg->field.name);
+}
+
+static struct expr *compile_field(struct compiler *c, const struct tep_print_arg *arg)
+{
+	const struct tep_format_field *field = find_field(c, arg);
+
+	return field ? make_at(EXPR_FIELD, field) : NULL;
+}
+
+/* What a cast leaves of a number; signed types are cut to their width just the same */
+static uint64_t type_mask(const char *type)
+{
+	static const struct {
+		const char *type;
+		uint64_t mask;
+	} masks[] = {
+		{"u8", UINT8_MAX},   {"s8", UINT8_MAX},	  {"char", UINT8_MAX},
+		{"u16", UINT16_MAX}, {"s16", UINT16_MAX}, {"short", UINT16_MAX},
+		{"u32", UINT32_MAX}, {"s32", UINT32_MAX}, {"int", UINT32_MAX},
+	};
+	size_t length = strlen(type);
+
+	if (length == 0 || type[length - 1] == '*' || strncmp(type, "struct", 6) == 0)
+		return UINT64_MAX;
+	if (strncmp(type, "unsigned ", 9) == 0)
+		type += 9;
+	for (size_t i = 0; i < ARRAY_SIZE(masks); i++)
+		if (strcmp(type, masks[i].type) == 0)
+			return masks[i].mask;
+	return UINT64_MAX;
+}
+
+static struct expr *make_mask(struct expr *inner, uint64_t mask)
+{
+	struct expr *e;
+
+	if (!inner || mask == UINT64_MAX)
+		return inner;
+	e = make(EXPR_MASK);
+	if (!e)
+		return expr_free(inner);
+	e->value = mask;
+	e->right = inner;
+	return e;
+}
+
+/* array[index], with casts of the array to pointers in between */
+static struct expr *compile_element(struct compiler *c, const struct tep_print_arg *arg)
+{
+	const struct tep_print_arg *array = arg->op.left, *cast = NULL;
+	const struct tep_format_field *field;
+	struct expr *e = NULL;
+	uint64_t mask = UINT64_MAX;
+	char type[64];
+
+	for (; array->type == TEP_PRINT_TYPE; array = array->typecast.item)
+		cast = cast ? cast : array;
+	if (cast) {
+		size_t n = strlen(cast->typecast.type);
+
+		/* "TYPE *" */
+		if (n < 2 || n >= sizeof(type) || cast->typecast.type[n - 1] != '*')
+			return NULL;
+		(void)snprintf(type, sizeof(type), "%.*s", (int)n - 2, cast->typecast.type);
+		mask = type_mask(type);
+	}
+	if (array->type == TEP_PRINT_DYNAMIC_ARRAY && array->dynarray.field) {
+		field = array->dynarray.field;
+		e = make_at(EXPR_DYNAMIC_BYTES, field);
+		if (e)
+			e->value = field->elementsize ? field->elementsize
+						      : (uint64_t)tep_get_long_size(c->event->tep);
+	} else if (array->type == TEP_PRINT_FIELD) {
+		field = find_field(c, array);
+		e = field ? make_at(EXPR_ELEMENT, field) : NULL;
+		if (e)
+			e->value = field->elementsize;
+	}
+	if (!e)
+		return NULL;
+	e->left = compile(c, arg->op.right);
+	return e->left ? make_mask(e, mask) : expr_free(e);
+}
+
+static bool find_operator(const char *op, enum expr_kind *ret)
+{
+	static const struct {
+		const char *op;
+		enum expr_kind kind;
+	} operators[] = {
+		{"!", EXPR_NOT},
+		{"!=", EXPR_NOT_EQUAL},
+		{"~", EXPR_COMPLEMENT},
+		{"|", EXPR_BIT_OR},
+		{"||", EXPR_OR},
+		{"&", EXPR_BIT_AND},
+		{"&&", EXPR_AND},
+		{"<", EXPR_LESS},
+		{"<<", EXPR_SHIFT_LEFT},
+		{"<=", EXPR_LESS_EQUAL},
+		{">", EXPR_GREATER},
+		{">>", EXPR_SHIFT_RIGHT},
+		{">=", EXPR_GREATER_EQUAL},
+		{"==", EXPR_EQUAL},
+		{"-", EXPR_MINUS},
+		{"+", EXPR_PLUS},
+		{"/", EXPR_DIVIDE},
+		{"%", EXPR_MODULO},
+		{"*", EXPR_MULTIPLY},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
+		if (strcmp(op, operators[i].op) == 0) {
+			*ret = operators[i].kind;
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct expr *compile_op(struct compiler *c, const struct tep_print_arg *arg)
+{
+	const struct tep_print_arg *left = arg->op.left, *right = arg->op.right, *other = NULL;
+	enum expr_kind kind;
+	struct expr *e;
+
+	if (!left || !right)
+		return NULL;
+	if (strcmp(arg->op.op, "[") == 0)
+		return compile_element(c, arg);
+	if (strcmp(arg->op.op, "?") == 0) {
+		if (right->type != TEP_PRINT_OP || strcmp(right->op.op, ":") != 0)
+			return NULL;
+		kind = EXPR_CONDITION;
+		other = right->op.right;
+		right = right->op.left;
+	} else if (!find_operator(arg->op.op, &kind)) {
+		return NULL;
+	}
+	e = make(kind);
+	if (!e)
+		return NULL;
+	e->left = compile(c, left);
+	e->right = compile(c, right);
+	if (other)
+		e->other = compile(c, other);
+	if (!e->left || !e->right || (kind == EXPR_CONDITION && !e->other))
+		return expr_free(e);
+	return e;
+}
+
+static struct expr *compile_kind(struct compiler *c, const struct tep_print_arg *arg)
+{
+	switch (arg->type) {
+	case TEP_PRINT_ATOM:
+		return compile_atom(c, arg->atom.atom);
+	case TEP_PRINT_FIELD:
+		return compile_field(c, arg);
+	case TEP_PRINT_TYPE:
+		return make_mask(compile(c, arg->typecast.item), type_mask(arg->typecast.type));
+	case TEP_PRINT_OP:
+		return compile_op(c, arg);
+	case TEP_PRINT_DYNAMIC_ARRAY_LEN:
+		return arg->dynarray.field ? make_at(EXPR_DYNAMIC_SIZE, arg->dynarray.field) : NULL;
+	case TEP_PRINT_NULL:
+	case TEP_PRINT_FLAGS:
+	case TEP_PRINT_SYMBOL:
+	case TEP_PRINT_INT_ARRAY:
+	case TEP_PRINT_HEX:
+	case TEP_PRINT_HEX_STR:
+	case TEP_PRINT_STRING:
+	case TEP_PRINT_BITMASK:
+	case TEP_PRINT_CPUMASK:
+		return make_constant(0); /* libtraceevent's value of what is no number */
+	default:
+		return NULL;
+	}
+}
+
+static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg)
+{
+	struct expr *e;
+
+	if (!arg || c->depth >= MAX_DEPTH)
+		return NULL;
+	c->depth++;
+	e = compile_kind(c, arg);
+	c->depth--;
+	return e;
+}
+
+struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
+			  const struct kallsyms *symbols)
+{
+	struct compiler c = {.event = event, .symbols = symbols};
+
+	return compile(&c, arg);
+}
+
+struct expr *expr_free(struct expr *expr)
+{
+	if (!expr)
+		return NULL;
+	expr_free(expr->left);
+	expr_free(expr->right);
+	expr_free(expr->other);
+	free(expr);
+	return NULL;
+}
+
+static uint64_t eval_binary(const struct expr *e, const struct decode_event *event)
+{
+	uint64_t left = expr_eval(e->left, event), right = expr_eval(e->right, event);
+
+	switch (e->kind) {
+	case EXPR_NOT:
+		return !right;
+	case EXPR_COMPLEMENT:
+		return ~right;
+	case EXPR_OR:
+		return left || right;
+	case EXPR_BIT_OR:
+		return left | right;
+	case EXPR_AND:
+		return left && right;
+	case EXPR_BIT_AND:
+		return left & right;
+	case EXPR_LESS:
+		return left < right;
+	case EXPR_LESS_EQUAL:
+		return left <= right;
+	case EXPR_SHIFT_LEFT:
+		return left << (right & 63);
+	case EXPR_GREATER:
+		return left > right;
+	case EXPR_GREATER_EQUAL:
+		return left >= right;
+	case EXPR_SHIFT_RIGHT:
+		return left >> (right & 63);
+	case EXPR_EQUAL:
+		return left == right;
+	case EXPR_NOT_EQUAL:
+		return left != right;
+	case EXPR_MINUS:
+		return left - right;
+	case EXPR_PLUS:
+		return left + right;
+	case EXPR_DIVIDE:
+		return right ? left / right : 0;
+	case EXPR_MODULO:
+		return right ? left % right : 0;
+	case EXPR_MULTIPLY:
+		return left * right;
+	default:
+		return 0;
+	}
+}
+
+static uint64_t eval_element(const struct expr *e, const struct decode_event *event)
+{
+	uint64_t index = expr_eval(e->left, event);
+	const uint8_t *p;
+	uint32_t size;
+
+	if (index > event->size)
+		return 0;
+	if (e->kind == EXPR_ELEMENT)
+		return decode_number(event, e->place.offset + index * e->value, (uint32_t)e->value);
+	p = decode_dynamic(event, &e->place, &size);
+	return decode_number(event, (uint64_t)(p - event->data) + index, (uint32_t)e->value);
+}
+
+uint64_t expr_eval(const struct expr *e, const struct decode_event *event)
+{
+	uint32_t size;
+
+	switch (e->kind) {
+	case EXPR_CONSTANT:
+		return e->value;
+	case EXPR_FIELD:
+		return field_number(&e->place, event);
+	case EXPR_MASK:
+		return expr_eval(e->right, event) & e->value;
+	case EXPR_ELEMENT:
+	case EXPR_DYNAMIC_BYTES:
+		return eval_element(e, event);
+	case EXPR_DYNAMIC_SIZE:
+		(void)decode_dynamic(event, &e->place, &size);
+		return size;
+	case EXPR_CONDITION:
+		return expr_eval(expr_eval(e->left, event) ? e->right : e->other, event);
+	default:
+		return eval_binary(e, event);
+	}
+}

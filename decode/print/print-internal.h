@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The parts of a compiled print format, a file each: print.c (the whole), native.c (the plugins'
+ * ways), string.c ("%s"), pointer.c ("%p…"), expr.c (numbers). Trees of one kind use the next one,
+ * never the other way round.
+ */
+#pragma once
+
+#include <traceevent/event-parse.h>
+
+#include "decode/print/print.h"
+
+/* --- expr.c: expressions as libtraceevent parsed them, made into trees that are quick to evaluate
+ * and safe on any bytes: nothing outside the record is read, division by zero is 0. On sound
+ * records they give what libtraceevent gives. A tree does not change once compiled. */
+
+struct expr;
+
+/**
+ * expr_compile() - @arg as a number
+ * @event: for names of fields
+ * @symbols: for names of symbols; may be NULL
+ * Return: NULL if this is not an expression that can be compiled, or without memory.
+ */
+struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
+			  const struct kallsyms *symbols);
+struct expr *expr_free(struct expr *expr);
+
+uint64_t expr_eval(const struct expr *expr, const struct decode_event *event);
+
+/* --- string.c */
+
+/* "%-16s", "%.*s" and the like */
+struct string_spec {
+	bool plain; /* "%s" */
+	bool left;
+	int width, precision; /* -1: none */
+	bool star;	      /* the precision, or without a '.' the width, comes as an argument */
+	bool star_width;
+};
+
+struct string_arg;
+
+/**
+ * string_arg_compile() - the argument of a "%s"
+ * Return: NULL if it is none that can be compiled, or without memory.
+ */
+struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
+				      const struct kallsyms *symbols);
+struct string_arg *string_arg_free(struct string_arg *arg);
+
+/**
+ * string_arg_print() - append it
+ * @star: value of the argument that a '*' stands for
+ */
+void string_arg_print(const struct string_arg *arg, const struct decode_event *event,
+		      struct decode_tools *tools, const struct string_spec *spec, int star,
+		      struct text *out);
+
+/* --- pointer.c */
+
+struct pointer_arg;
+
+/**
+ * pointer_arg_compile() - the argument of a "%p…"
+ * @extension: what follows the 'p'
+ */
+struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
+					struct tep_event *event, const struct kallsyms *symbols);
+struct pointer_arg *pointer_arg_free(struct pointer_arg *arg);
+void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event *event,
+		       struct decode_tools *tools, struct text *out);
+
+/**
+ * pointer_extension() - how many characters behind "%p" belong to it, of those that are compiled
+ */
+size_t pointer_extension(const char *format);
+
+/* --- native.c */
+
+struct native;
+
+enum {
+	NATIVE_ALL = 1, /* the whole text */
+	NATIVE_BEFORE,	/* what stands before the text of the print format */
+};
+
+/**
+ * native_compile() - an event that a plugin prints, or trace-cmd itself
+ * @plugins: those of plugins, too
+ * Return: NATIVE_ALL or NATIVE_BEFORE with @ret set, 0: it is none, -ENOMEM.
+ */
+int native_compile(struct tep_event *event, const struct decoder *decoder, bool plugins,
+		   struct native **ret);
+struct native *native_free(struct native *native);
+void native_print(const struct native *native, const struct decode_event *event,
+		  struct decode_tools *tools, struct text *out);

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <string.h>
+
+#include "decode/print/print-internal.h"
+
+#define MAX_WIDTH 1024 /* wider than anything sane */
+#define MAX_TEXT  MIB  /* longer than that of any record: a format of the kernel's ends before */
+#define MAX_SPEC  31   /* characters of a conversion, as libtraceevent keeps them */
+
+enum part_kind {
+	PART_TEXT,
+	PART_NUMBER, /* the usual conversions */
+	PART_PRINTF, /* unusual ones, through printf */
+	PART_STRING,
+	PART_POINTER,
+};
+
+struct part {
+	enum part_kind kind;
+	struct text text; /* PART_TEXT, and PART_PRINTF's conversion with a NUL */
+	struct text_spec number;
+	int longs; /* number of l's, less that of h's: the width of the argument */
+	struct string_spec string_spec;
+	struct expr *value, *star;
+	struct string_arg *string;
+	struct pointer_arg *pointer;
+};
+
+struct print {
+	struct native *native; /* or NULL */
+	struct part *parts;    /* behind that */
+	size_t n;
+};
+
+struct compiler {
+	struct print *print;
+	struct tep_event *event;
+	const struct kallsyms *symbols;
+	const struct tep_print_arg *args;
+};
+
+/* A conversion as it is written */
+struct conversion {
+	char text[MAX_SPEC + 1];
+	bool minus, zero, alternate, dot, star, star_width;
+	bool odd; /* not in printf's order, or too wide */
+	int longs, width, precision;
+	char letter;
+	const struct tep_print_arg *star_arg;
+};
+
+struct print *print_free(struct print *print)
+{
+	if (!print)
+		return NULL;
+	for (size_t i = 0; i < print->n; i++) {
+		struct part *p = &print->parts[i];
+
+		text_done(&p->text);
+		expr_free(p->value);
+		expr_free(p->star);
+		string_arg_free(p->string);
+		pointer_arg_free(p->pointer);
+	}
+	free(print->parts);
+	native_free(print->native);
+	free(print);
+	return NULL;
+}
+
+static struct part *add_part(struct compiler *c, enum part_kind kind)
+{
+	struct print *b = c->print;
+	struct part *p = reallocarray(b->parts, b->n + 1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	b->parts = p;
+	p += b->n++;
+	*p = (struct part){.kind = kind};
+	return p;
+}
+
+/* Text up to the next conversion, with its escapes; returns where that is, NULL without memory */
+static const char *compile_text(struct compiler *c, const char *f)
+{
+	struct part *p = add_part(c, PART_TEXT);
+
+	if (!p)
+		return NULL;
+	for (; *f; f++) {
+		if (*f == '\\') {
+			f++;
+			if (!*f)
+				break;
+			text_char(&p->text, *f == 'n'	? '\n'
+					    : *f == 't' ? '\t'
+					    : *f == 'r' ? '\r'
+							: *f);
+		} else if (*f == '%') {
+			if (f[1] != '%')
+				break;
+			f++;
+			text_char(&p->text, '%');
+		} else {
+			text_char(&p->text, *f);
+		}
+	}
+	return p->text.no_memory ? NULL : f;
+}
+
+static const struct tep_print_arg *take_arg(struct compiler *c)
+{
+	const struct tep_print_arg *arg = c->args;
+
+	if (arg)
+		c->args = arg->next;
+	return arg;
+}
+
+/* A digit, which is a flag, or begins a width or precision; returns the last character used */
+static const char *scan_digits(struct conversion *v, const char *f)
+{
+	char *end;
+	long n;
+
+	if (*f == '0' && !v->dot && v->width < 0) {
+		v->zero = true;
+		return f;
+	}
+	n = strtol(f, &end, 10);
+	v->odd |= n > MAX_WIDTH || v->longs || v->star;
+	if (v->dot)
+		v->precision = (int)n;
+	else
+		v->width = (int)n;
+	return end - 1;
+}
+
+static bool scan_star(struct compiler *c, struct conversion *v)
+{
+	if (v->star)
+		return false;
+	v->star = true;
+	v->star_width = !v->dot;
+	v->star_arg = take_arg(c);
+	return v->star_arg;
+}
+
+/*
+ * One conversion: flags, widths and lengths may come in any order, as for libtraceevent. "%c"
+ * and a plus sign are left to it: its versions differ there. Returns what follows it, NULL if it
+ * cannot be compiled.
+ */
+static const char *scan(struct compiler *c, const char *start, struct conversion *v)
+{
+	const char *f;
+	size_t n;
+
+	*v = (struct conversion){.width = -1, .precision = -1};
+	for (f = start + 1; *f && strchr("#hlLzZ.0123456789-*", *f); f++) {
+		if (isdigit((unsigned char)*f)) {
+			f = scan_digits(v, f);
+			continue;
+		}
+		v->alternate |= *f == '#';
+		v->minus |= *f == '-';
+		v->odd |= *f == '.' ? v->dot || v->longs
+				    : strchr("-#", *f) && (v->longs || v->dot || v->width >= 0);
+		if (*f == '.') {
+			v->dot = true;
+			v->precision = 0;
+		}
+		v->longs += *f == 'l' ? 1 : *f == 'h' ? -1 : 0;
+		if (*f == 'L')
+			v->longs = 2;
+		if (*f == 'z' || *f == 'Z')
+			v->longs = 1;
+		if (*f == '*' && !scan_star(c, v))
+			return NULL;
+	}
+	if (!*f || !strchr("duixXosp", *f) || v->longs < -2 || v->longs > 2)
+		return NULL;
+	v->letter = *f;
+	if (*f == 'p') {
+		/* addresses of networks, and buffers: few formats have them */
+		if (f[1] && strchr("MmIih", f[1]))
+			return NULL;
+		f += pointer_extension(f + 1);
+	}
+	n = (size_t)(f + 1 - start);
+	if (n > MAX_SPEC)
+		return NULL;
+	memcpy(v->text, start, n);
+	return f + 1;
+}
+
+static void set_number(struct part *p, const struct conversion *v)
+{
+	p->longs = v->longs;
+	p->number = (struct text_spec){
+		.conversion = v->letter,
+		.left = v->minus,
+		.zero = v->zero && !v->minus,
+		.alternate = v->alternate,
+		.width = v->width > 0 ? (unsigned)v->width : 0,
+	};
+}
+
+static bool compile_number(struct compiler *c, const struct conversion *v,
+			   const struct tep_print_arg *arg)
+{
+	bool usual = !v->odd && !v->dot && !v->star && !(v->alternate && v->letter == 'o');
+	struct part *p = add_part(c, usual ? PART_NUMBER : PART_PRINTF);
+
+	if (!p || v->odd)
+		return false;
+	set_number(p, v);
+	p->value = expr_compile(arg, c->event, c->symbols);
+	if (p->kind == PART_PRINTF)
+		text_bytes(&p->text, v->text, strlen(v->text) + 1);
+	return p->value && !p->text.no_memory;
+}
+
+static bool compile_string(struct compiler *c, const struct conversion *v,
+			   const struct tep_print_arg *arg)
+{
+	struct part *p;
+
+	if (v->odd || v->longs || v->alternate || v->zero)
+		return false;
+	p = add_part(c, PART_STRING);
+	if (!p)
+		return false;
+	p->string_spec = (struct string_spec){
+		.plain = strcmp(v->text, "%s") == 0,
+		.left = v->minus,
+		.width = v->width,
+		.precision = v->precision,
+		.star = v->star,
+		.star_width = v->star_width,
+	};
+	p->string = string_arg_compile(arg, c->event, c->symbols);
+	return p->string;
+}
+
+static bool compile_pointer(struct compiler *c, const struct conversion *v,
+			    const struct tep_print_arg *arg)
+{
+	struct part *p = add_part(c, PART_POINTER);
+
+	if (!p)
+		return false;
+	p->pointer = pointer_arg_compile(arg, strchr(v->text, 'p') + 1, c->event, c->symbols);
+	return p->pointer;
+}
+
+static const char *compile_conversion(struct compiler *c, const char *f)
+{
+	const struct tep_print_arg *arg;
+	struct conversion v;
+	bool ok;
+
+	f = scan(c, f, &v);
+	if (!f)
+		return NULL;
+	arg = take_arg(c);
+	if (!arg)
+		return NULL;
+	if (v.letter == 's')
+		ok = compile_string(c, &v, arg);
+	else if (v.letter == 'p')
+		ok = compile_pointer(c, &v, arg);
+	else
+		ok = compile_number(c, &v, arg);
+	if (ok && v.star) {
+		struct expr *star = expr_compile(v.star_arg, c->event, c->symbols);
+
+		c->print->parts[c->print->n - 1].star = star;
+		ok = star;
+	}
+	return ok ? f : NULL;
+}
+
+/* false: it has parts that are not compiled */
+static bool compile_parts(struct print *print, struct tep_event *event,
+			  const struct kallsyms *symbols)
+{
+	struct compiler c = {print, event, symbols, event->print_fmt.args};
+	const char *f = event->print_fmt.format;
+
+	if (!f || event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_PRINTRAW) ||
+	    event->flags & TEP_EVENT_FL_ISBPRINT)
+		return false;
+	while (f && *f) {
+		if (*f == '%' && f[1] != '%')
+			f = compile_conversion(&c, f);
+		else
+			f = compile_text(&c, f);
+	}
+	return f;
+}
+
+struct print *print_compile(struct tep_event *event, const struct decoder *decoder, bool plugins)
+{
+	struct print *print = calloc(1, sizeof(*print));
+	int r;
+
+	if (!print)
+		return NULL;
+	r = native_compile(event, decoder, plugins, &print->native);
+	if (r == NATIVE_ALL)
+		return print;
+	/* what another plugin prints is none of ours */
+	if (r < 0 || (event->handler && r != NATIVE_BEFORE) ||
+	    !compile_parts(print, event, decoder_symbols(decoder)))
+		return print_free(print);
+	return print;
+}
+
+/* The number as printf takes it from an argument of that length */
+static uint64_t cut(uint64_t value, int longs, bool is_signed)
+{
+	switch (longs) {
+	case -2:
+		return is_signed ? (uint64_t)(int8_t)value : (uint8_t)value;
+	case -1:
+		return is_signed ? (uint64_t)(int16_t)value : (uint16_t)value;
+	case 0:
+		return is_signed ? (uint64_t)(int32_t)value : (uint32_t)value;
+	default:
+		return value;
+	}
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+/* The conversion's text was checked: one number, after a star's int if there is one */
+static void print_printf(const struct part *p, uint64_t value, int star, struct text *out)
+{
+	const char *f = p->text.bytes;
+
+	if (p->longs <= 0 && p->star)
+		text_printf(out, f, star, (int)cut(value, p->longs, true));
+	else if (p->longs <= 0)
+		text_printf(out, f, (int)cut(value, p->longs, true));
+	else if (p->longs == 1 && p->star)
+		text_printf(out, f, star, (long)value);
+	else if (p->longs == 1)
+		text_printf(out, f, (long)value);
+	else if (p->star)
+		text_printf(out, f, star, (long long)value);
+	else
+		text_printf(out, f, (long long)value);
+}
+#pragma GCC diagnostic pop
+
+static void print_part(const struct part *p, const struct decode_event *event,
+		       struct decode_tools *tools, struct text *out)
+{
+	int star = p->star ? (int)expr_eval(p->star, event) : -1;
+	bool is_signed = p->number.conversion == 'd' || p->number.conversion == 'i';
+
+	star = MIN(star, MAX_WIDTH);
+	switch (p->kind) {
+	case PART_TEXT:
+		text_bytes(out, p->text.bytes, p->text.size);
+		break;
+	case PART_NUMBER:
+		text_number(out, &p->number, cut(expr_eval(p->value, event), p->longs, is_signed));
+		break;
+	case PART_PRINTF:
+		print_printf(p, expr_eval(p->value, event), star, out);
+		break;
+	case PART_STRING:
+		string_arg_print(p->string, event, tools, &p->string_spec, star, out);
+		break;
+	case PART_POINTER:
+		pointer_arg_print(p->pointer, event, tools, out);
+		break;
+	}
+}
+
+void print_put(const struct print *print, const struct decode_event *event,
+	       struct decode_tools *tools, struct text *out)
+{
+	const size_t begin = out->size;
+
+	if (print->native)
+		native_print(print->native, event, tools, out);
+	for (size_t i = 0; i < print->n && out->size - begin <= MAX_TEXT; i++)
+		print_part(&print->parts[i], event, tools, out);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * A session's pumps and workers as one thing: made from an instance and a file, pointed at the next
+ * file, ended. Wires recorder/ and writer/ together through plain values. Main thread.
+ */
+#pragma once
+
+#include "recorder/instance.h"
+#include "recorder/worker.h"
+#include "writer/trace-file.h"
+
+struct drain;
+
+/*
+ * What holds the data that a drain has in hand, and outlives it: kept somewhere it is there for the
+ * next drain_open(), in this process or another. -EBADF: none.
+ */
+struct drain_cpu_fds {
+	int trace;		  /* trace_pipe_raw */
+	int pipe;		  /* to be read */
+	bool old_trace, old_pipe; /* they came from an earlier drain; the caller's */
+	bool empty;		  /* nothing was ever drained into this pipe */
+};
+
+struct drain_fds {
+	int slots; /* memfd, a partial sub-buffer of each CPU */
+	bool old_slots;
+	unsigned n_cpus;
+	struct drain_cpu_fds cpus[];
+};
+
+/* All -EBADF; NULL: no memory */
+struct drain_fds *drain_fds_new(unsigned n_cpus);
+/* Closes; NULL is fine */
+void drain_fds_free(struct drain_fds *fds);
+
+/**
+ * drain_new() - one that drains nothing yet: of all that can be asked it says 0, or "done"
+ */
+int drain_new(struct drain **ret);
+
+/* Must be closed. NULL is fine. */
+void drain_free(struct drain *drain);
+
+/**
+ * drain_open() - take over fds and memory, and make what is missing
+ * @fds: of as many CPUs as the instance has; consumed on success, on error all fds in it are still
+ * there. An old slots memfd that does not fit is replaced, and old_slots is false then.
+ */
+int drain_open(struct drain *drain, struct instance *instance, struct drain_fds *fds,
+	       struct fault *why);
+
+/* Once open: its fds, which stay the drain's */
+const struct drain_fds *drain_fds(const struct drain *drain);
+
+/**
+ * drain_run() - start @n_workers threads that move data into @file
+ * @max_bytes: of all CPUs together until @notify_fd is written
+ * @chunk_max: preallocation a CPU at most, bytes
+ */
+int drain_run(struct drain *drain, struct trace_file *file, unsigned n_workers, uint64_t max_bytes,
+	      uint64_t chunk_max, int notify_fd, struct fault *why);
+
+/**
+ * drain_retarget() - ask the workers to go on in @file; drain_idle() tells when they all do
+ */
+int drain_retarget(struct drain *drain, struct trace_file *file, uint64_t max_bytes);
+/* All of them do: file_fd is that of the next file */
+void drain_retargeted(struct drain *drain);
+
+/* Ask all workers for the same; drain_idle() tells when all have done it */
+int drain_post(struct drain *drain, enum worker_request request);
+bool drain_idle(const struct drain *drain);
+void drain_flush(struct drain *drain);
+/* From now on, or no longer, notify when a worker has done a flush: drain_flushed() tells when all
+ * are */
+void drain_tell_flushes(struct drain *drain, bool on);
+bool drain_flushed(const struct drain *drain);
+/* Notify once when a ring buffer next passes its watermark */
+void drain_tell(struct drain *drain);
+/* Nothing is taken any more until drain_flush() or drain_retarget() */
+void drain_hold(struct drain *drain);
+
+unsigned drain_n_cpus(const struct drain *drain);
+unsigned drain_subbuf_size(const struct drain *drain);
+/* The partial sub-buffers, one after the other */
+char *drain_slots(const struct drain *drain);
+/* Of the file that all workers are in, borrowed; -EBADF: none yet */
+int drain_file_fd(const struct drain *drain);
+
+/* One CPU's, as they are now */
+struct drain_counts {
+	uint64_t published;	/* bytes in the file that readers may rely on */
+	uint64_t total_bytes;	/* moved since drain_open() */
+	uint64_t subbufs;	/* likewise */
+	uint64_t dropped_bytes; /* taken out of the ring buffer and not written */
+	uint64_t pipe_capacity; /* bytes */
+	bool behind;		/* the last flush left something in the ring buffer */
+	const char *stats;	/* the kernel's text when the last file ended */
+};
+
+void drain_cpu(const struct drain *drain, unsigned cpu, struct drain_counts *ret);
+
+/* Bytes of a CPU in the file, those that could not be published too; while the workers rest */
+uint64_t drain_written(const struct drain *drain, unsigned cpu);
+
+/* Count as dropped what somebody else has found to be lost; beside the workers */
+void drain_add_dropped(struct drain *drain, unsigned cpu, uint64_t bytes);
+
+/* Bytes until the limit of drain_run() or drain_retarget() is reached; negative: beyond it */
+int64_t drain_bytes_left(const struct drain *drain);
+
+/* Bytes in hand and in no file yet, of all CPUs; before the workers start */
+uint64_t drain_pending(const struct drain *drain);
+
+/* They never get into one: count them as lost; when the workers are done */
+void drain_drop_pending(struct drain *drain);
+
+/* Bytes moved so far, of all CPUs */
+uint64_t drain_total_bytes(const struct drain *drain);
+
+/* The first trouble of any CPU: negative errno, or 0 */
+int drain_trouble(const struct drain *drain);
+
+/* Is any region full? Has somebody mapped a CPU? */
+bool drain_full(const struct drain *drain);
+bool drain_mapped(const struct drain *drain);
+
+/**
+ * drain_close() - end the threads; as after drain_new() then
+ * @ret_fds: those that drain_open() took or made; NULL: nobody wants them, close them. Not set
+ * unless it was open.
+ */
+void drain_close(struct drain *drain, struct drain_fds **ret_fds);

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <fcntl.h>
+
+#include <tracefs/tracefs.h>
+
+#include "basic/io.h"
+#include "basic/strv.h"
+#include "engine/clock.h"
+#include "engine/file-plan.h"
+#include "formats/trace-dat-read.h"
+#include "recorder/saved-cmdlines.h"
+
+#define NAMES_ROOM_MAX (4 * MIB)
+#define NAME_LINE_SIZE 24 /* "4194304 " and 15 characters and the line break */
+
+/* Names that may come together in one segment, at most */
+static size_t names_max(void)
+{
+	_cleanup_free_ char *text = NULL;
+	size_t pid_max = 32768;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/sys/kernel/pid_max", &text, NULL) >= 0)
+		pid_max = strtoul(text, NULL, 10);
+	return MIN(pid_max, (size_t)(NAMES_ROOM_MAX / NAME_LINE_SIZE));
+}
+
+int file_plan_init(struct file_plan *plan, const struct instance *instance)
+{
+	*plan = (struct file_plan){
+		.params = {.n_cpus = instance_n_cpus(instance),
+			   .subbuf_size = instance_subbuf_size(instance),
+			   .names_room = names_max() * NAME_LINE_SIZE},
+		.names = task_names_new(names_max()),
+	};
+	return plan->names ? 0 : -ENOMEM;
+}
+
+static int add_systems(struct file_plan *plan, char *const *systems)
+{
+	int r = 0;
+
+	for (; systems && *systems && r >= 0; systems++)
+		if (!strv_contains(plan->systems, *systems))
+			r = strv_append(&plan->systems, *systems);
+	return r;
+}
+
+int file_plan_describe(struct file_plan *plan, struct instance *instance, int tracing_fd,
+		       char *const *more, struct fault *why)
+{
+	struct trace_file_params *p = &plan->params;
+	_cleanup_free_ char *clock = NULL;
+	char **systems = NULL;
+	int r = instance_systems(instance, &systems, why);
+
+	if (r < 0)
+		return r;
+	strv_free(TAKE_PTR(plan->systems));
+	r = add_systems(plan, systems);
+	tracefs_list_free(systems);
+	if (r >= 0)
+		r = add_systems(plan, more);
+	if (r < 0)
+		return fault_errno(why, r, "cannot prepare a segment");
+	free(TAKE_PTR(plan->clock_text));
+	r = io_read_file_at(instance_dir_fd(instance), "trace_clock", &plan->clock_text, NULL);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read trace_clock of instance %s",
+				   instance_name(instance));
+	clock = trace_dat_clock_name(plan->clock_text);
+	p->source = (struct metadata_source){
+		.tracing_fd = tracing_fd,
+		.instance_fd = instance_dir_fd(instance),
+		.systems = plan->systems,
+	};
+	p->clock = plan->clock_text;
+	p->has_date = clock && clock_date_usec(instance, clock, &p->date_usec) >= 0;
+	return 0;
+}
+
+/* Names that the kernel knows; and, where asked for, those of all tasks alive */
+static int refresh_names(const struct file_plan *plan, bool scan)
+{
+	_cleanup_free_ char *text = NULL;
+	_cleanup_close_ int proc = -EBADF;
+	int r = saved_cmdlines_read(plan->params.source.tracing_fd, &text);
+
+	if (r >= 0)
+		r = task_names_merge(plan->names, text);
+	if (r < 0 || !scan)
+		return r;
+	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return proc < 0 ? -errno : task_names_scan_proc(plan->names, proc);
+}
+
+int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan)
+{
+	_cleanup_free_ char *text = NULL;
+	int r;
+
+	if (!plan->names)
+		return 0;
+	r = refresh_names(plan, scan);
+	if (r >= 0)
+		r = task_names_render(plan->names, trace_file_names_room(file), &text, NULL);
+	return r < 0 ? r : trace_file_write_names(file, text);
+}
+
+void file_plan_done(struct file_plan *plan)
+{
+	task_names_free(plan->names);
+	strv_free(plan->systems);
+	free(plan->clock_text);
+	*plan = (struct file_plan){};
+}

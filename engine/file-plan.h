@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the next trace.dat of an instance shall be like: its header, and the task names that are
+ * known. Filled in on the main thread; a job that makes a file reads it.
+ */
+#pragma once
+
+#include "recorder/instance.h"
+#include "writer/task-names.h"
+#include "writer/trace-file.h"
+
+struct file_plan {
+	struct trace_file_params params; /* what it points to is below, or lives longer */
+	char **systems;
+	char *clock_text;
+	struct task_names *names; /* locked by itself; NULL: none are written */
+};
+
+/**
+ * file_plan_init() - what stays the same of an instance: its shape, and an empty table of names
+ * Return: 0 or -ENOMEM.
+ */
+int file_plan_init(struct file_plan *plan, const struct instance *instance);
+
+/**
+ * file_plan_describe() - the instance as it is now: events, clock and date
+ * @tracing_fd: the top of tracefs; borrowed for as long as files are made
+ * @more: systems whose formats are needed beside those of its events, NULL-terminated, or NULL
+ * Thread: main, between steps. Return: 0 or negative errno with @why.
+ */
+int file_plan_describe(struct file_plan *plan, struct instance *instance, int tracing_fd,
+		       char *const *more, struct fault *why);
+
+/**
+ * file_plan_write_names() - the task names that are known now into a file
+ * @scan: those of all tasks alive, too
+ * Thread: any. Return: 0 or negative errno.
+ */
+int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan);
+
+/* Frees what it owns */
+void file_plan_done(struct file_plan *plan);

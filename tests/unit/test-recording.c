@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * engine/drain and engine/recording together, without a kernel: pipes stand in for the ring
+ * buffers, of which only that of CPU 0 has data. With a kernel: tests/integration/test-engine.sh.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "basic/io.h"
+#include "engine/drain.h"
+#include "engine/recording.h"
+#include "formats/subbuf-write.h"
+#include "tests/unit/fake-instance.h"
+
+#define SUBBUF	    4096U
+#define DEADLINE_MS 20000
+
+struct bench {
+	struct tmp tmp;
+	struct trace_config config;
+	struct instance *instance;
+	unsigned n_cpus; /* of this machine, as of any instance */
+	int *rings, notify_fd;
+	struct drain *drain;
+	struct recording *recording;
+	struct recording_input in;
+	struct recording_report report;
+	struct symbols *symbols;
+	struct fault why;
+};
+
+static int put_ring(struct bench *b, unsigned cpu)
+{
+	char name[80], path[200];
+	int fd;
+
+	(void)snprintf(name, sizeof(name), FAKE_INSTANCE "per_cpu/cpu%u/stats", cpu);
+	tmp_write(&b->tmp, name, "entries: 0\noverrun: 0\n");
+	(void)snprintf(path, sizeof(path), "%s/" FAKE_INSTANCE "per_cpu/cpu%u/trace_pipe_raw",
+		       b->tmp.path, cpu);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void begin(struct bench *b)
+{
+	_cleanup_free_ char *header = NULL;
+
+	*b = (struct bench){.config = {.clock = (char[]){"local"}}};
+	tmp_init(&b->tmp);
+	fake_instance_put(&b->tmp, NULL);
+	b->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	assert_true(b->notify_fd >= 0);
+	assert_int_equal(instance_attach(FAKE_INSTANCE_NAME, "flyrec_oom", &b->config, &b->instance,
+					 &b->why),
+			 0);
+	b->n_cpus = instance_n_cpus(b->instance);
+	b->rings = calloc(b->n_cpus, sizeof(*b->rings));
+	assert_non_null(b->rings);
+	for (unsigned cpu = 0; cpu < b->n_cpus; cpu++)
+		b->rings[cpu] = put_ring(b, cpu);
+	assert_int_equal(mkdirat(b->tmp.fd, "record", 0755), 0);
+	b->in.plan.params = fake_instance_params(&b->tmp);
+	assert_int_equal(
+		io_read_file_at(b->tmp.fd, FAKE_INSTANCE "events/header_page", &header, NULL), 0);
+	tmp_write(&b->tmp, "events/header_page", header);
+	b->symbols = symbols_new_of(strdup("ffffffff81000000 T _text\n"));
+	assert_non_null(b->symbols);
+	b->in.plan.params.symbols = b->symbols;
+	b->in.plan.params.n_cpus = b->n_cpus;
+	b->in.plan.params.date_usec = (int64_t)(1700000000 * USEC_PER_SEC);
+	b->in.plan.params.max_file_size = MIB;
+	b->in.plan.params.slack = MIB;
+	b->in.plan.params.names_room = 4096;
+	b->in.plan.names = task_names_new(100);
+	tmp_write(&b->tmp, "saved_cmdlines", "1 init\n");
+	b->in.dir_fd = openat(b->tmp.fd, "record", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	b->in.limits.max_use = UINT64_MAX;
+	assert_int_equal(recording_report_init(&b->report, b->n_cpus), 0);
+	assert_int_equal(recording_new(&b->recording), 0);
+	assert_int_equal(drain_new(&b->drain), 0);
+}
+
+static void end(struct bench *b)
+{
+	recording_free(b->recording);
+	drain_free(b->drain);
+	recording_report_done(&b->report);
+	file_plan_done(&b->in.plan);
+	symbols_free(b->symbols);
+	instance_free(b->instance);
+	close(b->in.dir_fd);
+	for (unsigned cpu = 0; cpu < b->n_cpus; cpu++)
+		close(b->rings[cpu]);
+	free(b->rings);
+	close(b->notify_fd);
+	fake_instance_drop(&b->tmp);
+}
+
+/* @n sub-buffers with an event each */
+static void put(struct bench *b, unsigned n)
+{
+	static uint64_t timestamp = 1000;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t bytes[SUBBUF / sizeof(uint64_t)];
+		struct subbuf_write subbuf;
+		uint16_t *event;
+
+		subbuf_write_begin(&subbuf, bytes, sizeof(bytes));
+		timestamp += NSEC_PER_SEC / 1000; /* the order of files is one of microseconds */
+		assert_int_equal(subbuf_write_event(&subbuf, timestamp, 8, (void **)&event), 0);
+		*event = 314;
+		subbuf_write_end(&subbuf);
+		assert_int_equal(io_write_all(b->rings[0], (const char *)bytes, sizeof(bytes)), 0);
+	}
+}
+
+static void wait_for(struct bench *b, bool (*done)(const struct drain *drain))
+{
+	struct pollfd poll_fd = {.fd = b->notify_fd, .events = POLLIN};
+	uint64_t n;
+
+	while (!done(b->drain)) {
+		assert_int_equal(poll(&poll_fd, 1, DEADLINE_MS), 1);
+		(void)!read(b->notify_fd, &n, sizeof(n));
+	}
+}
+
+static void start(struct bench *b, struct drain_fds *fds)
+{
+	assert_non_null(fds);
+	assert_int_equal(drain_open(b->drain, b->instance, fds, &b->why), 0);
+	b->in.slots = drain_slots(b->drain);
+	assert_int_equal(recording_open(b->recording, &b->in, &b->report, &b->why), 0);
+	assert_int_equal(drain_run(b->drain, recording_file(b->recording), 1, MIB, 64 * KIB,
+				   b->notify_fd, &b->why),
+			 0);
+}
+
+static void request(struct bench *b, enum worker_request what)
+{
+	assert_int_equal(drain_post(b->drain, what), 0);
+	wait_for(b, drain_idle);
+}
+
+static void rotate(struct bench *b)
+{
+	assert_int_equal(recording_begin_next(b->recording, &b->in, &b->report, &b->why), 0);
+	assert_int_equal(drain_retarget(b->drain, recording_file(b->recording), MIB), 0);
+	wait_for(b, drain_idle);
+	drain_retargeted(b->drain);
+	assert_int_equal(recording_finish_old(b->recording, &b->in, &b->report, &b->why), 0);
+}
+
+static void finish(struct bench *b)
+{
+	request(b, WORKER_FINISH);
+	drain_close(b->drain, NULL);
+	recording_close_current(b->recording);
+	assert_int_equal(recording_finish_old(b->recording, &b->in, &b->report, &b->why), 0);
+	assert_null(recording_file(b->recording));
+	assert_null(recording_old(b->recording));
+}
+
+/* A finished file that holds so many sub-buffers */
+static void assert_segment(struct bench *b, const char *name, unsigned n)
+{
+	struct trace_file *file;
+	uint64_t size;
+
+	assert_int_equal(trace_file_open(b->in.dir_fd, name, STORAGE_DIRECT_NO, &file, &b->why), 0);
+	assert_int_equal(trace_file_phase(file), LIVE_DENSE);
+	assert_int_equal(trace_file_read_size(file, 0, &size), 0);
+	assert_int_equal(size, n * SUBBUF);
+	trace_file_free(file);
+}
+
+static void test_record(void **state)
+{
+	struct drain_counts counts;
+	struct bench b;
+
+	begin(&b);
+	assert_int_equal(drain_n_cpus(b.drain), 0);
+	assert_int_equal(drain_file_fd(b.drain), -EBADF);
+	start(&b, drain_fds_new(b.n_cpus));
+	put(&b, 10);
+	request(&b, WORKER_FLUSH);
+	drain_cpu(b.drain, 0, &counts);
+	assert_int_equal(counts.published, 10 * SUBBUF);
+	assert_int_equal(counts.subbufs, 10);
+	assert_int_equal(counts.dropped_bytes, 0);
+	assert_int_equal(drain_bytes_left(b.drain), MIB - 10 * SUBBUF);
+	assert_int_equal(recording_sync(b.recording, &b.in, &b.report, &b.why), 0);
+	assert_null(b.report.finished);
+	rotate(&b);
+	drain_cpu(b.drain, 0, &counts);
+	assert_int_equal(counts.published, 0);
+	assert_int_equal(counts.total_bytes, 10 * SUBBUF);
+	put(&b, 3);
+	finish(&b);
+	assert_int_equal(b.report.notes.n, 0);
+	assert_non_null(b.report.finished[1]);
+	assert_null(b.report.finished[2]);
+	assert_string_equal(b.report.archive, b.report.finished[1]);
+	assert_segment(&b, b.report.finished[0], 10);
+	assert_segment(&b, b.report.finished[1], 3);
+	assert_true(b.report.counted);
+	assert_int_equal(b.report.kept_files, 2);
+	end(&b);
+}
+
+/* Nothing came: there is nothing to be kept */
+static void test_record_nothing(void **state)
+{
+	struct bench b;
+
+	begin(&b);
+	start(&b, drain_fds_new(b.n_cpus));
+	finish(&b);
+	assert_null(b.report.finished);
+	assert_string_equal(b.report.archive, "");
+	assert_int_equal(b.report.kept_files, 0);
+	end(&b);
+}
+
+static void test_evicted(void **state)
+{
+	struct bench b;
+
+	begin(&b);
+	b.in.limits.max_files = 2; /* the live one is one of them */
+	start(&b, drain_fds_new(b.n_cpus));
+	put(&b, 5);
+	request(&b, WORKER_FLUSH);
+	rotate(&b);
+	put(&b, 6);
+	request(&b, WORKER_FLUSH);
+	rotate(&b);
+	assert_int_equal(b.report.evicted[0], 5);
+	assert_int_equal(b.report.kept_files, 1);
+	recording_report_clear(&b.report);
+	assert_int_equal(b.report.evicted[0], 0);
+	finish(&b);
+	end(&b);
+}
+
+/* A drain's hands go over to the next one, which goes on in the same file */
+static void test_hand_over(void **state)
+{
+	struct drain_fds *fds = NULL;
+	struct bench b;
+
+	begin(&b);
+	start(&b, drain_fds_new(b.n_cpus));
+	put(&b, 4);
+	request(&b, WORKER_LEAVE);
+	drain_close(b.drain, &fds);
+	assert_non_null(fds);
+	assert_true(fds->slots >= 0 && fds->cpus[0].trace >= 0 && fds->cpus[0].pipe >= 0);
+	assert_false(fds->cpus[0].empty);
+	recording_close(b.recording);
+
+	b.in.adopt = true;
+	fds->cpus[0].old_pipe = true;
+	start(&b, fds);
+	assert_ptr_equal(drain_fds(b.drain), fds);
+	assert_true(fds->cpus[0].old_pipe);
+	assert_int_equal(drain_pending(b.drain), 0);
+	assert_int_equal(b.report.notes.n, 1);
+	assert_string_equal(b.report.notes.items[0].fault.text, "continuing record/current.dat");
+	put(&b, 2);
+	finish(&b);
+	assert_segment(&b, b.report.finished[0], 6);
+	assert_null(b.report.finished[1]);
+	end(&b);
+}
+
+/* What an earlier process has left, and nobody goes on with, is finished */
+static void test_leftover(void **state)
+{
+	struct bench b;
+
+	begin(&b);
+	start(&b, drain_fds_new(b.n_cpus));
+	put(&b, 4);
+	request(&b, WORKER_FLUSH);
+	drain_close(b.drain, NULL);
+	recording_close(b.recording);
+	start(&b, drain_fds_new(b.n_cpus));
+	assert_int_not_equal(b.report.archived_id, 0);
+	assert_non_null(b.report.finished[0]);
+	assert_segment(&b, b.report.finished[0], 4);
+	assert_string_equal(b.report.notes.items[0].fault.text,
+			    "finished the segment of an earlier run");
+	finish(&b);
+	end(&b);
+}
+
+static void test_slots_of_another_size(void **state)
+{
+	struct drain_fds *fds;
+	struct stat st;
+	struct bench b;
+
+	begin(&b);
+	fds = drain_fds_new(b.n_cpus);
+	assert_non_null(fds);
+	fds->slots = memfd_create("slots", MFD_CLOEXEC);
+	fds->old_slots = true;
+	assert_true(fds->slots >= 0);
+	assert_int_equal(ftruncate(fds->slots, (off_t)(b.n_cpus + 1) * SUBBUF), 0);
+	assert_int_equal(drain_open(b.drain, b.instance, fds, &b.why), 0);
+	assert_false(fds->old_slots);
+	assert_int_equal(fstat(fds->slots, &st), 0);
+	assert_int_equal(st.st_size, (off_t)b.n_cpus * SUBBUF);
+	drain_close(b.drain, NULL);
+	end(&b);
+}
+
+/* Then the fds are still the caller's, and the drain can be opened another time */
+static void test_open_fails(void **state)
+{
+	struct drain_fds *fds;
+	struct bench b;
+
+	begin(&b);
+	fds = drain_fds_new(b.n_cpus);
+	assert_non_null(fds);
+	/* What is kept for the pipe is none */
+	fds->cpus[0].pipe = openat(b.tmp.fd, "saved_cmdlines", O_RDONLY | O_CLOEXEC);
+	fds->cpus[0].old_pipe = true;
+	assert_true(drain_open(b.drain, b.instance, fds, &b.why) < 0);
+	assert_non_null(strstr(b.why.text, "cannot make a pipe for CPU 0"));
+	assert_true(fcntl(fds->cpus[0].pipe, F_GETFD) >= 0);
+	assert_int_equal(drain_n_cpus(b.drain), 0);
+	drain_fds_free(fds);
+	start(&b, drain_fds_new(b.n_cpus));
+	finish(&b);
+	end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_record),	   cmocka_unit_test(test_record_nothing),
+		cmocka_unit_test(test_evicted),	   cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_leftover),   cmocka_unit_test(test_slots_of_another_size),
+		cmocka_unit_test(test_open_fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
