@@ -86,13 +86,12 @@ struct control {
 	struct system_bus *system;
 };
 
-/* control.c */
+/* control-peer.c */
 struct peer *control_find_peer(struct control *control, sd_bus *bus);
-int control_add_objects(struct control *control, sd_bus *bus);
-void control_session_path(const char *name, char **ret);
+struct peer *peer_new(struct control *control);
+void peer_free(struct peer *peer);
 /* Free it soon: not from within a call of sd-bus */
 void peer_end(struct peer *peer);
-struct peer *peer_new(struct control *control);
 /* A peer that does not read what it asked for is cut off */
 void peer_check_queue(struct peer *peer);
 
@@ -110,7 +109,8 @@ uid_t control_caller_uid(struct control *control, sd_bus_message *m);
 /* root or AdminGroup=, for whom some of each kind of place is kept */
 bool control_caller_is_admin(struct control *control, sd_bus_message *m);
 /* On an error, too, there is an object, but for -ENOMEM: it tries again later */
-int system_bus_new(struct control *control, struct system_bus **ret);
+int system_bus_new(struct control *control, int (*add_objects)(struct control *c, sd_bus *bus),
+		   struct system_bus **ret);
 void system_bus_free(struct system_bus *system);
 
 /*
@@ -166,11 +166,22 @@ int control_find_session(sd_bus *bus, const char *path, const char *interface, v
 			 void **ret, sd_bus_error *error);
 int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char ***ret,
 			  sd_bus_error *error);
-int control_no_session(struct control *control, const char *name, sd_bus_error *error);
 
 /* control-manager.c: of a struct control: a start or a reload is over */
 void control_reloaded(void *control);
 
+/* control-find.c: whom a path is about */
+struct control_target {
+	char *name;
+	struct session *session;		 /* NULL: it never ran */
+	const struct session_config *configured; /* NULL: only left over */
+};
+/* Return: 0, or negative errno: there is none. */
+int control_look(struct control *control, const char *path, struct control_target *ret);
+void control_target_free(struct control_target *target);
+void control_session_path(const char *name, char **ret);
+/* The error, which names one that is called alike */
+int control_no_session(struct control *control, const char *name, sd_bus_error *error);
 /* The session that a call is for; it must exist, not only be configured */
 struct session *control_session_of(sd_bus_message *m, struct control *control, sd_bus_error *error);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "basic/io.h"
-#include "basic/near.h"
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
@@ -59,27 +58,6 @@ static int get_config_dir(sd_bus *bus, const char *path, const char *interface,
 }
 
 /* --- sessions */
-
-int control_no_session(struct control *c, const char *name, sd_bus_error *error)
-{
-	const struct daemon_config *config = manager_config(c->manager);
-	const struct session *s;
-	const char *near = NULL;
-	size_t best = SIZE_MAX;
-
-	for (size_t i = 0; i < config->n_sessions; i++)
-		if (near_better(name, config->sessions[i]->name, &best))
-			near = config->sessions[i]->name;
-	for (size_t i = 0; (s = manager_session(c->manager, i)); i++)
-		if (near_better(name, session_name(s), &best))
-			near = session_name(s);
-	if (near)
-		return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"),
-					 "there is no session %s, did you mean %s?",
-					 control_shown(name).text, near);
-	return sd_bus_error_setf(error, CONTROL_ERROR("NoSuchSession"), "there is no session %s",
-				 control_shown(name).text);
-}
 
 /* Those that run or have run, and those that are only configured: the names of both, once */
 int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char ***ret,

@@ -12,42 +12,19 @@
 #include "daemon/session/session-tail.h"
 #include "daemon/trigger/trigger.h"
 
-/* Whom a path is about */
-struct target {
-	char *name;
-	struct session *session;		 /* NULL: it never ran */
-	const struct session_config *configured; /* NULL: only left over */
-};
-
-static int look(struct control *c, const char *path, struct target *ret)
-{
-	int r = sd_bus_path_decode(path, CONTROL_SESSION_PATH, &ret->name);
-
-	if (r <= 0)
-		return r < 0 ? r : -ENOENT;
-	ret->session = manager_find(c->manager, ret->name);
-	ret->configured = config_find(manager_config(c->manager), ret->name);
-	return ret->session || ret->configured ? 0 : -ENOENT;
-}
-
-static void target_done(struct target *target)
-{
-	free(target->name);
-}
-
 int control_find_session(sd_bus *bus, const char *path, const char *interface, void *userdata,
 			 void **ret, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 
-	if (look(userdata, path, &t) < 0)
+	if (control_look(userdata, path, &t) < 0)
 		return 0;
 	*ret = userdata;
 	return 1;
 }
 
 /* What it is now, else what it would be */
-static const struct session_config *config_of(const struct target *t)
+static const struct session_config *config_of(const struct control_target *t)
 {
 	const struct session_config *c = t->session ? session_config_in_force(t->session) : NULL;
 
@@ -56,7 +33,7 @@ static const struct session_config *config_of(const struct target *t)
 
 /* --- properties: all of them by this one function, by the name that is asked for */
 
-static int append_state(sd_bus_message *reply, const struct target *t)
+static int append_state(sd_bus_message *reply, const struct control_target *t)
 {
 	if (t->session && session_paused(t->session))
 		return sd_bus_message_append(reply, "s", "paused");
@@ -68,10 +45,10 @@ static int append_state(sd_bus_message *reply, const struct target *t)
 static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
 		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct session_config *config;
 	const char *text = "";
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r < 0)
 		return r;
@@ -98,8 +75,8 @@ static int get_text(sd_bus *bus, const char *path, const char *interface, const 
 static int get_enabled(sd_bus *bus, const char *path, const char *interface, const char *property,
 		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
-	int r = look(userdata, path, &t);
+	_cleanup_(control_target_free) struct control_target t = {};
+	int r = control_look(userdata, path, &t);
 
 	return r < 0 ? r : sd_bus_message_append(reply, "b", t.configured && t.configured->enabled);
 }
@@ -107,9 +84,9 @@ static int get_enabled(sd_bus *bus, const char *path, const char *interface, con
 static int get_events(sd_bus *bus, const char *path, const char *interface, const char *property,
 		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct session_config *config;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "s");
@@ -126,9 +103,9 @@ static int get_events(sd_bus *bus, const char *path, const char *interface, cons
 static int get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
 		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct session_config *config;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r < 0)
 		return r;
@@ -151,10 +128,10 @@ static int get_list(sd_bus *bus, const char *path, const char *interface, const 
 static int get_reach(sd_bus *bus, const char *path, const char *interface, const char *property,
 		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct reach *reach = NULL;
 	unsigned n = 0;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r >= 0 && t.session)
 		(void)session_reach(t.session, &reach, &n);
@@ -170,9 +147,9 @@ static int get_reach(sd_bus *bus, const char *path, const char *interface, const
 static int get_tasks(sd_bus *bus, const char *path, const char *interface, const char *property,
 		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	uint64_t tasks = 0, processes = 0;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r >= 0 && t.session)
 		session_count_tasks(t.session, &tasks, &processes);
@@ -184,10 +161,10 @@ static int get_tasks(sd_bus *bus, const char *path, const char *interface, const
 static int get_changes(sd_bus *bus, const char *path, const char *interface, const char *property,
 		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	_cleanup_(strv_freep) char **changes = NULL;
 	struct runtime_state now = {};
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r < 0)
 		return r;
@@ -212,13 +189,13 @@ static uint64_t recorded(const struct account *a)
 static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
 		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct account *account;
 	struct session_usage usage;
 	const struct reach *reach;
 	unsigned n_reach;
 	uint64_t n = 0;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r < 0)
 		return r;
@@ -272,10 +249,10 @@ static int append_trigger(sd_bus_message *reply, const struct session *s, const 
 static int get_triggers(sd_bus *bus, const char *path, const char *interface, const char *property,
 			sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(target_done) struct target t = {};
+	_cleanup_(control_target_free) struct control_target t = {};
 	const struct trigger *triggers = NULL;
 	size_t n = 0;
-	int r = look(userdata, path, &t);
+	int r = control_look(userdata, path, &t);
 
 	if (r >= 0 && t.session)
 		triggers = triggers_list(
@@ -289,18 +266,6 @@ static int get_triggers(sd_bus *bus, const char *path, const char *interface, co
 }
 
 /* --- methods */
-
-struct session *control_session_of(sd_bus_message *m, struct control *c, sd_bus_error *error)
-{
-	_cleanup_(target_done) struct target t = {};
-
-	if (look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
-		return t.session;
-	(void)sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
-				"session %s does not record, it is stopped",
-				control_shown(t.name ? t.name : "?").text);
-	return NULL;
-}
 
 static int pause_or_resume(sd_bus_message *m, struct control *c, bool pause, sd_bus_error *error)
 {

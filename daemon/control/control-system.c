@@ -38,6 +38,7 @@ struct question {
 
 struct system_bus {
 	struct control *control;
+	int (*add_objects)(struct control *control, sd_bus *bus);
 	struct question *questions;
 	struct peer *peer; /* NULL: not connected */
 	sd_event_source *retry_source;
@@ -332,7 +333,7 @@ static int set_up(struct system_bus *s)
 	p->subscribed = true;
 	r = sd_bus_add_filter(p->bus, NULL, system_filter, s);
 	if (r >= 0)
-		r = control_add_objects(s->control, p->bus);
+		r = s->add_objects(s->control, p->bus);
 	if (r >= 0)
 		r = sd_bus_request_name_async(p->bus, NULL, CONTROL_BUS_NAME, 0, on_name, s);
 	if (r >= 0)
@@ -356,7 +357,8 @@ static int join(struct system_bus *s)
 	return r;
 }
 
-int system_bus_new(struct control *control, struct system_bus **ret)
+int system_bus_new(struct control *control, int (*add_objects)(struct control *c, sd_bus *bus),
+		   struct system_bus **ret)
 {
 	struct system_bus *s = calloc(1, sizeof(*s));
 	int r;
@@ -364,6 +366,7 @@ int system_bus_new(struct control *control, struct system_bus **ret)
 	if (!s)
 		return -ENOMEM;
 	s->control = control;
+	s->add_objects = add_objects;
 	r = join(s);
 	if (r < 0)
 		retry_later(s);

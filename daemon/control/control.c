@@ -21,76 +21,6 @@
 
 /* --- peers */
 
-struct peer *control_find_peer(struct control *c, sd_bus *bus)
-{
-	for (struct peer *p = c->peers; p; p = p->next)
-		if (p->bus == bus)
-			return p;
-	return NULL;
-}
-
-struct peer *peer_new(struct control *c)
-{
-	struct peer *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		return NULL;
-	p->control = c;
-	p->fd = -EBADF;
-	p->next = c->peers;
-	c->peers = p;
-	c->n_peers++;
-	return p;
-}
-
-static void peer_free(struct peer *p)
-{
-	struct control *c = p->control;
-
-	for (struct peer **q = &c->peers; *q; q = &(*q)->next)
-		if (*q == p) {
-			*q = p->next;
-			c->n_peers--;
-			break;
-		}
-	control_forget_requests(p);
-	control_start_works(c);
-	sd_event_source_disable_unref(p->end_source);
-	sd_event_source_disable_unref(p->patience_source);
-	relay_free(p->relay);
-	if (p->bus) {
-		sd_bus_detach_event(p->bus);
-		sd_bus_close_unref(p->bus);
-	}
-	/* Only now does nobody else have it open */
-	guard_close(c->env->guard, p->fd, p->refuses, p->who.uid);
-	free(p);
-}
-
-static int on_end(sd_event_source *source, void *userdata)
-{
-	peer_free(userdata);
-	return 0;
-}
-
-void peer_end(struct peer *p)
-{
-	if (!p->end_source &&
-	    sd_event_add_defer(p->control->env->event, &p->end_source, on_end, p) >= 0)
-		(void)sd_event_source_set_priority(p->end_source, PRIORITY_ROOT - 1);
-}
-
-void peer_check_queue(struct peer *p)
-{
-	uint64_t n = 0;
-
-	if (p->system || p->end_source || sd_bus_get_n_queued_write(p->bus, &n) < 0 ||
-	    n <= CONTROL_QUEUE_MAX)
-		return;
-	log_debug("control: process %d does not read, hanging up", p->who.pid);
-	peer_end(p);
-}
-
 static void on_cut(void *userdata, int error)
 {
 	struct peer *p = userdata;
@@ -149,7 +79,7 @@ static int admit(const struct control *c, const struct access_peer *who)
 	return 0;
 }
 
-int control_add_objects(struct control *c, sd_bus *bus)
+static int add_objects(struct control *c, sd_bus *bus)
 {
 	int r = sd_bus_add_object_vtable(bus, NULL, CONTROL_PATH, CONTROL_MANAGER,
 					 control_manager_vtable, c);
@@ -191,7 +121,7 @@ static int start_bus(struct peer *p, int in_fd, int out_fd)
 	if (r >= 0)
 		r = sd_bus_add_filter(p->bus, NULL, control_bus_filter, p);
 	if (r >= 0)
-		r = control_add_objects(c, p->bus);
+		r = add_objects(c, p->bus);
 	if (r >= 0)
 		r = sd_bus_start(p->bus);
 	if (r >= 0)
@@ -384,12 +314,6 @@ static void raise_file_limit(void)
 
 /* --- signals */
 
-void control_session_path(const char *name, char **ret)
-{
-	if (sd_bus_path_encode(CONTROL_SESSION_PATH, name, ret) < 0)
-		*ret = NULL;
-}
-
 static void on_session_changed(void *userdata, const char *name)
 {
 	struct control *c = userdata;
@@ -526,7 +450,7 @@ int control_new(struct manager *m, struct control **ret)
 	if (r < 0)
 		return log_error_errno(r, "cannot watch the control socket: %m");
 	set_rights(c);
-	r = system_bus_new(c, &c->system);
+	r = system_bus_new(c, add_objects, &c->system);
 	if (r < 0)
 		log_debug("not on the system bus: %s", strerror(-r));
 	*ret = TAKE_PTR(c);

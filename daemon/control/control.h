@@ -4,12 +4,14 @@
  * the same objects on the system bus as org.flyrec.Recorder1 where there is one. Nothing here
  * waits: what takes time answers when it is done. Owner: the daemon. Main thread.
  *
- *   control.c          listening, peers, signals to them
+ *   control.c          listening, signals to peers
+ *   control-peer.c     peers, a connection each
  *   control-relay.c    what a peer sends, limited
  *   control-access.c   who may do what
  *   control-bus.c      org.freedesktop.DBus, as a bus daemon would answer
  *   control-system.c   the system bus
  *   control-request.c  calls that are answered later
+ *   control-find.c     the session that a path is about
  *   control-manager.c, control-session.c   the interfaces; org.flyrec.Recorder1(5)
  *   control-change.c   changes of events, kept or not
  *   control-files.c    files: jobs

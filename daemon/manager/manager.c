@@ -517,11 +517,6 @@ static void on_segment_finished(void *userdata, struct session *session, const c
 	TELL(m, segment_finished, session_name(session), path);
 }
 
-static void on_snapshot_finished(void *userdata, struct session *session, const char *path)
-{
-	manager_snapshot_finished(userdata, session_name(session), path);
-}
-
 static uint64_t on_keep_free(void *userdata, dev_t device)
 {
 	const struct manager *m = userdata;
@@ -532,14 +527,16 @@ static uint64_t on_keep_free(void *userdata, dev_t device)
 	return most;
 }
 
-void manager_snapshot_finished(struct manager *m, const char *session, const char *path)
+/* Clients are told, and whoever ships files */
+static void on_snapshot_finished(void *userdata, struct session *session, const char *path)
 {
+	struct manager *m = userdata;
 	int r;
 
-	TELL(m, snapshot_finished, session, path);
+	TELL(m, snapshot_finished, session_name(session), path);
 	r = ship(m->env.runtime_dir, path);
 	if (r < 0 && r != -ENOENT)
-		(void)log_full(LOG_WARNING, session, MESSAGE_SNAPSHOT, r,
+		(void)log_full(LOG_WARNING, session_name(session), MESSAGE_SNAPSHOT, r,
 			       "cannot have %s shipped: %m", path);
 }
 

@@ -119,7 +119,4 @@ int manager_refresh_config(struct manager *manager, const char *name, struct fau
 /* A session is no longer as its configuration says, or is so again */
 void manager_session_changed(struct manager *manager, struct session *session);
 
-/* A snapshot is there: tell clients, and whoever ships files. @session: its name */
-void manager_snapshot_finished(struct manager *manager, const char *session, const char *path);
-
 DEFINE_CLEANUP(struct manager *, manager_free)

@@ -13,10 +13,6 @@
 #include "basic/now.h"
 #include "daemon/session/session-internal.h"
 
-#define PATIENCE_USEC (10 * USEC_PER_SEC) /* an error may pass */
-#define HANG_USEC     (5 * USEC_PER_SEC)
-#define AGAIN_USEC    (5 * USEC_PER_SEC)
-
 bool session_is_error_of(int error, const int *errors, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -33,48 +29,16 @@ bool session_disk_may_return(int error)
 	return session_is_error_of(error, errors, ARRAY_SIZE(errors));
 }
 
-/* Has no worker come back since then? */
-static bool hangs(struct session *s, uint64_t now)
-{
-	uint64_t bytes = drain_total_bytes(s->drain);
-
-	if (drain_flushed(s->drain) || bytes != s->hang_bytes || s->hang_usec == 0) {
-		s->hang_usec = now;
-		s->hang_bytes = bytes;
-	}
-	return now - s->hang_usec >= HANG_USEC;
-}
-
-int session_trouble(struct session *s)
-{
-	int trouble = drain_trouble(s->drain);
-
-	return trouble == 0 && hangs(s, now_usec(CLOCK_MONOTONIC)) ? -ETIMEDOUT : trouble;
-}
-
-void session_check_disk(struct session *s)
-{
-	uint64_t now = now_usec(CLOCK_MONOTONIC);
-	int trouble;
-
-	session_report_trouble(s);
-	trouble = s->trouble;
-	if (trouble == 0 || trouble == -ETIMEDOUT || session_disk_full(s))
-		s->trouble_usec = now;
-	else if (now - s->trouble_usec >= PATIENCE_USEC)
-		s->leave_wanted = true;
-}
-
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	if (s->away && s->state == SESSION_FAILED && s->config)
-		session_start(s);
+	s->wants |= WANT_START;
+	session_wake(s);
 	return 0;
 }
 
-static void try_again(struct session *s, uint64_t usec)
+void session_try_again(struct session *s, uint64_t usec)
 {
 	int r;
 
@@ -100,30 +64,8 @@ bool session_failed_for_disk(struct session *s, int error)
 		s->left = TAKE_PTR(s->kernel);
 	}
 	state_root_leave(s->env->root);
-	try_again(s, AGAIN_USEC);
+	session_try_again(s, SESSION_AGAIN_USEC);
 	return true;
-}
-
-void session_left_disk(struct session *s)
-{
-	bool last = session_ends(s);
-
-	session_note_away(s);
-	state_root_leave(s->env->root);
-	state_free(s->left);
-	s->left = TAKE_PTR(s->kernel);
-	(void)fault_set(&s->failure, s->trouble,
-			"Closed all files below %s/%s so that it can be unmounted%s",
-			s->env->state_dir, s->name, last ? "" : "; retrying every 5 s");
-	s->leave_wanted = false;
-	if (!s->pending)
-		(void)session_config_copy(s->config, &s->pending);
-	session_release(s, true);
-	/* Who reads this may unmount it at once */
-	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
-	try_again(s, s->trouble < 0 ? AGAIN_USEC : 0);
-	if (last)
-		session_end_away(s, s->env->handing_over);
 }
 
 void session_end_away(struct session *s, bool hand_over)
@@ -172,10 +114,10 @@ bool session_minds_mounts(const struct session *s)
 void session_mounts_changed(struct session *s)
 {
 	if (s->away && s->state == SESSION_FAILED) {
-		try_again(s, 0);
+		session_try_again(s, 0);
 	} else if (s->state == SESSION_RECORDING && is_elsewhere(s)) {
-		s->leave_wanted = true;
-		session_advance(s);
+		s->wants |= WANT_LEAVE;
+		session_wake(s);
 	}
 }
 

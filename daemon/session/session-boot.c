@@ -22,16 +22,14 @@ static bool may_pass(int error)
 }
 
 /* It waits in its ring buffer for the next try */
-static void fail_for_now(struct session *s, int error, const char *text)
+static int fail_for_now(struct session *s, int error, const char *text, struct fault *why)
 {
-	struct fault why;
-
 	(void)fault_set(
-		&why, error,
+		why, error,
 		"%s; the trace of the boot that died waits in its ring buffer for the next try",
 		text);
 	boot_trace_free(TAKE_PTR(s->boot_trace));
-	session_fail(s, &why);
+	return error;
 }
 
 static int find(struct session *s, struct fault *why)
@@ -67,18 +65,16 @@ static void forget(struct session *s)
 			       "cannot remove the last boot's note: %m, ignoring");
 }
 
-bool session_begin_boot_trace(struct session *s)
+int session_find_boot_trace(struct session *s, struct fault *ret_why)
 {
 	struct fault why = {};
 	int r;
 
 	if (!s->config->trace.persistent)
-		return false;
+		return 0;
 	r = find(s, &why);
-	if (r < 0 && may_pass(r)) {
-		fail_for_now(s, r, why.text);
-		return true;
-	}
+	if (r < 0 && may_pass(r))
+		return fail_for_now(s, r, why.text, ret_why);
 	if (r < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_RECOVERED, r,
 			       "cannot look for the last boot's trace: %s, ignoring", why.text);
@@ -89,10 +85,7 @@ bool session_begin_boot_trace(struct session *s)
 			boot_trace_boot_id(s->boot_trace));
 		forget(s);
 	}
-	if (r != BOOT_TRACE_HERE)
-		return false;
-	session_start_job(s, STEP_SAVING_BOOT);
-	return true;
+	return r == BOOT_TRACE_HERE;
 }
 
 int session_run_boot_trace(void *userdata, struct fault *why)
@@ -113,14 +106,13 @@ static void report_saved(struct session *s)
 		       *missing ? "; there was nothing of CPUs " : "", missing);
 }
 
-void session_boot_trace_done(struct session *s, int result, const struct fault *why)
+int session_boot_trace_done(struct session *s, int result, const struct fault *why,
+			    struct fault *ret_why)
 {
 	bool taken = boot_trace_is_taken(s->boot_trace);
 
-	if (result < 0 && may_pass(result) && !taken) {
-		fail_for_now(s, result, why->text);
-		return;
-	}
+	if (result < 0 && may_pass(result) && !taken)
+		return fail_for_now(s, result, why->text, ret_why);
 	if (result < 0)
 		(void)log_full(LOG_ERR, s->name, MESSAGE_EVENTS_LOST, result,
 			       "the trace of boot %s could not be saved and is lost: %s",
@@ -128,7 +120,7 @@ void session_boot_trace_done(struct session *s, int result, const struct fault *
 	else
 		report_saved(s);
 	forget(s);
-	session_start_new(s);
+	return 0;
 }
 
 void session_warn_of_clock(struct session *s)

@@ -23,12 +23,12 @@ static int take_rest(struct session *s, const struct session_config *config)
 		return r;
 	if (!s->flight &&
 	    memcmp(&s->config->storage, &config->storage, sizeof(config->storage)) != 0)
-		s->rotate_wanted = true;
+		s->wants |= WANT_ROTATE;
 	s->config->storage = copy->storage;
 	SWAP(s->config->snapshot, copy->snapshot);
 	SWAP(s->config->description, copy->description);
 	SWAP(s->config->text, copy->text);
-	s->triggers_wanted = s->flight_wanted = true;
+	s->wants |= WANT_TRIGGERS | (s->flight ? WANT_METHOD : 0);
 	session_advance(s);
 	return 0;
 }
@@ -72,8 +72,7 @@ static int restart_as(struct session *s, const struct session_config *config)
 
 	if (r < 0)
 		return r;
-	s->stop_wanted = true;
-	s->hand_over = false;
+	s->wants = (s->wants | WANT_STOP) & ~WANT_HAND_OVER;
 	session_advance(s);
 	return 0;
 }
@@ -93,7 +92,7 @@ void session_renew_triggers(struct session *s)
 	struct fault why;
 	int r;
 
-	s->triggers_wanted = s->watch_wanted = false;
+	s->wants &= ~(WANT_TRIGGERS | WANT_WATCH);
 	triggers_disarm(s->triggers, true);
 	r = session_prepare_triggers(s, &why);
 	if (r >= 0 && !s->salvage)
@@ -106,7 +105,7 @@ void session_renew_triggers(struct session *s)
 
 void session_watch_again(struct session *s)
 {
-	s->watch_wanted = false;
+	s->wants &= ~WANT_WATCH;
 	triggers_watch_again(s->triggers, instance_name(s->instance), s->kernel->watched);
 }
 
@@ -129,7 +128,7 @@ static void on_events_changed(void *userdata, int result, const char *text)
 	struct reconfiguration *r = userdata;
 	struct session *s = r->session;
 
-	if (result < 0 && s->state == SESSION_RECORDING && !s->stop_wanted)
+	if (result < 0 && s->state == SESSION_RECORDING && !(s->wants & WANT_STOP))
 		(void)restart_as(s, r->config);
 	else if (result < 0 && s->pending)
 		(void)pend(s, r->config); /* its disk went before that came to its turn */
@@ -167,7 +166,7 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 		(void)session_pause(s, false, &why);
 	if (same && strcmp(s->config->text, config->text) == 0) {
 		/* It may have fallen back to another method than the best */
-		s->flight_wanted = true;
+		s->wants |= s->flight ? WANT_METHOD : 0;
 		session_advance(s);
 		return true;
 	}
@@ -192,7 +191,7 @@ int session_configure(struct session *s, const struct session_config *config)
 			session_start(s);
 		return 0;
 	}
-	if (s->state == SESSION_RECORDING && !s->stop_wanted && reconfigure(s, config))
+	if (s->state == SESSION_RECORDING && !(s->wants & WANT_STOP) && reconfigure(s, config))
 		return 0;
 	if (s->state != SESSION_STOPPED && s->state != SESSION_FAILED)
 		return restart_as(s, config);

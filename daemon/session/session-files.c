@@ -4,6 +4,7 @@
  * system, header from the instance as it is now. Main thread.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -126,7 +127,7 @@ bool session_make_room(struct session *s, int error)
 		set_limits(s);
 		limits = s->files.limits;
 	}
-	if (s->copying) /* to delete it frees nothing */
+	if (session_copies(s)) /* to delete it frees nothing */
 		limits.keep_free = 0;
 	if (retention_apply(s->files.dir_fd, &limits, &report, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, MESSAGE_DISK_TROUBLE, why.error, "%s",
@@ -197,5 +198,15 @@ void session_check_date(struct session *s)
 		return;
 	s->date_doubted = false;
 	s->dated_usec = now;
-	s->rotate_wanted = true;
+	s->wants |= WANT_ROTATE;
+}
+
+char *session_announce_snapshot(struct session *s, const char *name)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s/snapshot/%s", s->env->state_dir, s->name, name) < 0)
+		return NULL;
+	s->events->snapshot_finished(s->events->userdata, s, path);
+	return path;
 }

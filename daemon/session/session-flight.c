@@ -15,11 +15,6 @@
 
 #define THREADS_MAX 4U /* copying: memory is no faster with more */
 
-bool session_is_flight(const struct session *s)
-{
-	return s->config && s->config->mode == SESSION_FLIGHT;
-}
-
 static void make_params(const struct session *s, const struct session_config *config,
 			struct flight_params *ret)
 {
@@ -187,27 +182,13 @@ void session_captured(struct session *s, int result, const struct fault *why)
 
 void session_stop_flight(struct session *s)
 {
-	if (s->hand_over) {
+	if (s->wants & WANT_HAND_OVER) {
 		s->kernel->handed_over = true;
 		if (state_write(s->dir_fd, s->kernel) < 0)
 			(void)log_full(LOG_WARNING, s->name, NULL, 0,
 				       "cannot write the state file, ignoring");
 	}
-	session_release(s, s->hand_over);
-}
-
-int session_destroy_left(struct session *s, const struct state *left, struct fault *why)
-{
-	struct instance *instance = NULL;
-	_cleanup_(session_config_freep) struct session_config *config = NULL;
-	int r = session_leftover_config(s, left, &config);
-
-	if (left->watched)
-		triggers_remove_stray(s->name, left->instance);
-	if (r < 0)
-		return fault_errno(why, r, "cannot take up instance %s", left->instance);
-	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);
-	return r < 0 ? r : instance_destroy(instance, why);
+	session_release(s, (s->wants & WANT_HAND_OVER));
 }
 
 /* What an earlier process traced in flight mode, and nobody wants as it is: no loss, it was only

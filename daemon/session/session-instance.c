@@ -158,7 +158,7 @@ int session_attach(struct session *s, struct state *left, struct fault *why)
 			return fault_errno(why, r, "cannot take up instance %s", left->instance);
 		s->pending = s->config;
 		s->config = c;
-		s->stop_wanted = true;
+		s->wants |= WANT_STOP;
 		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
 			       "instance %s of an earlier run is %s: draining it to a last segment",
 			       left->instance,
@@ -266,4 +266,18 @@ int session_create_instance(struct session *s, struct fault *why)
 	}
 	k->inode = instance_inode(s->env, name);
 	return session_write_state(s, why);
+}
+
+int session_destroy_left(struct session *s, const struct state *left, struct fault *why)
+{
+	struct instance *instance = NULL;
+	_cleanup_(session_config_freep) struct session_config *config = NULL;
+	int r = session_leftover_config(s, left, &config);
+
+	if (left->watched)
+		triggers_remove_stray(s->name, left->instance);
+	if (r < 0)
+		return fault_errno(why, r, "cannot take up instance %s", left->instance);
+	r = instance_attach(left->instance, left->group, &config->trace, &instance, why);
+	return r < 0 ? r : instance_destroy(instance, why);
 }

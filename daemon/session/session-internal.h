@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parts of a session that its modules share. session.c has the states, session-start.c the way
- * from nothing to recording, session-job.c what happens in threads beside the main loop; the
- * others, session-*.c, say at their top what they do.
+ * The parts of a session that its modules share, as they are about one recording: what one of them
+ * finds out the others go by. session.c has the states and steps, session-choose.c their order,
+ * session-start.c the way from nothing to recording, session-job.c a segment's jobs; the others,
+ * session-*.c, say at their top what they do. Those call no session_advance(), but session_wake().
  */
 #pragma once
 
 #include "daemon/plumbing/fdstore.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/plumbing/state-root.h"
+#include "daemon/session/disk-watch.h"
 #include "daemon/session/environment.h"
 #include "daemon/session/session.h"
 #include "daemon/session/state.h"
@@ -40,6 +42,15 @@ enum session_step {
 	STEP_CLOSING,	  /* job: recording_finish_old, the last one */
 };
 
+/* Snapshots that are wanted. Written by session-snapshot.c alone. */
+struct session_orders {
+	struct snapshot_turn *requests; /* the first may be under way */
+	bool copying;			/* job beside the steps: snapshot_order_make of the first */
+	bool coresight_said;		/* that this machine has none */
+	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
+	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
+};
+
 struct session {
 	const struct environment *env;
 	const struct session_events *events;
@@ -48,28 +59,21 @@ struct session {
 	struct session_config *pending; /* to be in force after the stop that is under way */
 	enum session_state state;
 	enum session_step step;
-	bool stop_wanted, hand_over, rotate_wanted, sync_wanted;
-	bool triggers_wanted; /* new ones: [Snapshot] has changed */
-	bool watch_wanted;    /* triggers_watch_again() */
-	bool flight_wanted;   /* Method= or Memory= may have changed too */
-	bool salvage;	      /* only emptying and undoing what an earlier process left */
-	bool left_behind;     /* failed, and what an earlier process left is still in the kernel */
+	unsigned wants;	  /* enum session_want */
+	bool salvage;	  /* only emptying and undoing what an earlier process left */
+	bool left_behind; /* failed, and what an earlier process left is still in the kernel */
 	struct fault failure;
-	struct fault missing;		/* of Unit=: what is not traced, and why */
-	struct snapshot_turn *requests; /* snapshots wanted; the first may be under way */
-	bool copying;			/* job beside the steps: snapshot_order_make of the first */
-	struct fault deferred;		/* see session_defer() */
-	bool coresight_said;		/* that this machine has none */
-	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
-	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
+	struct fault missing;	      /* of Unit=: what is not traced, and why */
+	struct fault deferred;	      /* see session_defer() */
+	sd_event_source *wake_source; /* see session_wake() */
 	struct triggers *triggers;
+	struct session_orders *orders; /* session-snapshot.c: snapshots wanted */
 
 	int dir_fd;	      /* STATE/NAME */
 	struct state *kernel; /* as in its state file */
 	struct instance *instance;
 	struct boot_trace *boot_trace; /* being saved, or NULL */
 	bool kept;		       /* the instance is in memory that outlives the kernel */
-	bool notes_wanted;	       /* for the next boot, soon */
 	char *notes;		       /* the job's that writes them: the state file's text */
 	struct recording_input files;
 	struct recording_report report;
@@ -103,24 +107,15 @@ struct session {
 	bool mapped;		/* as last reported */
 
 	/* session-away.c */
-	bool leave_wanted;     /* the disk is gone, or another one is in its place */
-	bool away;	       /* the disk was gone at the last try to start */
-	bool was_mounted;      /* STATE/NAME is a file system of its own */
-	bool note_failed;      /* in the runtime directory, last time */
-	uint64_t trouble_usec; /* monotonic: last time that there was no trouble but lack of room */
-	uint64_t hang_usec;    /* monotonic: last time that the workers came along */
-	uint64_t hang_bytes;   /* drain_total_bytes() then */
-	struct state *left;    /* of the instance that goes on tracing while the disk is gone */
+	bool away;	  /* the disk was gone at the last try to start */
+	bool was_mounted; /* STATE/NAME is a file system of its own */
+	bool note_failed; /* in the runtime directory, last time */
+	struct disk_watch disk;
+	struct state *left; /* of the instance that goes on tracing while the disk is gone */
 	sd_event_source *again_source;
 
 	/* session-tail.c */
-	struct session_tail *tails;
-	sd_event_source *tail_source; /* the next round */
-	uint64_t tail_segment;	      /* number of the file that all workers are in */
-	uint64_t tail_bytes;	      /* drain_total_bytes() after the last round */
-	bool tail_round;	      /* one is under way */
-	bool tail_confirm;	      /* the next one follows soon */
-	bool tail_new;		      /* somebody waits for two rounds */
+	struct session_tails *tails; /* session-tail.c */
 
 	/* session-runtime.c */
 	struct session_waiter *waiters;
@@ -135,22 +130,58 @@ struct session {
 	uint64_t recording_usec; /* monotonic: since when */
 };
 
+static inline bool session_is_flight(const struct session *s)
+{
+	return s->config && s->config->mode == SESSION_FLIGHT;
+}
+
+/* It is being stopped, and no other start follows */
+static inline bool session_ends(const struct session *s)
+{
+	return s->wants & WANT_STOP && !s->pending;
+}
+
+/* Beside the steps a snapshot is being copied from the session's files */
+static inline bool session_copies(const struct session *s)
+{
+	return s->orders->copying;
+}
+
+/* session_advance() soon, from the event loop: for those whose want is nothing that it waits for */
+static inline void session_wake(struct session *s)
+{
+	(void)sd_event_source_set_enabled(s->wake_source, SD_EVENT_ONESHOT);
+}
+
 /* session.c: do the next thing, if nothing is under way */
 void session_advance(struct session *session);
 /* The one place where the state changes: whoever waits for that is told */
 void session_set_state(struct session *session, enum session_state state);
 void session_fail(struct session *session, const struct fault *why);
-/* It is being stopped, and no other start follows */
-bool session_ends(const struct session *session);
 /* Stopped or failed, with nothing left to do */
 void session_settle(struct session *session, enum session_state state);
-/* begin a step that is a job */
+/* begin a step that is a job; without a thread for it it fails */
 void session_start_job(struct session *session, enum session_step step);
 /* end a step that could not be begun, from the event loop: whoever begins it need not expect that
  */
 void session_defer(struct session *session, enum session_step step, const struct fault *why);
-/* the next segment */
+
+/* session-job.c: of a session that records */
 void session_begin_next(struct session *session);
+int session_run_open(void *userdata, struct fault *why);
+int session_run_next(void *userdata, struct fault *why);
+int session_run_finish(void *userdata, struct fault *why);
+int session_run_sync(void *userdata, struct fault *why);
+int session_run_note(void *userdata, struct fault *why);
+int session_run_close(void *userdata, struct fault *why);
+void session_on_next(struct session *session, int result, const struct fault *why);
+void session_on_finished(struct session *session, int result, const struct fault *why);
+void session_on_synced(struct session *session, int result, const struct fault *why);
+void session_on_closed(struct session *session, int result, const struct fault *why);
+/* of what a job has found out, after each */
+void session_harvest(struct session *session);
+
+/* session.c */
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
 
 /* session-fds.c: what the FD store has is taken up, and all is put there; out of it, or for the
@@ -217,10 +248,17 @@ void session_release(struct session *session, bool keep_instance);
 /* after that: with a new instance */
 void session_start_new(struct session *session);
 
-/* session-boot.c: is the trace of a boot that died being saved? session_start_new() follows then */
-bool session_begin_boot_trace(struct session *session);
+/*
+ * session-boot.c: is there the trace of a boot that died?
+ * session_find_boot_trace() - Return: 1: it is to be saved, by STEP_SAVING_BOOT; 0: there is none;
+ * negative errno: it is to be tried again later
+ * session_boot_trace_done() - Return: 0: the session can be started anew, or negative errno,
+ * likewise
+ */
+int session_find_boot_trace(struct session *session, struct fault *why);
 int session_run_boot_trace(void *userdata, struct fault *why);
-void session_boot_trace_done(struct session *session, int result, const struct fault *why);
+int session_boot_trace_done(struct session *session, int result, const struct fault *failure,
+			    struct fault *why);
 void session_warn_of_clock(struct session *session);
 /* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
  * must know beside it */
@@ -230,7 +268,9 @@ int session_write_notes(struct session *session, struct fault *why);
 /* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
  * malloc'ed, or NULL. */
 char *session_announce_snapshot(struct session *session, const char *name);
-bool session_begin_snapshot(struct session *session);
+/* Is there one whose turn it is? */
+bool session_snapshot_waits(const struct session *session);
+void session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata, struct fault *why);
 void session_cut_done(struct session *session, int result, const struct fault *why);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
@@ -238,14 +278,15 @@ void session_file_is_made(void);
 extern const struct trigger_host session_trigger_host;
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
-/* When the session is freed */
-void session_forget_triggers(struct session *session);
+/* None yet; NULL: no memory */
+struct session_orders *session_orders_new(void);
+/* All have been answered */
+void session_orders_free(struct session_orders *orders);
 
 /* session.c: after recording_open, or at once where there are no segments */
 void session_opened(struct session *session, int result, const struct fault *why);
 
 /* session-flight.c */
-bool session_is_flight(const struct session *session);
 int session_begin_flight(struct session *session, struct fault *why);
 void session_end_flight(struct session *session);
 /* Method= or Memory= may be different now */
@@ -286,14 +327,11 @@ void session_note_away(struct session *session);
 void session_forget_away(const struct session *session);
 int session_recall_away(const struct session *session, struct state **ret);
 /* session-away.c */
-/* Negative errno of the last writes, -ETIMEDOUT if they do not return, or 0 */
-int session_trouble(struct session *session);
 /* Is a negative @error one of these, which are positive? */
 bool session_is_error_of(int error, const int *errors, size_t n);
-/* With each flush: report trouble; if it lasts, leave_wanted */
-void session_check_disk(struct session *session);
-/* The workers' hands are empty: let go of everything on the disk. To be settled as failed then. */
-void session_left_disk(struct session *session);
+#define SESSION_AGAIN_USEC (5 * USEC_PER_SEC)
+/* Start it again then; microseconds from now */
+void session_try_again(struct session *session, uint64_t usec);
 /* Is the instance of this state still that one? */
 bool session_is_in_kernel(const struct session *session, const struct state *state);
 /* A start has failed: if it is for the disk, keep what there is, and try again later */

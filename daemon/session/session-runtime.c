@@ -54,7 +54,7 @@ void session_check_waits(struct session *s)
 {
 	bool settled = s->state == SESSION_STOPPED || s->state == SESSION_FAILED;
 
-	if (s->state == SESSION_RECORDING && !s->salvage && !s->stop_wanted)
+	if (s->state == SESSION_RECORDING && !s->salvage && !(s->wants & WANT_STOP))
 		tell(s, WAIT_STARTED, false, 0, "");
 	if (!settled || s->pending)
 		return;
@@ -83,10 +83,11 @@ int session_wait(struct session *s, enum session_wait what, session_done_t done,
 	else if (what == WAIT_ROTATED && s->flight)
 		tell(s, what, false, -EOPNOTSUPP,
 		     "a flight session has no segments to rotate: take a snapshot");
-	else if (what == WAIT_ROTATED)
-		session_rotate(s);
-	else
+	else if (what != WAIT_ROTATED)
 		session_check_waits(s);
+	else
+		s->wants |= WANT_ROTATE;
+	session_wake(s);
 	return 0;
 }
 
@@ -105,7 +106,7 @@ void session_rotation_done(struct session *s, int result, const char *text)
 
 static bool records(const struct session *s)
 {
-	return s->state == SESSION_RECORDING && !s->salvage && !s->stop_wanted;
+	return s->state == SESSION_RECORDING && !s->salvage && !(s->wants & WANT_STOP);
 }
 
 int session_pause(struct session *s, bool pause, struct fault *why)
@@ -121,8 +122,8 @@ int session_pause(struct session *s, bool pause, struct fault *why)
 	if (r < 0)
 		return r;
 	s->paused = s->kernel->paused = pause;
-	s->notes_wanted = true; /* for the next process */
-	session_advance(s);
+	s->wants |= WANT_NOTE; /* for the next process */
+	session_wake(s);
 	(void)log_full(LOG_NOTICE, s->name, NULL, 0, pause ? "paused" : "resumed");
 	s->events->changed(s->events->userdata, s);
 	return 0;
@@ -135,9 +136,11 @@ bool session_paused(const struct session *s)
 
 /* --- other events */
 
-/* Has the header of the file in use the formats of all these events? */
-static bool has_formats(const struct session *s, const struct trace_config *trace)
+/* Has the header of the file in use the formats of all its events? */
+bool session_change_fits(const struct session *s)
 {
+	const struct trace_config *trace = &s->change->trace;
+
 	for (size_t i = 0; !s->flight && i < trace->n_events; i++)
 		if (!strv_contains(s->files.plan.systems, trace->events[i].system))
 			return false;
@@ -190,8 +193,8 @@ bool session_apply_change(struct session *s)
 		session_drop_change(s, -ECANCELED, "the session was stopped");
 		return false;
 	}
-	if (!has_formats(s, &s->change->trace)) {
-		s->rotate_wanted = true;
+	if (!session_change_fits(s)) {
+		s->wants |= WANT_ROTATE;
 		return false;
 	}
 	swap_events(s);
@@ -206,19 +209,6 @@ bool session_apply_change(struct session *s)
 	if (r >= 0)
 		s->events->changed(s->events->userdata, s);
 	return r >= 0;
-}
-
-bool session_begin_change(struct session *s)
-{
-	struct fault why;
-
-	if (!session_apply_change(s))
-		return false;
-	/* The next boot needs the formats of these events */
-	if (s->kept && s->flight && session_prepare_segment(s, &why) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
-	session_start_job(s, STEP_NOTING);
-	return true;
 }
 
 int session_change_events(struct session *s, const struct session_config *config,
@@ -243,7 +233,7 @@ int session_change_events(struct session *s, const struct session_config *config
 		session_config_free(TAKE_PTR(s->change));
 		return fault_errno(why, r, "session %s", s->name);
 	}
-	session_advance(s); /* now, or when what is under way is done */
+	session_wake(s); /* now, or when what is under way is done */
 	return 0;
 }
 

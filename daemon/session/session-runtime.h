@@ -22,7 +22,7 @@ typedef void (*session_done_t)(void *userdata, int result, const char *text);
 
 /**
  * session_wait() - call @done, once, when it has happened or cannot happen any more
- * It may be called before this returns. For WAIT_ROTATED: session_rotate() is called.
+ * It may be called before this returns. WAIT_ROTATED asks for a new segment, too.
  * Return: 0 or -ENOMEM.
  */
 int session_wait(struct session *session, enum session_wait what, session_done_t done,
@@ -102,8 +102,8 @@ void session_rotation_done(struct session *session, int result, const char *text
 /* Workers are in another file: if it has the formats, make the change that waits. The state file is
  * to be written then. Returns true if it was made. */
 bool session_apply_change(struct session *session);
-/* Between steps: make the change, or rotate for it. Returns true if a step was begun. */
-bool session_begin_change(struct session *session);
+/* Can the change that waits be made before the next segment? */
+bool session_change_fits(const struct session *session);
 void session_drop_change(struct session *session, int result, const char *why);
 /* Take the counters over; @final: before pumps and instance go */
 void session_sample(struct session *session);

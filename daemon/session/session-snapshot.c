@@ -48,6 +48,21 @@ struct snapshot_join {
 	unsigned n;
 };
 
+struct session_orders *session_orders_new(void)
+{
+	return calloc(1, sizeof(struct session_orders));
+}
+
+void session_orders_free(struct session_orders *orders)
+{
+	if (orders && orders->join) {
+		free(orders->join->what);
+		free(orders->join->lines);
+		free(orders->join);
+	}
+	free(orders);
+}
+
 static struct snapshot_request *request_of(struct snapshot_turn *turn)
 {
 	return (void *)turn;
@@ -56,7 +71,7 @@ static struct snapshot_request *request_of(struct snapshot_turn *turn)
 /* The one under way, or next */
 static struct snapshot_request *first(const struct session *s)
 {
-	return request_of(s->requests);
+	return request_of(s->orders->requests);
 }
 
 static void request_free(struct snapshot_request *request)
@@ -92,10 +107,10 @@ static void report_triggered(struct session *s, const struct snapshot_request *r
 /* @request->made says why, if @result is negative */
 static void answer(struct session *s, struct snapshot_request *request, int result)
 {
-	snapshot_queue_remove(&s->requests, &request->turn);
-	if (s->join && s->join->request == request) {
-		s->join->request = NULL;
-		(void)snprintf(s->join->name, sizeof(s->join->name), "%s",
+	snapshot_queue_remove(&s->orders->requests, &request->turn);
+	if (s->orders->join && s->orders->join->request == request) {
+		s->orders->join->request = NULL;
+		(void)snprintf(s->orders->join->name, sizeof(s->orders->join->name), "%s",
 			       result >= 0 ? request->made.name : "");
 	}
 	if (request->done)
@@ -105,19 +120,9 @@ static void answer(struct session *s, struct snapshot_request *request, int resu
 	request_free(request);
 }
 
-char *session_announce_snapshot(struct session *s, const char *name)
-{
-	char *path;
-
-	if (asprintf(&path, "%s/%s/snapshot/%s", s->env->state_dir, s->name, name) < 0)
-		return NULL;
-	s->events->snapshot_finished(s->events->userdata, s, path);
-	return path;
-}
-
 void session_drop_snapshots(struct session *s)
 {
-	while (s->requests) {
+	while (s->orders->requests) {
 		struct snapshot_request *request = first(s);
 
 		answer(s, request,
@@ -129,12 +134,12 @@ void session_drop_snapshots(struct session *s)
 static void give_back(struct session *s, const struct snapshot_order *order)
 {
 	if (order->asker.origin == SNAPSHOT_BY_MEMBER && !order->parts)
-		trigger_limit_give_back(&s->member_limit);
+		trigger_limit_give_back(&s->orders->member_limit);
 }
 
 static struct snapshot_request *find_call(const struct session *s, const void *call)
 {
-	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+	for (struct snapshot_turn *t = s->orders->requests; t; t = t->next)
 		if (!t->begun && t->asker.call == call)
 			return request_of(t);
 	return NULL;
@@ -156,7 +161,7 @@ static bool on_busy(void *userdata)
 	const struct session *s = userdata;
 	unsigned waiting = 0;
 
-	for (const struct snapshot_turn *t = s->requests; t; t = t->next)
+	for (const struct snapshot_turn *t = s->orders->requests; t; t = t->next)
 		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
 		    (!t->too_early || ++waiting >= POSTS_MAX))
 			return true;
@@ -173,7 +178,7 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	for (struct snapshot_turn *t = s->requests; t; t = t->next)
+	for (struct snapshot_turn *t = s->orders->requests; t; t = t->next)
 		if (request_of(t)->post == source) {
 			request_of(t)->post = sd_event_source_disable_unref(source);
 			t->too_early = false;
@@ -230,7 +235,7 @@ static void on_addition_done(void *userdata, int result, const struct fault *why
 /* What has joined the last snapshot while it was made, or since */
 static void join_add_to_file(struct session *s)
 {
-	struct snapshot_join *join = s->join;
+	struct snapshot_join *join = s->orders->join;
 	struct addition *a;
 
 	if (!join || !join->lines || join->request || !join->name[0])
@@ -250,13 +255,13 @@ static void join_add_to_file(struct session *s)
 static int join_begin(struct session *s, struct snapshot_request *request,
 		      const struct snapshot_cause *cause)
 {
-	if (!s->join)
-		s->join = calloc(1, sizeof(*s->join));
-	if (!s->join)
+	if (!s->orders->join)
+		s->orders->join = calloc(1, sizeof(*s->orders->join));
+	if (!s->orders->join)
 		return -ENOMEM;
-	free(s->join->what);
-	free(s->join->lines);
-	*s->join = (struct snapshot_join){
+	free(s->orders->join->what);
+	free(s->orders->join->lines);
+	*s->orders->join = (struct snapshot_join){
 		.what = strdup(cause->what),
 		.asked_usec = now_usec(CLOCK_MONOTONIC),
 		.request = request,
@@ -299,7 +304,7 @@ static int join_waiting(struct snapshot_request *request, const struct snapshot_
 static int on_join(void *userdata, const struct snapshot_cause *cause)
 {
 	struct session *s = userdata;
-	struct snapshot_join *join = s->join;
+	struct snapshot_join *join = s->orders->join;
 	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
 	_cleanup_free_ char *lines = NULL;
 	int r;
@@ -331,15 +336,6 @@ static int on_join(void *userdata, const struct snapshot_cause *cause)
 	return 1;
 }
 
-void session_forget_triggers(struct session *s)
-{
-	if (s->join) {
-		free(s->join->what);
-		free(s->join->lines);
-	}
-	free(TAKE_PTR(s->join));
-}
-
 /* @order, @cause: their texts are copied; @cause, and no @done: of a trigger */
 static int enqueue(struct session *s, const struct snapshot_order *order,
 		   const struct snapshot_cause *cause, uint64_t post_usec,
@@ -348,7 +344,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	struct snapshot_request *request;
 	int r = 0;
 
-	if (s->state != SESSION_RECORDING || s->stop_wanted)
+	if (s->state != SESSION_RECORDING || (s->wants & WANT_STOP))
 		return -ENOTCONN;
 	if (!is_word(order->reason) || order->from_usec > order->to_usec)
 		return -EINVAL;
@@ -369,8 +365,8 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 		r = sd_event_add_time_relative(s->env->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
-		if (s->join && s->join->request == request)
-			s->join->request = NULL;
+		if (s->orders->join && s->orders->join->request == request)
+			s->orders->join->request = NULL;
 		request_free(request);
 		return r;
 	}
@@ -378,7 +374,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	request->userdata = userdata;
 	request->turn.asker = order->asker;
 	request->turn.too_early = request->post;
-	snapshot_queue_add(&s->requests, &request->turn);
+	snapshot_queue_add(&s->orders->requests, &request->turn);
 	session_advance(s);
 	return 0;
 }
@@ -431,7 +427,7 @@ static void count_member(struct session *s)
 	unsigned burst;
 
 	member_burst(s, &burst, &interval_usec);
-	(void)trigger_limit_admit(&s->member_limit, burst, interval_usec,
+	(void)trigger_limit_admit(&s->orders->member_limit, burst, interval_usec,
 				  now_usec(CLOCK_MONOTONIC));
 }
 
@@ -461,11 +457,11 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 	uint64_t interval_usec, wait_usec;
 	unsigned burst;
 
-	if (s->state != SESSION_RECORDING || s->stop_wanted)
+	if (s->state != SESSION_RECORDING || (s->wants & WANT_STOP))
 		return refuse(s, -ENOTCONN, why);
 	if (asker->origin == SNAPSHOT_BY_MEMBER) {
 		member_burst(s, &burst, &interval_usec);
-		wait_usec = trigger_limit_wait(&s->member_limit, burst, interval_usec,
+		wait_usec = trigger_limit_wait(&s->orders->member_limit, burst, interval_usec,
 					       now_usec(CLOCK_MONOTONIC));
 		if (wait_usec > 0)
 			return fault_set(
@@ -475,7 +471,7 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 				s->name, burst, (double)interval_usec / USEC_PER_SEC,
 				(double)(wait_usec / USEC_PER_SEC + 1));
 	}
-	return snapshot_queue_admit(s->requests, asker, s->name, why);
+	return snapshot_queue_admit(s->orders->requests, asker, s->name, why);
 }
 
 int session_snapshot(struct session *s, const struct snapshot_wish *wish,
@@ -562,15 +558,21 @@ struct triggers *session_triggers(const struct session *s)
 	return s->triggers;
 }
 
-/* Begin with the one whose turn it is, if any */
-bool session_begin_snapshot(struct session *s)
+bool session_snapshot_waits(const struct session *s)
+{
+	/* A stop cuts PostSec= short */
+	for (const struct snapshot_turn *t = s->orders->requests; t; t = t->next)
+		if (!t->too_early || s->wants & WANT_STOP)
+			return true;
+	return false;
+}
+
+void session_begin_snapshot(struct session *s)
 {
 	struct snapshot_order *order;
 
-	/* A stop cuts PostSec= short */
-	if (s->copying || !snapshot_queue_next(&s->requests, s->stop_wanted))
-		return false;
-	s->requests->begun = true;
+	(void)snapshot_queue_next(&s->orders->requests, s->wants & WANT_STOP);
+	s->orders->requests->begun = true;
 	order = &first(s)->order;
 	order->coresight = !order->is_part && (order->coresight || s->config->snapshot.coresight);
 	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
@@ -579,17 +581,16 @@ bool session_begin_snapshot(struct session *s)
 		session_snapshot_limits(s, &order->limits);
 	if (order->parts) {
 		session_start_job(s, STEP_CUTTING);
-		return true;
+		return;
 	}
 	if (s->flight) {
 		s->capture_keep_free =
 			order->asker.origin == SNAPSHOT_BY_MEMBER ? order->limits.keep_free : 0;
 		session_begin_capture(s, order->from_usec, order->to_usec);
-		return true;
+		return;
 	}
 	s->step = STEP_FLUSHING;
 	(void)drain_post(s->drain, WORKER_FLUSH);
-	return true;
 }
 
 /* What can only be done before the session goes on */
@@ -627,9 +628,9 @@ static void report_coresight(struct session *s)
 	STRV_FOREACH (note, job->notes)
 		if (job->name[0])
 			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
-	if (job->name[0] || (job->why.error == -ENODEV && s->coresight_said))
+	if (job->name[0] || (job->why.error == -ENODEV && s->orders->coresight_said))
 		return;
-	s->coresight_said |= job->why.error == -ENODEV;
+	s->orders->coresight_said |= job->why.error == -ENODEV;
 	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
 		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
@@ -691,7 +692,7 @@ static int run_copy(void *userdata, struct fault *why)
 
 static void set_copying(struct session *s, bool copying)
 {
-	s->copying = copying;
+	s->orders->copying = copying;
 	recording_hold_open(s->recording, copying);
 }
 
@@ -713,7 +714,7 @@ void session_cut_done(struct session *s, int result, const struct fault *why)
 	if (result >= 0 && !is_whole(s, &first(s)->order)) {
 		result = job_start(s->env->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
-		if (s->copying)
+		if (s->orders->copying)
 			return;
 		(void)fault_errno(&no_thread, result, "cannot start a thread");
 		why = &no_thread;

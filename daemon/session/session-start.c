@@ -143,9 +143,9 @@ void session_start(struct session *s)
 	s->missing = (struct fault){};
 	s->retry_usec = s->lost = s->lost_usec = s->overshoot = 0;
 	s->trouble = s->next_error = s->sync_error = 0;
-	s->trouble_usec = now_usec(CLOCK_MONOTONIC);
-	s->hang_usec = 0;
-	s->mapped = s->held = s->undrained = s->kept = s->notes_wanted = false;
+	disk_watch_begin(&s->disk, now_usec(CLOCK_MONOTONIC));
+	s->mapped = s->held = s->undrained = s->kept = false;
+	s->wants &= ~WANT_NOTE;
 	r = find_leftover(s, &left, &why);
 	if (r >= 0 && s->config)
 		cmdlines_raise(s->env);
@@ -156,10 +156,13 @@ void session_start(struct session *s)
 			r = open_files(s, &why);
 	} else if (r >= 0 && s->config) {
 		r = open_files(s, &why);
-		if (r >= 0 && session_begin_boot_trace(s))
-			return;
+		if (r >= 0)
+			r = session_find_boot_trace(s, &why);
 		if (r >= 0) {
-			session_start_new(s);
+			if (r > 0)
+				session_start_job(s, STEP_SAVING_BOOT);
+			else
+				session_start_new(s);
 			return;
 		}
 	} else if (r >= 0) {

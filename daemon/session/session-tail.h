@@ -24,6 +24,9 @@ unsigned session_count_tails(const struct session *session, const uid_t *uid);
 
 /* --- for the other parts of the session */
 
+/* No tails yet; NULL: no memory. Freed by free(), after session_tail_end(). */
+struct session_tails *session_tails_new(void);
+
 /* Workers have told something: is a round over? */
 void session_tail_check(struct session *session);
 /* All workers are in the next file; segment.old is the one before */

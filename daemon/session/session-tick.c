@@ -110,15 +110,13 @@ void session_prepare_stats(struct session *s, bool final)
 
 bool session_disk_full(const struct session *s)
 {
-	int trouble = drain_trouble(s->drain);
-
-	return trouble == -ENOSPC || trouble == -EDQUOT;
+	return disk_watch_is_full(drain_trouble(s->drain));
 }
 
 /* CPU by CPU, and try by try, one disk gives different errors: each kind is told once */
 static unsigned trouble_kind(int trouble)
 {
-	if (trouble == -ENOSPC || trouble == -EDQUOT)
+	if (disk_watch_is_full(trouble))
 		return 1U << 0;
 	return trouble == -ETIMEDOUT ? 1U << 1 : 1U << 2;
 }
@@ -145,14 +143,15 @@ static void tell_trouble(struct session *s, int trouble)
 
 void session_report_trouble(struct session *s)
 {
-	int trouble = session_trouble(s);
+	int trouble = disk_watch_look(&s->disk, drain_trouble(s->drain), drain_flushed(s->drain),
+				      drain_total_bytes(s->drain), now_usec(CLOCK_MONOTONIC));
 	bool mapped = drain_mapped(s->drain);
 
 	if (trouble != s->trouble)
 		tell_trouble(s, trouble);
 	/* Room may be made by retention, which is part of a sync */
 	if (trouble != s->trouble && session_disk_full(s))
-		s->sync_wanted = true;
+		s->wants |= WANT_SYNC;
 	s->trouble = trouble;
 	/* What the kernel made at boot always counts as mapped */
 	if (mapped && !s->mapped && !s->kept)
@@ -233,22 +232,25 @@ bool session_check_instance(struct session *s)
 		return true;
 	/* Whatever comes after a repaired clock belongs into the next segment */
 	drain_hold(s->drain);
-	s->watch_wanted |= triggers_check(s->triggers);
+	if (triggers_check(s->triggers))
+		s->wants |= WANT_WATCH;
 	r = instance_check(s->instance, &why);
 	if (r >= 0 && r != INSTANCE_GONE)
 		session_refresh_units(s);
 	if (r == INSTANCE_OK)
 		return true;
 	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
-	if (r == INSTANCE_EMPTIED && !s->flight)
-		s->rotate_wanted = s->held = true;
+	if (r == INSTANCE_EMPTIED && !s->flight) {
+		s->wants |= WANT_ROTATE;
+		s->held = true;
+	}
 	if (r != INSTANCE_GONE)
 		return true;
 	(void)session_config_copy(s->config, &again);
 	session_config_free(s->pending);
 	s->pending = again;
-	s->stop_wanted = true;
-	session_advance(s);
+	s->wants |= WANT_STOP;
+	session_wake(s);
 	return false;
 }
 
@@ -342,22 +344,25 @@ int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	if (s->step != STEP_RETARGETING && !session_check_instance(s))
 		return 0;
 	/* Before it is asked of the workers again what they have just done */
-	session_check_disk(s);
+	session_report_trouble(s);
+	if (disk_watch_observe(&s->disk, s->trouble, now))
+		s->wants |= WANT_LEAVE;
 	if (!s->held)
 		drain_flush(s->drain);
 	if (drain_total_bytes(s->drain) != s->synced_bytes &&
 	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
 		session_report_losses(s, false);
 		s->forks += forks;
-		s->sync_wanted = true;
+		s->wants |= WANT_SYNC;
 	}
 	session_look(s);
-	s->sync_wanted |= session_disk_full(s);
-	s->rotate_wanted |= drain_bytes_left(s->drain) <= 0;
-	if (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
-	    drain_total_bytes(s->drain) > 0)
-		s->rotate_wanted = true;
-	session_advance(s);
+	if (session_disk_full(s))
+		s->wants |= WANT_SYNC;
+	if (drain_bytes_left(s->drain) <= 0 ||
+	    (storage->max_file_usec > 0 && now - s->segment_usec >= storage->max_file_usec &&
+	     drain_total_bytes(s->drain) > 0))
+		s->wants |= WANT_ROTATE;
+	session_wake(s);
 	s->events->ticked(s->events->userdata);
 	return 0;
 }

@@ -1,14 +1,75 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The state machine of a session. Main thread.
+ *
+ *                     session_configure(), session_settle() of a restart
+ *            ┌──────────────────────────────┐
+ *            │                              ▼
+ *        STOPPED                        STARTING ──── session_fail() ────┐
+ *            ▲                              │                            ▼
+ *            │                     session_opened()                   FAILED ── CHOICE_START: its
+ * disk │                              ▼                            ▲        may be there again, │
+ * RECORDING                         │        STARTING │                              │ begin_stop()
+ * │ └───── session_settle() ── STOPPING ── leave_disk() ────────┘
+ *
+ * session_start()      STOPPED, FAILED -> STARTING: what an earlier process left is taken up,
+ * drained and undone (salvage), or removed; else there is a new instance session_opened() STARTING
+ * -> RECORDING: the files are there, workers run, the instance traces begin_stop() RECORDING ->
+ * STOPPING: to drain to the end, or, for a hand-over or a disk that is gone, only to empty the
+ * workers' hands session_settle()     -> STOPPED, FAILED, or at once STARTING, if there is a
+ * pending configuration session_fail()       STARTING -> FAILED, by session_settle() leave_disk()
+ * STOPPING -> FAILED, likewise; its instance goes on tracing
+ *
+ * session_set_state() is the only one that assigns the state: it tells the manager and those who
+ * wait.
+ *
+ * Within RECORDING and STOPPING one step at a time is under way: a job, or something that all
+ * workers do. What is to be done next is a want (enum session_want) until session_choose() lets it
+ * begin; session_advance() does what that says, after each step and whenever something new is
+ * wanted.
+ *
+ *   rotation   CHOICE_ROTATE: NEXT, RETARGETING, FINISHING
+ *   snapshot   CHOICE_SNAPSHOT: FLUSHING, CUTTING, then a job beside the steps copies
+ * (session_copies()); of a flight session CAPTURING, CUTTING stop       CHOICE_STOP: DRAINING
+ * (NEXT, if there is no room for what is left), CLOSING hand-over  CHOICE_SYNC, CHOICE_STOP:
+ * LEAVING
+ *
+ * What holds:
+ *  - instance, kernel, dir_fd and the drain's fds are there from STARTING until session_release().
+ *  - While a step is under way nobody but its job touches recording and report; the state file is
+ *    written by the main loop between steps only, by jobs from the text in s->notes.
+ *  - In RECORDING config is in force and is not NULL. pending is set only while something ends.
+ *  - A session that is not settled has a step, a copy or workers under way, so that something
+ * comes.
+ *  - s->held: nothing is drained, and WANT_ROTATE is set or the rotation under way.
+ */
 #include <errno.h>
 #include <string.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "daemon/plumbing/job.h"
 #include "daemon/session/session-internal.h"
 #include "daemon/session/session-runtime.h"
 #include "daemon/session/session-tail.h"
 #include "formats/tail-message.h"
 #include "formats/trace-clock.h"
+
+static int on_wake(sd_event_source *source, void *userdata)
+{
+	session_advance(userdata);
+	return 0;
+}
+
+/* Off until session_wake() */
+static int add_wake(struct session *s)
+{
+	int r = sd_event_add_defer(s->env->event, &s->wake_source, on_wake, s);
+
+	if (r >= 0)
+		r = sd_event_source_set_priority(s->wake_source, PRIORITY_WORKER);
+	return r < 0 ? r : sd_event_source_set_enabled(s->wake_source, SD_EVENT_OFF);
+}
 
 int session_new(const struct environment *env, const struct session_events *events,
 		const char *name, struct session **ret)
@@ -19,14 +80,19 @@ int session_new(const struct environment *env, const struct session_events *even
 		return -ENOMEM;
 	s->env = env;
 	s->events = events;
-	s->tail_segment = 1;
 	s->dir_fd = s->notify_fd = s->files.dir_fd = -EBADF;
 	s->name = strdup(name);
 	if (s->name)
 		s->triggers = triggers_new(env->event, s->name, &session_trigger_host, s);
-	if (!s->triggers || drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+	s->tails = session_tails_new();
+	s->orders = session_orders_new();
+	if (!s->triggers || !s->tails || !s->orders || add_wake(s) < 0 ||
+	    drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+		sd_event_source_disable_unref(s->wake_source);
 		triggers_free(s->triggers);
 		drain_free(s->drain);
+		session_orders_free(s->orders);
+		free(s->tails);
 		free(s->name);
 		free(s);
 		return -ENOMEM;
@@ -47,8 +113,10 @@ void session_free(struct session *s)
 	drain_free(s->drain);
 	recording_free(s->recording);
 	boot_trace_free(s->boot_trace);
-	session_forget_triggers(s);
+	session_orders_free(s->orders);
+	free(s->tails);
 	triggers_free(s->triggers);
+	sd_event_source_disable_unref(s->wake_source);
 	account_done(&s->account);
 	free(s->reach);
 	state_free(s->left);
@@ -79,23 +147,10 @@ void session_set_state(struct session *s, enum session_state state)
 	s->events->changed(s->events->userdata, s);
 }
 
-const char *session_state_name(enum session_state state)
-{
-	static const char *const names[] = {"stopped", "starting", "recording", "stopping",
-					    "failed"};
-
-	return names[state];
-}
-
 bool session_settled(const struct session *s)
 {
 	return s->step == STEP_NONE &&
 	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
-}
-
-bool session_ends(const struct session *s)
-{
-	return s->stop_wanted && !s->pending;
 }
 
 bool session_waits_for_disk(const struct session *s)
@@ -105,7 +160,7 @@ bool session_waits_for_disk(const struct session *s)
 
 bool session_steady(const struct session *s)
 {
-	return s->state == SESSION_RECORDING && !s->stop_wanted;
+	return s->state == SESSION_RECORDING && !(s->wants & WANT_STOP);
 }
 
 const char *session_failure(const struct session *s)
@@ -126,8 +181,8 @@ void session_settle(struct session *s, enum session_state state)
 	session_drop_snapshots(s);
 	s->paused = false;
 	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
-	s->triggers_wanted = s->watch_wanted = false;
-	s->stop_wanted = s->hand_over = s->rotate_wanted = s->sync_wanted = s->salvage = false;
+	s->salvage = false;
+	s->wants &= WANT_NOTE | WANT_METHOD | WANT_LEAVE;
 	session_config_free(s->config);
 	s->config = TAKE_PTR(s->pending);
 	again = s->config && state == SESSION_STOPPED && !s->env->stopping;
@@ -192,8 +247,9 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 	}
 	s->recording_usec = now_usec(CLOCK_MONOTONIC);
 	session_refresh_units(s);
-	s->notes_wanted = !s->salvage;
-	s->kept = s->notes_wanted && instance_is_kept(s->instance);
+	if (!s->salvage)
+		s->wants |= WANT_NOTE;
+	s->kept = !s->salvage && instance_is_kept(s->instance);
 	if (s->kept)
 		session_warn_of_clock(s);
 	if (s->away)
@@ -216,10 +272,10 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 }
 
 /* Tracing is off and everything there was has been taken: close the last segment */
-static void on_drained(struct session *s)
+static void on_drained(struct session *s, int result, const struct fault *why)
 {
 	if (drain_full(s->drain) && now_usec(CLOCK_MONOTONIC) >= s->retry_usec) {
-		s->rotate_wanted = true;
+		s->wants |= WANT_ROTATE;
 		return;
 	}
 	if (drain_full(s->drain) || drain_trouble(s->drain) < 0) {
@@ -238,49 +294,158 @@ static void on_drained(struct session *s)
 	session_start_job(s, STEP_CLOSING);
 }
 
-static void on_workers_done(struct session *s)
+/* The workers' hands are empty: close everything on the disk */
+static void leave_disk(struct session *s)
+{
+	bool last = session_ends(s);
+
+	session_note_away(s);
+	state_root_leave(s->env->root);
+	state_free(s->left);
+	s->left = TAKE_PTR(s->kernel);
+	(void)fault_set(&s->failure, s->trouble,
+			"Closed all files below %s/%s so that it can be unmounted%s",
+			s->env->state_dir, s->name, last ? "" : "; retrying every 5 s");
+	s->wants &= ~WANT_LEAVE;
+	if (!s->pending)
+		(void)session_config_copy(s->config, &s->pending);
+	session_release(s, true);
+	/* Who reads this may unmount it at once */
+	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
+	session_try_again(s, s->trouble < 0 ? SESSION_AGAIN_USEC : 0);
+	if (last)
+		session_end_away(s, s->env->handing_over);
+	session_settle(s, SESSION_FAILED);
+}
+
+/* The workers are in the next file */
+static void on_retargeted(struct session *s, int result, const struct fault *why)
+{
+	drain_retargeted(s->drain);
+	session_tail_moved(s);
+	session_prepare_stats(s, true);
+	if (session_note_base(s, true) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+			       "cannot note the counters: %m, ignoring");
+	if (s->held) {
+		s->held = false;
+		drain_flush(s->drain);
+	}
+	(void)session_apply_change(s);
+	session_start_job(s, STEP_FINISHING);
+}
+
+static void on_flushed(struct session *s, int result, const struct fault *why)
+{
+	session_start_job(s, STEP_CUTTING);
+}
+
+/* The workers have nothing in their hands: hand over, or leave a disk that is gone */
+static void on_left(struct session *s, int result, const struct fault *why)
+{
+	if (s->wants & WANT_LEAVE) {
+		leave_disk(s);
+		return;
+	}
+	s->kernel->handed_over = drain_trouble(s->drain) == 0;
+	if (state_write(s->dir_fd, s->kernel) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, 0,
+			       "cannot write the state file, ignoring");
+	session_tail_end(s, TAIL_END_LEFT);
+	session_release(s, true);
+	session_settle(s, SESSION_STOPPED);
+}
+
+static void on_noted(struct session *s, int result, const struct fault *why)
+{
+	if (result < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, result, "%s, ignoring", why->text);
+}
+
+static void on_boot_saved(struct session *s, int result, const struct fault *why)
+{
+	struct fault again;
+
+	if (session_boot_trace_done(s, result, why, &again) < 0)
+		session_fail(s, &again);
+	else
+		session_start_new(s);
+}
+
+/* What it takes to do a step, and what follows when that is done */
+static const struct {
+	job_work_t run; /* as a job, with the session; NULL: workers do it */
+	void (*done)(struct session *session, int result, const struct fault *why);
+} steps[] = {
+	[STEP_SAVING_BOOT] = {session_run_boot_trace, on_boot_saved},
+	[STEP_OPENING] = {session_run_open, session_opened},
+	[STEP_NEXT] = {session_run_next, session_on_next},
+	[STEP_RETARGETING] = {NULL, on_retargeted},
+	[STEP_FINISHING] = {session_run_finish, session_on_finished},
+	[STEP_SYNCING] = {session_run_sync, session_on_synced},
+	[STEP_FLUSHING] = {NULL, on_flushed},
+	[STEP_CAPTURING] = {session_run_capture, session_captured},
+	[STEP_CUTTING] = {session_run_cut, session_cut_done},
+	[STEP_NOTING] = {session_run_note, on_noted},
+	[STEP_DRAINING] = {NULL, on_drained},
+	[STEP_LEAVING] = {NULL, on_left},
+	[STEP_CLOSING] = {session_run_close, session_on_closed},
+};
+
+static bool waits_for_workers(const struct session *s)
+{
+	return s->step != STEP_NONE && !steps[s->step].run;
+}
+
+static void end_step(struct session *s, int result, const struct fault *why)
 {
 	enum session_step step = s->step;
 
 	s->step = STEP_NONE;
-	switch (step) {
-	case STEP_RETARGETING:
-		drain_retargeted(s->drain);
-		session_tail_moved(s);
-		session_prepare_stats(s, true);
-		if (session_note_base(s, true) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
-				       "cannot note the counters: %m, ignoring");
-		if (s->held) {
-			s->held = false;
-			drain_flush(s->drain);
-		}
-		session_apply_change(s);
-		session_start_job(s, STEP_FINISHING);
-		break;
-	case STEP_FLUSHING:
-		session_start_job(s, STEP_CUTTING);
-		break;
-	case STEP_DRAINING:
-		on_drained(s);
-		break;
-	case STEP_LEAVING:
-		if (s->leave_wanted) {
-			session_left_disk(s);
-			session_settle(s, SESSION_FAILED);
-			break;
-		}
-		s->kernel->handed_over = drain_trouble(s->drain) == 0;
-		if (state_write(s->dir_fd, s->kernel) < 0)
-			(void)log_full(LOG_WARNING, s->name, NULL, 0,
-				       "cannot write the state file, ignoring");
-		session_tail_end(s, TAIL_END_LEFT);
-		session_release(s, true);
-		session_settle(s, SESSION_STOPPED);
-		break;
-	default:
-		break;
+	if (steps[step].run)
+		session_harvest(s);
+	steps[step].done(s, result, why);
+	session_advance(s);
+}
+
+static void on_job(void *userdata, int result, const struct fault *why)
+{
+	end_step(userdata, result, why);
+}
+
+void session_start_job(struct session *s, enum session_step step)
+{
+	struct fault why;
+	int r;
+
+	s->step = step;
+	/* While it is being written the session may be paused */
+	if (step == STEP_FINISHING || step == STEP_NOTING)
+		(void)state_format(s->kernel, &s->notes);
+	r = job_start(s->env->event, steps[step].run, on_job, s);
+	if (r < 0) {
+		free(TAKE_PTR(s->notes));
+		(void)fault_errno(&why, r, "cannot start a thread");
+		session_defer(s, step, &why);
 	}
+}
+
+static int on_deferred(sd_event_source *source, void *userdata)
+{
+	struct session *s = userdata;
+	struct fault why = s->deferred;
+
+	(void)sd_event_source_disable_unref(source); /* else it stays as long as the loop */
+	end_step(s, why.error, &why);
+	return 0;
+}
+
+void session_defer(struct session *s, enum session_step step, const struct fault *why)
+{
+	s->step = step;
+	s->deferred = *why;
+	if (sd_event_add_defer(s->env->event, NULL, on_deferred, s) < 0)
+		end_step(s, why->error, why);
 }
 
 int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -290,14 +455,12 @@ int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *u
 
 	(void)!read(fd, &n, sizeof(n));
 	session_report_trouble(s);
-	if ((s->step == STEP_RETARGETING || s->step == STEP_FLUSHING || s->step == STEP_DRAINING ||
-	     s->step == STEP_LEAVING) &&
-	    drain_idle(s->drain))
-		on_workers_done(s);
+	if (waits_for_workers(s) && drain_idle(s->drain))
+		end_step(s, 0, NULL);
 	session_tail_check(s);
 	if (s->state == SESSION_RECORDING &&
 	    (drain_full(s->drain) || drain_bytes_left(s->drain) <= 0))
-		s->rotate_wanted = true;
+		s->wants |= WANT_ROTATE;
 	if (s->state == SESSION_RECORDING)
 		session_look(s);
 	session_advance(s);
@@ -311,9 +474,8 @@ static void begin_stop(struct session *s)
 	session_set_state(s, SESSION_STOPPING);
 	s->flush_source = sd_event_source_disable_unref(s->flush_source);
 	s->look_source = sd_event_source_disable_unref(s->look_source);
-	if (s->flight && s->leave_wanted) {
-		session_left_disk(s);
-		session_settle(s, SESSION_FAILED);
+	if (s->flight && s->wants & WANT_LEAVE) {
+		leave_disk(s);
 		return;
 	}
 	if (s->flight) {
@@ -321,7 +483,7 @@ static void begin_stop(struct session *s)
 		session_settle(s, SESSION_STOPPED);
 		return;
 	}
-	if (s->hand_over || s->leave_wanted) {
+	if (s->wants & (WANT_HAND_OVER | WANT_LEAVE)) {
 		s->step = STEP_LEAVING;
 		(void)drain_post(s->drain, WORKER_LEAVE);
 		return;
@@ -332,52 +494,93 @@ static void begin_stop(struct session *s)
 	(void)drain_post(s->drain, WORKER_FINISH);
 }
 
-/* A region without room comes first: draining waits for it. What is urgent for people comes next.
- */
+static void begin_change(struct session *s)
+{
+	struct fault why;
+
+	if (!session_apply_change(s))
+		return;
+	/* The next boot needs the formats of these events */
+	if (s->kept && s->flight && session_prepare_segment(s, &why) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
+	session_start_job(s, STEP_NOTING);
+}
+
+static void begin_sync(struct session *s)
+{
+	s->synced_usec = now_usec(CLOCK_MONOTONIC);
+	s->synced_bytes = drain_total_bytes(s->drain);
+	session_prepare_stats(s, false);
+	session_start_job(s, STEP_SYNCING);
+}
+
+static enum session_choice choose(struct session *s)
+{
+	bool recording = s->state == SESSION_RECORDING;
+	struct session_view view = {
+		.state = s->state,
+		.busy = s->step != STEP_NONE,
+		.copying = session_copies(s),
+		.flight = s->flight,
+	};
+
+	if (!view.busy && recording && s->date_doubted)
+		session_check_date(s);
+	if (!view.busy && recording && s->change && !session_change_fits(s))
+		s->wants |= WANT_ROTATE;
+	else
+		view.change = s->change;
+	view.wants = s->wants;
+	if (view.busy)
+		return session_choose(&view);
+	view.may_rotate = now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
+	view.blocked = s->held || drain_full(s->drain);
+	view.snapshot = session_snapshot_waits(s);
+	return session_choose(&view);
+}
+
 void session_advance(struct session *s)
 {
-	bool running = s->state == SESSION_RECORDING || s->state == SESSION_STOPPING;
-	bool may_rotate;
-
-	if (s->step != STEP_NONE || !running)
-		return;
-	if (s->flight_wanted && s->flight)
-		session_change_flight(s);
-	s->flight_wanted = false;
-	if (s->triggers_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
-		session_renew_triggers(s);
-	if (s->watch_wanted && s->state == SESSION_RECORDING && !s->stop_wanted)
-		session_watch_again(s);
-	if (s->step != STEP_NONE)
-		return;
-	if (s->leave_wanted && !s->stop_wanted && !s->copying && s->state == SESSION_RECORDING) {
-		begin_stop(s);
-		return;
-	}
-	if (s->state == SESSION_RECORDING && session_begin_change(s))
-		return;
-	if (s->notes_wanted && s->state == SESSION_RECORDING) {
-		s->notes_wanted = false;
-		session_start_job(s, STEP_NOTING);
-		return;
-	}
-	if (s->date_doubted && s->state == SESSION_RECORDING)
-		session_check_date(s);
-	may_rotate = s->rotate_wanted && now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
-	if (may_rotate && (s->held || drain_full(s->drain))) {
-		session_begin_next(s);
-	} else if (s->state == SESSION_RECORDING && session_begin_snapshot(s)) {
-		return;
-	} else if (may_rotate) {
-		session_begin_next(s);
-	} else if (s->stop_wanted && !s->copying && !(s->hand_over && s->sync_wanted)) {
-		begin_stop(s);
-	} else if (s->sync_wanted) {
-		s->sync_wanted = false;
-		s->synced_usec = now_usec(CLOCK_MONOTONIC);
-		s->synced_bytes = drain_total_bytes(s->drain);
-		session_prepare_stats(s, false);
-		session_start_job(s, STEP_SYNCING);
+	for (;;) {
+		switch (choose(s)) {
+		case CHOICE_NONE:
+			return;
+		case CHOICE_START:
+			s->wants &= ~WANT_START;
+			if (s->away && s->config)
+				session_start(s);
+			break;
+		case CHOICE_METHOD:
+			s->wants &= ~WANT_METHOD;
+			session_change_flight(s);
+			break;
+		case CHOICE_TRIGGERS:
+			session_renew_triggers(s);
+			break;
+		case CHOICE_WATCH:
+			session_watch_again(s);
+			break;
+		case CHOICE_CHANGE:
+			begin_change(s);
+			break;
+		case CHOICE_NOTE:
+			s->wants &= ~WANT_NOTE;
+			session_start_job(s, STEP_NOTING);
+			break;
+		case CHOICE_ROTATE:
+			session_begin_next(s);
+			break;
+		case CHOICE_SNAPSHOT:
+			session_begin_snapshot(s);
+			break;
+		case CHOICE_SYNC:
+			s->wants &= ~WANT_SYNC;
+			begin_sync(s);
+			break;
+		case CHOICE_STOP:
+			begin_stop(s);
+			break;
+		}
 	}
 }
 
@@ -385,7 +588,7 @@ void session_rotate(struct session *s)
 {
 	if (s->flight)
 		return;
-	s->rotate_wanted = true;
+	s->wants |= WANT_ROTATE;
 	session_advance(s);
 }
 
@@ -414,11 +617,13 @@ void session_stop(struct session *s, bool hand_over)
 	}
 	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
 		return;
-	s->stop_wanted = true;
-	s->leave_wanted &= s->step == STEP_LEAVING;
-	s->hand_over = hand_over && !s->salvage;
+	hand_over &= !s->salvage;
+	s->wants = (s->wants | WANT_STOP) & ~WANT_HAND_OVER;
+	if (s->step != STEP_LEAVING)
+		s->wants &= ~WANT_LEAVE;
 	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
 	 * empty */
-	s->sync_wanted |= s->hand_over && !s->flight;
+	if (hand_over)
+		s->wants |= WANT_HAND_OVER | (s->flight ? 0 : WANT_SYNC);
 	session_advance(s);
 }

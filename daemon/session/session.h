@@ -8,16 +8,9 @@
 
 #include "config/config.h"
 #include "daemon/session/environment.h"
+#include "daemon/session/session-choose.h"
 #include "daemon/session/snapshot-queue.h"
 #include "daemon/trigger/trigger.h"
-
-enum session_state {
-	SESSION_STOPPED,
-	SESSION_STARTING, /* files are being put right and opened */
-	SESSION_RECORDING,
-	SESSION_STOPPING,
-	SESSION_FAILED,
-};
 
 struct snapshot_order;
 struct session;
@@ -35,7 +28,6 @@ void session_free(struct session *session);
 
 const char *session_name(const struct session *session);
 enum session_state session_state(const struct session *session);
-const char *session_state_name(enum session_state state);
 
 /* Stopped or failed, and nothing is under way */
 bool session_settled(const struct session *session);

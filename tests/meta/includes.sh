@@ -1,58 +1,78 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# Includes point one way: basic <- formats <- {decode, recorder, writer} <- daemon; convert sees basic,
-# formats, decode and writer, and for Arm snapshots how recorder collects CoreSight trace: flyrecctl
-# does that without a daemon, too. ctl sees what converts and what decodes.
-# Checks the checker first, on a tree with one fault of each kind.
+# Includes point one way, as the file rooms says, and a header x-internal.h is for the files x*.c of
+# its own folder, or for all of folder x. Checks the checker first, on a tree with one fault of each
+# kind.
 set -eu
 
-allowed() { # FOLDER: what its files may include
-	case $1 in
-	basic) echo basic ;;
-	formats) echo basic formats ;;
-	recorder) echo basic formats recorder ;;
-	writer) echo basic formats writer ;;
-	engine) echo basic formats recorder writer engine ;;
-	config) echo basic formats config recorder/trace-config.h recorder/probe-args.h writer/storage-config.h ;;
-	daemon) echo basic formats decode recorder writer engine config daemon ;;
-	convert) echo basic formats decode writer convert ;;
-	ctl) echo basic formats decode writer convert ctl ;;
-	esac
-}
+top=$(cd "$(dirname "$0")/../.." && pwd)
 
-check() { # TREE: prints FILE:LINE:TEXT for each include that points the wrong way
-	local folder file line text target
-	for folder in basic formats recorder writer engine config daemon convert ctl; do
-		[ -d "$1/$folder" ] || continue
-		while IFS=: read -r file line text; do
-			target=${text#*\"} target=${target%%\"*}
-			[[ $file != convert/arm/* || $target != recorder/coresight.h ]] || continue
-			[[ $target != */* || " $(allowed $folder) " != *" $target "* ]] || continue
-			[[ " $(allowed $folder) " == *" ${target%%/*} "* && $target == */* ]] ||
-				echo "$file:$line:$text"
-		done < <(cd "$1" && grep -rnE --include='*.[ch]' '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$folder")
-	done
+check() { # TREE: prints FILE:LINE: TARGET for each include that points the wrong way
+	python3 - "$1" "$top/tests/meta/rooms" <<'PYTHON'
+import os, re, sys
+
+tree, rooms = sys.argv[1:]
+sees = {}
+for line in open(rooms):
+    if not line.startswith("#"):
+        room, seen = line.split(":")
+        sees[room] = [room, *seen.split()]
+
+# They finish and join what the other makes
+friends = [("writer/compact.c", "writer/trace-file-internal.h"), ("writer/together.c", "writer/cut-internal.h")]
+
+def room_of(path):
+    folder = os.path.dirname(path)
+    while folder and folder not in sees:
+        folder = os.path.dirname(folder)
+    return folder
+
+def may_include(path, target):
+    room, stem = room_of(path), re.fullmatch(r"(.+)-internal\.h", target)
+    if "/" not in target or not os.path.splitext(target)[0] in sees[room] and room_of(target) not in sees[room]:
+        return False
+    return not stem or path.startswith(stem[1]) or (path, target) in friends or \
+        os.path.dirname(target).endswith(os.path.basename(stem[1])) and room_of(path) == room_of(target)
+
+for top in sorted({room.split("/")[0] for room in sees}):
+    for folder, _, names in sorted(os.walk(f"{tree}/{top}")):
+        for name in sorted(n for n in names if n.endswith((".c", ".h"))):
+            path = os.path.relpath(f"{folder}/{name}", tree)
+            for number, line in enumerate(open(f"{tree}/{path}", encoding="utf-8"), 1):
+                include = re.match(r'\s*#\s*include\s*"([^"]*)"', line)
+                if include and not may_include(path, include[1]):
+                    print(f"{path}:{number}: {include[1]}")
+PYTHON
 }
 
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
-mkdir "$tree"/{basic,formats,recorder,writer,engine,config,daemon,convert,ctl}
-bad=('basic formats/a.h' 'formats writer/a.h' 'recorder writer/a.h' 'writer recorder/a.h'
-	'writer daemon/a.h' 'daemon ctl/a.h' 'convert ctl/a.h' 'convert recorder/coresight.h' 'ctl recorder/a.h'
-	'engine daemon/a.h' 'engine config/a.h' 'config engine/a.h' 'config recorder/instance.h'
-	'ctl daemon/a.h' 'basic io.h')
-for pair in "${bad[@]}"; do
-	echo "#include \"${pair#* }\"" >>"$tree/${pair% *}/a.c"
+include() { # FILE TARGET
+	mkdir -p "$tree/${1%/*}"
+	printf '#include "%s"\n' "$2" >>"$tree/$1"
+}
+good=('writer/a.c basic/a.h' 'engine/a.c recorder/a.h' 'daemon/session/a.c engine/a.h'
+	'daemon/session/a.c daemon/trigger/a.h' 'daemon/main.c daemon/control/a.h' 'convert/arm/a.c recorder/coresight.h'
+	'convert/gdb/a.c convert/qemu4v/a.h' 'engine/flight-take.c engine/flight-internal.h'
+	'decode/print/a.c decode/decode-internal.h')
+bad=('basic/a.c formats/a.h' 'formats/a.c writer/a.h' 'recorder/a.c writer/a.h' 'writer/a.c recorder/a.h'
+	'writer/a.c daemon/plumbing/a.h' 'engine/a.c config/a.h' 'engine/a.c daemon/plumbing/a.h' 'config/a.c engine/a.h'
+	'decode/a.c writer/a.h' 'convert/gdb/a.c recorder/coresight.h' 'convert/gdb/a.c ctl/a.h' 'ctl/a.c recorder/a.h'
+	'ctl/a.c engine/a.h' 'ctl/a.c daemon/plumbing/a.h' 'daemon/main.c ctl/a.h' 'daemon/plumbing/a.c engine/a.h'
+	'daemon/trigger/a.c daemon/session/a.h' 'daemon/session/a.c daemon/manager/a.h'
+	'daemon/manager/a.c daemon/control/a.h' 'daemon/session/a.c daemon/a.h' 'basic/a.c io.h'
+	'engine/drain.c engine/flight-internal.h' 'convert/gdb/a.c decode/decode-internal.h' 'daemon/manager/a.c daemon/session/session-internal.h')
+for pair in "${good[@]}" "${bad[@]}"; do
+	include "${pair% *}" "${pair#* }"
 done
-printf '#include "basic/a.h"\n#include "recorder/a.h"\n#include "writer/a.h"\n' >"$tree/daemon/good.c"
-printf '#include "recorder/trace-config.h"\n#include "formats/a.h"\n' >"$tree/config/good.c"
-found=$(check "$tree" | wc -l)
-[ "$found" = "${#bad[@]}" ] || {
-	echo "FAIL: the check itself finds $found of ${#bad[@]} faults"
+found=$(check "$tree" | sed 's/:[0-9]*: / /' | sort)
+[ "$found" = "$(printf '%s\n' "${bad[@]}" | sort)" ] || {
+	diff <(printf '%s\n' "${bad[@]}" | sort) <(echo "$found") || true
+	echo "FAIL: the check itself does not find what it should"
 	exit 1
 }
 
-faults=$(check "$(dirname "$0")/../..")
+faults=$(check "$top")
 [ -z "$faults" ] || {
 	echo "$faults"
 	echo "FAIL: includes that point the wrong way"

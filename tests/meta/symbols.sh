@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # What includes.sh cannot see: who calls whom, by the symbols of the objects in the build directory
 # (FLYREC_BUILD, or build). An object may need symbols only of folders that its own one sees, and no
-# circle of files that need each other has more than six. Files of a folder that is not listed here,
-# and objects whose source is no longer there, do not count.
+# circle of files that need each other has more than six. What a folder sees is in the file rooms;
+# files of others, and objects whose source is no longer there, do not count.
 #
 #   symbols.sh            check the checker on three made-up objects, then the tree
 #   symbols.sh --circles  list all circles, the largest first, with what closes them
@@ -13,39 +13,22 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${FLYREC_BUILD:-$top/build}
 
 check() { # SOURCES OBJECTS [--circles]
-	python3 - "$@" <<'PYTHON'
+	python3 - "$top/tests/meta/rooms" "$@" <<'PYTHON'
 import os, re, subprocess, sys
 
-sees = {
-    "basic": "",
-    "formats": "basic",
-    "decode": "basic formats",
-    "recorder": "basic formats",
-    "writer": "basic formats",
-    "engine": "basic formats recorder writer",
-    "config": "basic formats recorder writer",
-    "convert": "basic formats decode writer",
-    "convert/arm": "basic formats decode writer recorder convert",
-    "ctl": "basic formats decode writer config convert convert/arm",
-    "daemon/plumbing": "basic",
-    "daemon/trigger": "basic formats recorder writer engine config daemon/plumbing",
-    "daemon/session": "basic formats recorder writer engine config daemon/plumbing daemon/trigger",
-    "daemon/manager": "basic formats recorder writer engine config daemon/plumbing daemon/trigger "
-                      "daemon/session",
-    "daemon/control": "basic formats recorder writer engine config daemon/plumbing daemon/trigger "
-                      "daemon/session daemon/manager",
-}
-# convert/arm takes of recorder how CoreSight trace is collected, which flyrecctl does without a daemon
+rooms, sources, objects, *options = sys.argv[1:]
+sees = {}
+for line in open(rooms):
+    if not line.startswith("#"):
+        folder, seen = line.split(":")
+        sees[folder] = [folder, *seen.split()]
 CIRCLE_MAX = 6
 
-sources, objects, *options = sys.argv[1:]
 
 def room(path):
     folder = os.path.dirname(path)
-    if folder == "daemon":  # main.c, which sees all
-        return "daemon"
-    if folder != "convert/arm" and not folder.startswith("daemon/"):
-        folder = folder.split("/")[0]
+    while folder and folder not in sees:
+        folder = os.path.dirname(folder)
     return folder
 
 files = {}
@@ -55,7 +38,7 @@ for folder, _, names in os.walk(objects):
         # the name of an object in a library of its own flags: LIBRARY_a-STEM.o
         stem = re.fullmatch(r"(?:\w+_a-|[\w-]*flyrec\w*-)?(.+)\.o", name)
         path = stem and os.path.normpath(f"{at}/{stem[1]}.c")
-        if path and (room(path) in sees or room(path) == "daemon") and os.path.exists(f"{sources}/{path}"):
+        if path and room(path) and os.path.exists(f"{sources}/{path}"):
             files[path] = f"{folder}/{name}"
 if not files:
     sys.exit(f"FAIL: no objects in {objects}")
@@ -78,10 +61,8 @@ for path in files:
 
 bad = False
 for path in sorted(files):
-    if room(path) == "daemon":
-        continue
     for other, symbols in sorted(calls[path].items()):
-        if room(other) != room(path) and room(other) not in sees[room(path)].split():
+        if room(other) not in sees[room(path)] and os.path.splitext(other)[0] not in sees[room(path)]:
             print(f"{path} needs {', '.join(symbols)} of {other}")
             bad = True
 

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "daemon/session/session-choose.h"
+
+const char *session_state_name(enum session_state state)
+{
+	static const char *const names[] = {"stopped", "starting", "recording", "stopping",
+					    "failed"};
+
+	return names[state];
+}
+
+/* What a recording session, which goes on, does first */
+static enum session_choice choose_of_recording(const struct session_view *v)
+{
+	bool goes_on = !(v->wants & WANT_STOP);
+
+	if (goes_on && v->wants & WANT_TRIGGERS)
+		return CHOICE_TRIGGERS;
+	if (goes_on && v->wants & WANT_WATCH)
+		return CHOICE_WATCH;
+	if (goes_on && v->wants & WANT_LEAVE && !v->copying)
+		return CHOICE_STOP;
+	if (v->change)
+		return CHOICE_CHANGE;
+	return v->wants & WANT_NOTE ? CHOICE_NOTE : CHOICE_NONE;
+}
+
+enum session_choice session_choose(const struct session_view *v)
+{
+	bool recording = v->state == SESSION_RECORDING;
+	bool rotate = v->wants & WANT_ROTATE && v->may_rotate;
+	enum session_choice first;
+
+	if (!v->busy && v->state == SESSION_FAILED && v->wants & WANT_START)
+		return CHOICE_START;
+	if (v->busy || (!recording && v->state != SESSION_STOPPING))
+		return CHOICE_NONE;
+	if (v->flight && v->wants & WANT_METHOD)
+		return CHOICE_METHOD;
+	first = recording ? choose_of_recording(v) : CHOICE_NONE;
+	if (first != CHOICE_NONE)
+		return first;
+	if (rotate && v->blocked)
+		return CHOICE_ROTATE;
+	if (recording && v->snapshot && !v->copying)
+		return CHOICE_SNAPSHOT;
+	if (rotate)
+		return CHOICE_ROTATE;
+	if (v->wants & WANT_STOP && !v->copying &&
+	    !(v->wants & WANT_HAND_OVER && v->wants & WANT_SYNC))
+		return CHOICE_STOP;
+	return v->wants & WANT_SYNC ? CHOICE_SYNC : CHOICE_NONE;
+}
