@@ -145,7 +145,7 @@ static void explain(const char *verb, const char *word, int c)
 
 static int take_option(const struct row *row, const char *value, struct ctl *ctl)
 {
-	char *at = (char *)ctl + row->offset;
+	void *at = (char *)ctl + row->offset;
 
 	ctl->given |= UINT64_C(1) << (row - rows);
 	switch (row->kind) {
@@ -225,7 +225,7 @@ void command_done(struct ctl *ctl)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].kind == LIST)
-			strv_free(*(char ***)((char *)ctl + rows[i].offset));
+			strv_free(*(char ***)(void *)((char *)ctl + rows[i].offset));
 }
 
 static bool is_given(const struct ctl *ctl, const struct row *row)
@@ -303,7 +303,7 @@ int command_words(const struct ctl *ctl, char ***words)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows) && r >= 0; i++) {
 		const struct row *row = &rows[i];
-		const char *at = (const char *)ctl + row->offset;
+		const void *at = (const char *)ctl + row->offset;
 
 		if (!is_given(ctl, row) || !row->verbs)
 			continue;
