@@ -57,7 +57,7 @@ static struct json_object *history_json(const struct view_session *s)
 
 static struct json_object *field_json(const struct view_field *f, const void *object)
 {
-	const char *at = (const char *)object + f->offset;
+	const void *at = (const char *)object + f->offset;
 
 	switch (f->type) {
 	case VIEW_TEXT:

@@ -198,7 +198,7 @@ static int read_properties(sd_bus_message *m, const struct view_field *fields, v
 static void free_fields(const struct view_field *f, void *object)
 {
 	for (; f->property; f++) {
-		char *at = (char *)object + f->offset;
+		void *at = (char *)object + f->offset;
 
 		if (f->type == VIEW_TEXT)
 			free(*(char **)at);
@@ -327,7 +327,7 @@ static int escape_fields(const struct view_field *f, void *object)
 	int r = 0;
 
 	for (; f->property && r >= 0; f++) {
-		char *at = (char *)object + f->offset;
+		void *at = (char *)object + f->offset;
 
 		if (f->type == VIEW_TEXT)
 			r = escape_replace((char **)at);

@@ -1,48 +1,50 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* clang-format off */
 /*
  * The state machine of a session. Main thread.
  *
- *                     session_configure(), session_settle() of a restart
- *            ┌──────────────────────────────┐
- *            │                              ▼
- *        STOPPED                        STARTING ──── session_fail() ────┐
- *            ▲                              │                            ▼
- *            │                     session_opened()                   FAILED ── CHOICE_START: its
- * disk │                              ▼                            ▲        may be there again, │
- * RECORDING                         │        STARTING │                              │ begin_stop()
- * │ └───── session_settle() ── STOPPING ── leave_disk() ────────┘
+ *              session_configure(), session_settle() of a restart
+ *            +-----------------------------+
+ *            |                             v
+ *         STOPPED                      STARTING ------ session_fail() ------+
+ *            ^                           |   ^                              v
+ *            |          session_opened() |   +-- CHOICE_START: its disk -- FAILED
+ *            |                           v       may be there again         ^
+ *            |                       RECORDING                              |
+ *            |                           | begin_stop()                     |
+ *            |                           v                                  |
+ *            +---- session_settle() - STOPPING ------ leave_disk() ---------+
  *
- * session_start()      STOPPED, FAILED -> STARTING: what an earlier process left is taken up,
- * drained and undone (salvage), or removed; else there is a new instance session_opened() STARTING
- * -> RECORDING: the files are there, workers run, the instance traces begin_stop() RECORDING ->
- * STOPPING: to drain to the end, or, for a hand-over or a disk that is gone, only to empty the
- * workers' hands session_settle()     -> STOPPED, FAILED, or at once STARTING, if there is a
- * pending configuration session_fail()       STARTING -> FAILED, by session_settle() leave_disk()
- * STOPPING -> FAILED, likewise; its instance goes on tracing
+ * session_start()    STOPPED, FAILED -> STARTING: what an earlier process left is taken up, or drained
+ *                    and undone (salvage), or removed; else there is a new instance
+ * session_opened()   STARTING -> RECORDING: the files are there, workers run, the instance traces
+ * begin_stop()       RECORDING -> STOPPING: to drain to the end, or, for a hand-over or a disk that is
+ *                    gone, only to empty the workers' hands
+ * session_settle()   -> STOPPED, FAILED, or at once STARTING, if there is a pending configuration
+ * session_fail()     STARTING -> FAILED, by session_settle()
+ * leave_disk()       STOPPING -> FAILED, likewise; its instance goes on tracing
  *
- * session_set_state() is the only one that assigns the state: it tells the manager and those who
- * wait.
+ * session_set_state() is the only one that assigns the state: it tells the manager and those who wait.
  *
- * Within RECORDING and STOPPING one step at a time is under way: a job, or something that all
- * workers do. What is to be done next is a want (enum session_want) until session_choose() lets it
- * begin; session_advance() does what that says, after each step and whenever something new is
- * wanted.
+ * Within RECORDING and STOPPING one step at a time is under way: a job, or something that all workers
+ * do. What is to be done next is a want (enum session_want) until session_choose() lets it begin;
+ * session_advance() does what that says, after each step and whenever something new is wanted.
  *
  *   rotation   CHOICE_ROTATE: NEXT, RETARGETING, FINISHING
  *   snapshot   CHOICE_SNAPSHOT: FLUSHING, CUTTING, then a job beside the steps copies
- * (session_copies()); of a flight session CAPTURING, CUTTING stop       CHOICE_STOP: DRAINING
- * (NEXT, if there is no room for what is left), CLOSING hand-over  CHOICE_SYNC, CHOICE_STOP:
- * LEAVING
+ *              (session_copies()); of a flight session CAPTURING, CUTTING
+ *   stop       CHOICE_STOP: DRAINING (NEXT, if there is no room for what is left), CLOSING
+ *   hand-over  CHOICE_SYNC, CHOICE_STOP: LEAVING
  *
  * What holds:
  *  - instance, kernel, dir_fd and the drain's fds are there from STARTING until session_release().
- *  - While a step is under way nobody but its job touches recording and report; the state file is
- *    written by the main loop between steps only, by jobs from the text in s->notes.
+ *  - While a step is under way nobody but its job touches recording and report; the state file is written
+ *    by the main loop between steps only, by jobs from the text in s->notes.
  *  - In RECORDING config is in force and is not NULL. pending is set only while something ends.
- *  - A session that is not settled has a step, a copy or workers under way, so that something
- * comes.
+ *  - A session that is not settled has a step, a copy or workers under way, so that something comes.
  *  - s->held: nothing is drained, and WANT_ROTATE is set or the rotation under way.
  */
+/* clang-format on */
 #include <errno.h>
 #include <string.h>
 
