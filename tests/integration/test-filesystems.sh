@@ -6,6 +6,7 @@
 # O_DIRECT where the log says so.
 # may-fail: a disk that stands still for longer than the ring buffers last costs events
 # time-limit: 500
+# tests: all
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd
