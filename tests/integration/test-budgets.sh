@@ -186,10 +186,10 @@ rm -r "${override%/*}"
 
 # --- pins: not by members, and not without end
 for ((i = 0; i < 40; i++)); do
-	refused 'pinning is for root or AdminGroup= of flyrecd.conf, not for user 65534' \
+	refused 'pinning is for root or membership in AdminGroup=.*, not for user 65534' \
 		member snapshot fl --pin
 done
-refused 'pinning is for root or AdminGroup=' member snapshot --together fl rec --pin
+refused 'pinning is for root or membership in AdminGroup=' member snapshot --together fl rec --pin
 [ "$(count '2*')" = 0 ] || fail "refused, but made: $(files '2*' "$SNAPSHOTS")"
 configure 40M
 ctl reload

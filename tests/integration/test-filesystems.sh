@@ -5,7 +5,8 @@
 # markers come out once each over a hand-over, a SIGKILL with stored fds, a rotation and a clean stop.
 # O_DIRECT where the log says so.
 # may-fail: a disk that stands still for longer than the ring buffers last costs events
-# time-limit: 240
+# time-limit: 500
+# tests: all
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 900
+# tests: all
 # beside: yes
 #
 # SIGKILL and power loss (file system shutdown) at each step of rotation and finishing, and while the

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # time-limit: 600
+# tests: all
 # beside: yes
 #
 # The Debian package, in a container with systemd: installed it records nothing until a session is

@@ -14,7 +14,7 @@ need_tracefs
 need_tool check-markers
 need_command trace-cmd jq
 
-ROTATIONS=${ROTATIONS:-$(thorough && echo 200 || echo 60)}
+ROTATIONS=${ROTATIONS:-$(thorough && echo 200 || echo 30)}
 EVENT=raw_syscalls
 
 # counters_agree WHAT: per segment, events read = events there; over all, overwritten = lost
