@@ -11,7 +11,7 @@
 
 #define DEFAULT_RUNTIME_DIR "/run/flyrec"
 #define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
-#define RECONNECTS	    5	    /* when flyrecd hangs up */
+#define RECONNECTS	    20	    /* when flyrecd hangs up */
 #define CONNECTS_BUSY	    20	    /* when its queue of connections is full */
 #define HOST_PREFIX	    "host " /* description of a connection through ssh */
 #define ERROR_NO_DATA	    "org.flyrec.Recorder1.Error.NothingRecorded"

@@ -45,7 +45,7 @@ void text_data_lines(struct text *text, const char *bytes, size_t size);
 
 static inline char *text_reserve(struct text *text, size_t more)
 {
-	if (text->room - text->size >= more)
+	if (text->bytes && text->room - text->size >= more)
 		return text->bytes + text->size;
 	return text_grow(text, more);
 }
