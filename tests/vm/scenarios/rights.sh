@@ -6,7 +6,7 @@
 # traps: nothing outside is read or written, and a session beside them records.
 # machines: debian13
 # also: debian12
-# time-limit: 180
+# time-limit: 400
 . "$(dirname "$0")/../guest.sh"
 useradd --no-create-home stranger
 useradd --no-create-home --groups flyrec member
