@@ -163,16 +163,11 @@ static void sections(struct craft *c, struct craft_dat *at)
 	craft_number(c, 4, 1);
 	craft_text(c, "demo");
 	craft_number(c, 4, 1);
-	at->format = sized_text(
-		c, 8,
-		"name: hello\nID: 42\nformat:\n"
-		"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-		"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-		"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-		"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-		"\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
-		"\tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n\n"
-		"print fmt: \"a=%d b=%d\", REC->a, REC->b\n");
+	at->format = sized_text(c, 8,
+				"name: hello\nID: 42\n" CRAFT_COMMON_FIELDS
+				"\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
+				"\tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n\n"
+				"print fmt: \"a=%d b=%d\", REC->a, REC->b\n");
 	(void)sized_text(c, 4, "ffffffff81000000 T _stext\n");
 	(void)sized_text(c, 4, "");
 	at->cmdlines = sized_text(c, 8, "1 init\n\n\n\n");

@@ -10,6 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What each event format begins with, behind its name and ID */
+#define CRAFT_COMMON_FIELDS                                                            \
+	"format:\n"                                                                    \
+	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
+	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
+	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+
 struct craft {
 	bool big_endian;
 	unsigned commit_size; /* 4 or 8 */

@@ -43,22 +43,15 @@ static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\t
 				  "\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
 				  "\tfield: char data;\toffset:16;\tsize:4080;\tsigned:0;\n";
 
-#define COMMON                                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+static const char hello[] = "name: hello\nID: 42\n" CRAFT_COMMON_FIELDS
+			    "\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
+			    "\tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n\n"
+			    "print fmt: \"a=%d b=%d\", REC->a, REC->b\n";
 
-static const char hello[] =
-	"name: hello\nID: 42\n" COMMON "\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n"
-	"\tfield:int b;\toffset:12;\tsize:4;\tsigned:1;\n\n"
-	"print fmt: \"a=%d b=%d\", REC->a, REC->b\n";
-
-static const char print[] =
-	"name: print\nID: 5\n" COMMON "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
-	"\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n\n"
-	"print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n";
+static const char print[] = "name: print\nID: 5\n" CRAFT_COMMON_FIELDS
+			    "\tfield:unsigned long ip;\toffset:8;\tsize:8;\tsigned:0;\n"
+			    "\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n\n"
+			    "print fmt: \"%ps: %s\", (void *)REC->ip, REC->buf\n";
 
 static char *const systems[] = {(char *)"demo", (char *)"gone", (char *)"empty", NULL};
 

@@ -24,12 +24,6 @@
 #define ROUNDS 3000
 #endif
 
-#define COMMON                                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
 #define NUMBERS                                             \
 	"\tfield:int i;\toffset:8;\tsize:4;\tsigned:1;\n"   \
 	"\tfield:u16 h;\toffset:12;\tsize:2;\tsigned:0;\n"  \
@@ -41,18 +35,18 @@
 
 /* All kinds of print formats, for the comparison with libtraceevent */
 static const struct craft_format formats[] = {
-	{"demo", "name: plain\nID: 100\n" COMMON NUMBERS
+	{"demo", "name: plain\nID: 100\n" CRAFT_COMMON_FIELDS NUMBERS
 		 "\nprint fmt: \"%d %u %x %X %o|%5d|%-5d|%05d|%#x|%#010x|%-#8x|%hhd %hd %ld "
 		 "%lld %Lu %zu|%.3d|%8.3x|%i%%\\ttab\\n\", REC->i, REC->h, REC->b, REC->i, REC->h, "
 		 "REC->b, REC->i, REC->b, REC->q, REC->h, REC->h, REC->i, REC->i, REC->l, "
 		 "REC->q, REC->q, REC->l, REC->b, REC->h, REC->i\n"},
 	{"demo",
-	 "name: sums\nID: 101\n" COMMON NUMBERS
+	 "name: sums\nID: 101\n" CRAFT_COMMON_FIELDS NUMBERS
 	 "\nprint fmt: \"%d,%d %llu %d %d %d %lx %u %u\", ((unsigned int) ((REC->i) >> 20)), "
 	 "((unsigned int) ((REC->i) & ((1U << 20) - 1))), (unsigned long long)REC->q / 3, "
 	 "REC->h ? REC->b : 7, !REC->o, REC->h == REC->b || REC->i != 0, ~REC->q, "
 	 "(u8)REC->i, (REC->q % 10) * 2\n"},
-	{"demo", "name: words\nID: 102\n" COMMON NUMBERS
+	{"demo", "name: words\nID: 102\n" CRAFT_COMMON_FIELDS NUMBERS
 		 "\tfield:char name[16];\toffset:40;\tsize:16;\tsigned:0;\n"
 		 "\tfield:__data_loc char[] text;\toffset:56;\tsize:4;\tsigned:0;\n"
 		 "\tfield:__rel_loc char[] more;\toffset:60;\tsize:4;\tsigned:0;\n"
@@ -63,25 +57,25 @@ static const struct craft_format formats[] = {
 		 "__print_symbolic(REC->h, { 0, \"ZERO\" }, { 1, \"ONE\" }), "
 		 "__print_flags(REC->b, \"|\", { 1, \"A\" }, { 2, \"B\" }, { 8, \"C\" }), "
 		 "__print_hex(REC->mac, 6), REC->o ? \"yes\" : \"no\"\n"},
-	{"demo", "name: pointers\nID: 103\n" COMMON NUMBERS
+	{"demo", "name: pointers\nID: 103\n" CRAFT_COMMON_FIELDS NUMBERS
 		 "\tfield:u8 ip4[4];\toffset:40;\tsize:4;\tsigned:0;\n"
 		 "\tfield:u8 ip6[16];\toffset:44;\tsize:16;\tsigned:0;\n"
 		 "\tfield:const char * s;\toffset:64;\tsize:8;\tsigned:0;\n"
 		 "\nprint fmt: \"%p %ps %pS %pU %pUl %s\", REC->p, (void *)REC->q, "
 		 "(void *)REC->q, REC->ip6, REC->ip6, REC->s\n"},
-	{"demo", "name: masks\nID: 104\n" COMMON
+	{"demo", "name: masks\nID: 104\n" CRAFT_COMMON_FIELDS
 		 "\tfield:__data_loc unsigned long[] mask;\toffset:8;\tsize:4;\tsigned:0;\n"
 		 "\tfield:__data_loc cpumask_t cpus;\toffset:12;\tsize:4;\tsigned:0;\n"
 		 "\tfield:unsigned long args[3];\toffset:16;\tsize:24;\tsigned:0;\n"
 		 "\nprint fmt: \"%s %s %lx %lx\", __get_bitmask(mask), __get_cpumask(cpus), "
 		 "REC->args[0], REC->args[2]\n"},
-	{"demo",
-	 "name: broken\nID: 105\n" COMMON NUMBERS "\nprint fmt: \"%d\", frobnicate(REC->i)\n"},
-	{"demo",
-	 "name: addresses\nID: 106\n" COMMON "\tfield:u8 mac[6];\toffset:8;\tsize:6;\tsigned:0;\n"
-	 "\tfield:u8 ip4[4];\toffset:16;\tsize:4;\tsigned:0;\n"
-	 "\tfield:u8 ip6[16];\toffset:20;\tsize:16;\tsigned:0;\n"
-	 "\nprint fmt: \"%pM %pI4 %pI6c\", REC->mac, REC->ip4, REC->ip6\n"},
+	{"demo", "name: broken\nID: 105\n" CRAFT_COMMON_FIELDS NUMBERS
+		 "\nprint fmt: \"%d\", frobnicate(REC->i)\n"},
+	{"demo", "name: addresses\nID: 106\n" CRAFT_COMMON_FIELDS
+		 "\tfield:u8 mac[6];\toffset:8;\tsize:6;\tsigned:0;\n"
+		 "\tfield:u8 ip4[4];\toffset:16;\tsize:4;\tsigned:0;\n"
+		 "\tfield:u8 ip6[16];\toffset:20;\tsize:16;\tsigned:0;\n"
+		 "\nprint fmt: \"%pM %pI4 %pI6c\", REC->mac, REC->ip4, REC->ip6\n"},
 };
 
 static const char kallsyms[] = "0000000000000000 A absolute\n"

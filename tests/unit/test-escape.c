@@ -52,12 +52,8 @@ static void test_escape(void **state)
 	free(replaced);
 }
 
-#define COMMON                                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"                   \
+#define COMMON              \
+	CRAFT_COMMON_FIELDS \
 	"\tfield:char name[16];\toffset:8;\tsize:16;\tsigned:0;\n\n"
 
 static const struct craft_format formats[] = {

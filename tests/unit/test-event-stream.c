@@ -338,23 +338,16 @@ static void test_keep(void **state)
 	teardown(&f);
 }
 
-#define COMMON                                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
-
 static const struct craft_format formats[] = {
-	{"ftrace", "name: funcgraph_entry\nID: 11\n" COMMON
+	{"ftrace", "name: funcgraph_entry\nID: 11\n" CRAFT_COMMON_FIELDS
 		   "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
 		   "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n"
 		   "\nprint fmt: \"--> %lx (%d)\", REC->func, REC->depth\n"},
-	{"ftrace", "name: funcgraph_exit\nID: 10\n" COMMON
+	{"ftrace", "name: funcgraph_exit\nID: 10\n" CRAFT_COMMON_FIELDS
 		   "\tfield:unsigned long func;\toffset:8;\tsize:8;\tsigned:0;\n"
 		   "\tfield:int depth;\toffset:16;\tsize:4;\tsigned:1;\n"
 		   "\nprint fmt: \"<-- %lx (%d)\", REC->func, REC->depth\n"},
-	{"sched", "name: sched_wakeup\nID: 100\n" COMMON
+	{"sched", "name: sched_wakeup\nID: 100\n" CRAFT_COMMON_FIELDS
 		  "\tfield:char comm[16];\toffset:8;\tsize:16;\tsigned:0;\n"
 		  "\tfield:pid_t pid;\toffset:24;\tsize:4;\tsigned:1;\n"
 		  "\nprint fmt: \"comm=%s pid=%d\", REC->comm, REC->pid\n"},

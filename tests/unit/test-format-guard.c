@@ -20,13 +20,9 @@
 #include "decode/printer.h"
 #include "tests/unit/craft-formats.h"
 
-#define FIELDS                                                                         \
-	"format:\n"                                                                    \
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"         \
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n" \
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"                   \
-	"\tfield:int i;\toffset:8;\tsize:4;\tsigned:1;\n"                              \
+#define FIELDS                                            \
+	CRAFT_COMMON_FIELDS                               \
+	"\tfield:int i;\toffset:8;\tsize:4;\tsigned:1;\n" \
 	"\tfield:int j;\toffset:12;\tsize:4;\tsigned:1;\n\n"
 #define HEAD "name: evil\nID: 200\n" FIELDS
 

@@ -16,6 +16,7 @@
 #include "basic/io.h"
 #include "ctl/verify.h"
 #include "formats/trace-dat.h"
+#include "tests/unit/craft.h"
 #include "tests/unit/fake-file.h"
 #include "writer/file-info.h"
 #include "writer/together.h"
@@ -25,11 +26,7 @@
 #define N_CPUS 2U
 
 static const char other[] =
-	"name: other\nID: 43\nformat:\n"
-	"\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n"
-	"\tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n"
-	"\tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n"
-	"\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n"
+	"name: other\nID: 43\n" CRAFT_COMMON_FIELDS
 	"\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"a=%d\", REC->a\n";
 
 static int copy_error; /* 0: io_copy_range() works */
