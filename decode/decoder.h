@@ -3,8 +3,7 @@
  * What a trace.dat says of its events: formats, symbols, clock, and where events tell of tasks. The
  * only place that has libtraceevent parse formats. Does not change once it is there; any thread.
  *
- *	decoder_new → event_stream_new → event_next → decoder_field: numbers | printer_put: text,
- *JSON
+ *	decoder_new → event_stream_new → event_next → decoder_field | printer_put
  */
 #pragma once
 

@@ -12,8 +12,8 @@
  * format_guard() - make a format safe
  * @text: of one event, NUL-terminated; changed in place: sizeof(TYPE) becomes its number where old
  *	versions of libtraceevent fail; a print format that is refused is cut off, so that
- *	libtraceevent takes it for one it cannot parse and prints the fields; "" if that is not
- *enough
+ *	libtraceevent takes it for one it cannot parse and prints the fields; "" if even the
+ *	fields are refused
  * @ret_why: why it was cut, a string constant; NULL: it was not
  *
  * No format of a kernel is refused that libtraceevent can parse; the limits are several times what

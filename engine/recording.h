@@ -4,8 +4,9 @@
  * as a job, one at a time a session. What it needs is const meanwhile, what it has found out comes
  * back as a report. Nothing here logs: what is worth telling is in the report's notes.
  *
- *	open ─▶ begin_next ─▶ (workers change files) ─▶ finish_old ─▶ begin_next … close_current ─▶
- *finish_old sync, at any time but between begin_next and finish_old
+ *	open ─▶ begin_next ─▶ (workers change files) ─▶ finish_old ─▶ begin_next …
+ *	at the end: close_current ─▶ finish_old
+ *	sync: at any time but between begin_next and finish_old
  */
 #pragma once
 

@@ -6,8 +6,8 @@
  *	snapshot.ini      [snapshot] version, [device_list] the files below, [trace] metadata
  *	cpu_0.ini         [device] class=core type=Cortex-A53; [dump1] memory: file, address, length
  *	etm0.ini          [device] class=trace_source type=ETM4.0; [regs] NAME(ID)=value
- *	trace.ini         [trace_buffers] [buffer0] file and format; [core_trace_sources]
- *core=source; [source_buffers] source=buffer
+ *	trace.ini         [trace_buffers] [buffer0] file and format;
+ *	                  [core_trace_sources] core=source; [source_buffers] source=buffer
  *	*.bin             trace and memory, as they are
  *
  * What readers need beyond the document is OpenCSD's: sections of buffers begin with "buffer", one

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What flyrecd gives up at its start, so that a flyrecd that was taken over has as little as can
- *be:
+ * What flyrecd gives up at its start, so that whoever takes it over gets as little as possible:
  *
- *	real, effective, saved user ID    user "flyrecd": to sockets, signals, ptrace(2) it is
- *nobody user ID for file systems          root: tracefs and the recordings are root's group
- *"flyrec" capabilities                      of those that it was given, the ones that it uses files
- *by Landlock what it uses, see basic/confine.h
+ *	user IDs          "flyrecd": what sockets, signals and ptrace(2) go by
+ *	file system ID    root: tracefs and the recordings are root's
+ *	group             "flyrec"
+ *	capabilities      of those that it was given, the ones that it uses
+ *	files             what it uses, by Landlock, see basic/confine.h
  *
  * Without CAP_SETUID no system call gives the root of the file systems any more rights: an ID can
  *only become one of the other three, and capabilities come with none of them. Main thread, before
