@@ -107,9 +107,8 @@ void session_close_drain(struct session *s, bool keep)
 	struct drain_fds *fds = NULL;
 
 	drain_close(s->drain, &fds);
+	/* Without, the start did not get so far: what is in the store is the next one's */
 	if (fds)
 		put_back(s, fds, true, keep);
-	else if (!keep)
-		fdstore_drop_session(s->env->fdstore, s->name);
 	fdstore_flush(s->env->fdstore);
 }
