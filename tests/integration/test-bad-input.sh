@@ -238,6 +238,14 @@ done
 lengths+=($((first + size)) $((first + size + 1)) $((first + size + 1000000)) "$last"
 	$((last + 1)) $((last + last_size)) $((last + last_size + 1)) $(($(stat -c %s "$src") - 1)))
 
+# has_all_data LENGTH: of the sub-buffer that is cut there, by the size in its head; a full one ends in
+# padding where the next event did not fit
+has_all_data() {
+	local at=$(($1 / 4096 * 4096)) size
+	size=$(od -An -tu4 -j $((at + 8)) -N 4 "$src")
+	[ $(($1 - at)) -ge $((16 + (size & 0xfffff))) ] || [ $(($1 - at)) -gt 3900 ]
+}
+
 # judge NAME LENGTH
 judge() {
 	local dir=$STATE/$1/record files damaged cpu n whole=0
@@ -256,7 +264,7 @@ judge() {
 	verify "${files[0]}"
 	n=$(sed -nE '1s/.* ([0-9]+) sub-buffers.*/\1/p' "$T/verify")
 	# one more if the cut took nothing but the unused end of it
-	[ $((n * 4096)) = "$whole" ] || { [ $((n * 4096)) = $((whole + 4096)) ] && [ $(($2 % 4096)) -gt 3900 ]; } ||
+	[ $((n * 4096)) = "$whole" ] || { [ $((n * 4096)) = $((whole + 4096)) ] && has_all_data "$2"; } ||
 		fail "cut at $2: $n sub-buffers, not $((whole / 4096))"
 	n_whole=$((n_whole + 1))
 }
