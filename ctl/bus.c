@@ -3,18 +3,22 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "basic/escape.h"
 #include "ctl/bus.h"
 #include "ctl/remote.h"
 
-#define DEFAULT_RUNTIME_DIR "/run/flyrec"
-#define HUNG_UP		    "flyrecd has hung up: too many connections, or it ended"
-#define RECONNECTS	    20	    /* when flyrecd hangs up */
-#define CONNECTS_BUSY	    20	    /* when its queue of connections is full */
-#define HOST_PREFIX	    "host " /* description of a connection through ssh */
-#define ERROR_NO_DATA	    "org.flyrec.Recorder1.Error.NothingRecorded"
+#define DEFAULT_RUNTIME_DIR  "/run/flyrec"
+#define HUNG_UP		     "flyrecd has hung up: too many connections, or it ended"
+#define RECONNECTS	     20	     /* when flyrecd hangs up */
+#define CONNECT_PATIENCE_SEC 10	     /* while its queue of connections is full */
+#define HOST_PREFIX	     "host " /* description of a connection through ssh */
+#define ERROR_NO_DATA	     "org.flyrec.Recorder1.Error.NothingRecorded"
 
 /* Values in addresses: everything but these as %XX */
 static void append_escaped(FILE *f, const char *text)
@@ -49,18 +53,58 @@ char *bus_ssh_address(const char *host, const char *runtime_dir)
 	return fclose(f) == 0 ? address : NULL;
 }
 
-static char *local_address(const char *runtime_dir)
+/*
+ * Waits in the queue where it is full: sd-bus' own connect(2) would fail at once, and one who tries
+ * again and again never gets a place beside those who wait (unix(7), EAGAIN).
+ * Return: a descriptor or negative errno.
+ */
+static int connect_local(const char *runtime_dir)
 {
-	char *address = NULL;
-	size_t size;
-	FILE *f = open_memstream(&address, &size);
+	const struct timeval patience = {.tv_sec = CONNECT_PATIENCE_SEC};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int fd = -EBADF;
+	int n = snprintf(address.sun_path, sizeof(address.sun_path), "%s/control", runtime_dir);
 
-	if (!f)
-		return NULL;
-	(void)fputs("unix:path=", f);
-	append_escaped(f, runtime_dir);
-	(void)fputs("/control", f);
-	return fclose(f) == 0 ? address : NULL;
+	if (n < 0 || (size_t)n >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0 ||
+	    connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	return TAKE_FD(fd);
+}
+
+/* @bus takes over the descriptor */
+static int set_local(sd_bus *bus, const char *runtime_dir)
+{
+	int fd = connect_local(runtime_dir), r;
+
+	if (fd < 0)
+		return fd;
+	r = sd_bus_set_fd(bus, fd, fd);
+	if (r < 0)
+		(void)close(fd);
+	return r;
+}
+
+/* For messages, much later */
+static int describe(sd_bus *bus, const char *host)
+{
+	_cleanup_free_ char *text = NULL;
+
+	if (asprintf(&text, HOST_PREFIX "%s", host) < 0) {
+		text = NULL;
+		return -ENOMEM;
+	}
+	return sd_bus_set_description(bus, text);
+}
+
+static int set_ssh(sd_bus *bus, const struct ctl *ctl)
+{
+	_cleanup_free_ char *address = bus_ssh_address(ctl->host, ctl->runtime_dir);
+	int r = address ? sd_bus_set_address(bus, address) : -ENOMEM;
+
+	return r < 0 ? r : describe(bus, ctl->host);
 }
 
 static bool is_cut_off(int error)
@@ -80,6 +124,11 @@ static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 		(void)fprintf(stderr,
 			      "flyrecctl: %s: %s/control: %s: it is for root and group flyrec\n",
 			      verb, ctl->runtime_dir, strerror(-error));
+	else if (error == -EAGAIN)
+		(void)fprintf(stderr,
+			      "flyrecctl: %s: no place in the queue of %s/control for %d s: others "
+			      "connect without end\n",
+			      verb, ctl->runtime_dir, CONNECT_PATIENCE_SEC);
 	else if (is_cut_off(error))
 		(void)fprintf(stderr, "flyrecctl: %s: " HUNG_UP "\n", verb);
 	else
@@ -87,31 +136,15 @@ static void explain_connect(const struct ctl *ctl, const char *verb, int error)
 			      ctl->runtime_dir, strerror(-error));
 }
 
-/* For messages, much later */
-static int describe(sd_bus *bus, const char *host)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (asprintf(&text, HOST_PREFIX "%s", host) < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
-	return sd_bus_set_description(bus, text);
-}
-
 int bus_open(const struct ctl *ctl, sd_bus **ret)
 {
 	_cleanup_bus_ sd_bus *bus = NULL;
-	_cleanup_free_ char *address = ctl->host ? bus_ssh_address(ctl->host, ctl->runtime_dir)
-						 : local_address(ctl->runtime_dir);
-	int r = address ? sd_bus_new(&bus) : -ENOMEM;
+	int r = sd_bus_new(&bus);
 
 	if (r >= 0)
-		r = sd_bus_set_address(bus, address);
-	if (r >= 0)
 		r = sd_bus_negotiate_fds(bus, !ctl->host); /* none go through ssh */
-	if (r >= 0 && ctl->host)
-		r = describe(bus, ctl->host);
+	if (r >= 0)
+		r = ctl->host ? set_ssh(bus, ctl) : set_local(bus, ctl->runtime_dir);
 	if (r >= 0)
 		r = sd_bus_start(bus);
 	if (r < 0)
@@ -131,18 +164,13 @@ static int greet(sd_bus *bus)
 
 int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
 {
-	unsigned cut_off = 0, busy = 0;
+	unsigned cut_off = 0;
 	int r;
 
 	for (;;) {
-		struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
+		const struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
 
 		r = bus_open(ctl, ret);
-		if (r == -EAGAIN && busy++ < CONNECTS_BUSY) {
-			pause.tv_nsec = (long)(NSEC_PER_SEC / CONNECTS_BUSY);
-			(void)nanosleep(&pause, NULL);
-			continue;
-		}
 		if (r >= 0 && !ctl->host)
 			r = greet(*ret);
 		if (!is_cut_off(r) || cut_off++ == RECONNECTS)

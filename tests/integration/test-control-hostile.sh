@@ -168,6 +168,29 @@ done
 let_go
 cat "$T"/connects.*
 nothing_left "connections without end"
+
+# with the queue full, and others waiting for a place in it, flyrecctl waits in line
+kill -STOP "$FLYRECD_PID"
+for uid in 65533 65534; do
+	AS='exec' hostile "$uid" connect 600 >/dev/null 2>&1 &
+	CHILDREN+=($!)
+	HELD+=($!)
+done
+waits() { # PID...: for a place
+	local pid
+	for pid in "$@"; do
+		grep -q unix_wait_for_peer "/proc/$pid/wchan" || return
+	done
+}
+wait_for 30 waits "${HELD[@]}" || fail "the queue of connections does not fill"
+(
+	sleep 1.5
+	kill -CONT "$FLYRECD_PID"
+) &
+CHILDREN+=($!)
+ctl --json status >/dev/null || fail "flyrecctl does not wait for a place in the queue of connections"
+let_go
+nothing_left "a full queue of connections"
 flyrecd_stop
 
 # --- passed before flyrecd could refuse: in connections that the service manager's socket already had.
