@@ -22,18 +22,20 @@
 #define CONTROL_ERROR(word)   "org.flyrec.Recorder1.Error." word
 #define CONTROL_ERROR_REFUSED CONTROL_ERROR("Refused") /* by the kernel, the disk, the state */
 
-#define CONTROL_PEERS_MAX      256
-#define CONTROL_PEERS_RESERVED 64 /* of them, for root and AdminGroup= */
-#define CONTROL_PEERS_PER_UID  64 /* root aside */
-#define CONTROL_STRANGERS_MAX  16 /* who may do nothing but be refused */
-#define CONTROL_CALLS_MAX      16 /* of a peer, of a user on the system bus, not answered yet */
-#define CONTROL_QUEUE_MAX      64 /* messages that a peer has not read */
-#define CONTROL_WORKS_MAX      16 /* threads for calls about files */
-#define CONTROL_WORKS_RESERVED 4
-#define CONTROL_WORKS_PER_UID  2 /* root aside */
-#define CONTROL_TAILS_MAX      64
-#define CONTROL_TAILS_RESERVED 16
-#define CONTROL_TAILS_PER_UID  16 /* root aside */
+#define CONTROL_PEERS_MAX	256
+#define CONTROL_PEERS_RESERVED	64   /* of them, for root and AdminGroup= */
+#define CONTROL_PEERS_PER_UID	64   /* root aside */
+#define CONTROL_STRANGERS_MAX	16   /* who may do nothing but be refused */
+#define CONTROL_CALLS_MAX	16   /* of a peer, of a user on the system bus, not answered yet */
+#define CONTROL_QUEUE_MAX	64   /* messages that a peer has not read */
+#define CONTROL_BUS_QUEUE_MAX	8192 /* messages that the system bus has not taken */
+#define CONTROL_BUS_ANSWERS_MAX 8    /* so many, and calls over it wait */
+#define CONTROL_WORKS_MAX	16   /* threads for calls about files */
+#define CONTROL_WORKS_RESERVED	4
+#define CONTROL_WORKS_PER_UID	2 /* root aside */
+#define CONTROL_TAILS_MAX	64
+#define CONTROL_TAILS_RESERVED	16
+#define CONTROL_TAILS_PER_UID	16 /* root aside */
 #define CONTROL_PATIENCE_USEC \
 	(10 * USEC_PER_SEC) /* with a greeting that does not end, a stranger */
 
@@ -92,7 +94,7 @@ struct peer *peer_new(struct control *control);
 void peer_free(struct peer *peer);
 /* Free it soon: not from within a call of sd-bus */
 void peer_end(struct peer *peer);
-/* A peer that does not read what it asked for is cut off */
+/* A peer that does not read what it asked for is cut off, the system bus left for a while */
 void peer_check_queue(struct peer *peer);
 
 /* control-bus.c: a filter on a peer-to-peer connection, before any object is looked at */
@@ -112,6 +114,8 @@ bool control_caller_is_admin(struct control *control, sd_bus_message *m);
 int system_bus_new(struct control *control, int (*add_objects)(struct control *c, sd_bus *bus),
 		   struct system_bus **ret);
 void system_bus_free(struct system_bus *system);
+/* Leave it for a while, with all that it has not taken */
+void system_bus_leave(struct system_bus *system);
 
 /*
  * control-request.c

@@ -68,9 +68,13 @@ void peer_check_queue(struct peer *p)
 {
 	uint64_t n = 0;
 
-	if (p->system || p->end_source || sd_bus_get_n_queued_write(p->bus, &n) < 0 ||
-	    n <= CONTROL_QUEUE_MAX)
+	if (p->end_source || sd_bus_get_n_queued_write(p->bus, &n) < 0 ||
+	    n <= (p->system ? CONTROL_BUS_QUEUE_MAX : CONTROL_QUEUE_MAX))
 		return;
+	if (p->system) {
+		system_bus_leave(p->control->system);
+		return;
+	}
 	log_debug("control: process %d does not read, hanging up", p->who.pid);
 	peer_end(p);
 }

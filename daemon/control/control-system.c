@@ -36,11 +36,21 @@ struct question {
 	char name[64]; /* their sender */
 };
 
+/* A known user's call whose turn has not come */
+struct waiting {
+	struct waiting *next;
+	sd_bus_message *call;
+	uid_t uid;
+};
+
 struct system_bus {
 	struct control *control;
 	int (*add_objects)(struct control *control, sd_bus *bus);
 	struct question *questions;
-	struct peer *peer; /* NULL: not connected */
+	struct waiting *waiting;      /* in the order of the calls */
+	sd_bus_message *released;     /* the first of them, on its way through the filter again */
+	sd_event_source *post_source; /* while there are any */
+	struct peer *peer;	      /* NULL: not connected */
 	sd_event_source *retry_source;
 	uint64_t retry_usec; /* doubles while it is in vain */
 	struct caller callers[CALLERS_MAX];
@@ -140,6 +150,20 @@ static void question_free(struct question *q)
 	free(q);
 }
 
+/* Not even that while many wait already: refusals without end would pile up, too */
+static int refuse(sd_bus_message *call, const char *name, const char *text)
+{
+	uint64_t n = 0;
+	int r;
+
+	if (sd_bus_get_n_queued_write(sd_bus_message_get_bus(call), &n) >= 0 &&
+	    n > CONTROL_QUEUE_MAX)
+		return 1;
+	r = sd_bus_reply_method_errorf(call, name, "%s", text);
+
+	return r < 0 ? r : 1;
+}
+
 static int send_question(struct question *q);
 
 /* The bus has said who it is: now look at the calls again */
@@ -192,9 +216,8 @@ static int ask(struct system_bus *s, sd_bus_message *call, const char *name)
 		n++;
 	if ((q && q->n_calls >= QUESTION_CALLS_MAX) || (!q && n >= QUESTIONS_MAX) ||
 	    strlen(name) >= sizeof(q->name)) {
-		r = sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-					       "the bus has not said yet who you are");
-		return r < 0 ? r : 1;
+		return refuse(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			      "the bus has not said yet who you are");
 	}
 	if (!q) {
 		q = calloc(1, sizeof(*q));
@@ -211,6 +234,67 @@ static int ask(struct system_bus *s, sd_bus_message *call, const char *name)
 		}
 	}
 	q->calls[q->n_calls++] = sd_bus_message_ref(call);
+	return 1;
+}
+
+/* --- calls that wait until the bus has taken earlier answers */
+
+/*
+ * The bus reads a little from us at a time, while calls go on coming: answers much longer than the
+ * calls would pile up here. So calls wait while some answers do.
+ */
+static bool bus_is_behind(const struct system_bus *s)
+{
+	uint64_t n = 0;
+
+	return sd_bus_get_n_queued_write(s->peer->bus, &n) >= 0 && n > CONTROL_BUS_ANSWERS_MAX;
+}
+
+static void waiting_free(struct system_bus *s)
+{
+	struct waiting *w = s->waiting;
+
+	s->waiting = w->next;
+	sd_bus_message_unref(w->call);
+	free(w);
+	if (!s->waiting)
+		s->post_source = sd_event_source_disable_unref(s->post_source);
+}
+
+/* After each event, as the bus' reading is one */
+static int on_post(sd_event_source *source, void *userdata)
+{
+	struct system_bus *s = userdata;
+
+	if (s->released || bus_is_behind(s))
+		return 0;
+	s->released = s->waiting->call; /* stays until it has come by, at the latest in waiting */
+	if (sd_bus_enqueue_for_read(s->peer->bus, s->released) < 0) {
+		s->released = NULL;
+		waiting_free(s);
+	}
+	return 0;
+}
+
+/* Return: 1, as a filter that has dealt with the call; or negative errno */
+static int wait_for_turn(struct system_bus *s, sd_bus_message *call, uid_t uid)
+{
+	struct waiting **last = &s->waiting, *w;
+	unsigned own = 0;
+	int r = 0;
+
+	for (; *last; last = &(*last)->next)
+		own += (*last)->uid == uid;
+	if (own >= CONTROL_CALLS_MAX)
+		return refuse(call, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many calls wait");
+	if (!s->post_source)
+		r = sd_event_add_post(s->control->env->event, &s->post_source, on_post, s);
+	w = r < 0 ? NULL : calloc(1, sizeof(*w));
+	if (!w)
+		return r < 0 ? r : -ENOMEM;
+	w->call = sd_bus_message_ref(call);
+	w->uid = uid;
+	*last = w;
 	return 1;
 }
 
@@ -277,7 +361,16 @@ static void on_disconnected(struct system_bus *s)
 	memset(s->callers, 0, sizeof(s->callers));
 	while (s->questions)
 		question_free(s->questions);
+	s->released = NULL;
+	while (s->waiting)
+		waiting_free(s);
 	retry_later(s);
+}
+
+void system_bus_leave(struct system_bus *s)
+{
+	log_warning("the system bus does not take what is sent to it: leaving it for a while");
+	on_disconnected(s);
 }
 
 static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -286,7 +379,6 @@ static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const struct caller *caller;
 	const char *name;
 	int64_t size;
-	int r;
 
 	if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
 		on_disconnected(s);
@@ -295,15 +387,23 @@ static int system_filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	name = sd_bus_message_get_sender(m);
 	if (!sd_bus_message_is_method_call(m, NULL, NULL) || !name)
 		return 0;
+	peer_check_queue(s->peer);
+	if (!s->peer)
+		return 1;
 	size = measure(m);
-	if (size < 0 || size > (int64_t)RELAY_MESSAGE_MAX) {
-		r = sd_bus_reply_method_errorf(
-			m, SD_BUS_ERROR_INVALID_ARGS,
-			"no call is as long as this, or has these arguments");
-		return r < 0 ? r : 1;
-	}
+	if (size < 0 || size > (int64_t)RELAY_MESSAGE_MAX)
+		return refuse(m, SD_BUS_ERROR_INVALID_ARGS,
+			      "no call is as long as this, or has these arguments");
 	caller = find_caller(s, name);
-	return caller ? control_check_access(s->control, &caller->who, m) : ask(s, m, name);
+	if (!caller)
+		return ask(s, m, name);
+	if (m == s->released) {
+		s->released = NULL;
+		waiting_free(s); /* the bus still holds the call */
+	} else if (s->waiting || bus_is_behind(s)) {
+		return wait_for_turn(s, m, caller->who.uid);
+	}
+	return control_check_access(s->control, &caller->who, m);
 }
 
 /* Not ours by the bus' policy, or somebody else's: no reason to stop */
@@ -380,6 +480,8 @@ void system_bus_free(struct system_bus *s)
 		return;
 	while (s->questions)
 		question_free(s->questions);
+	while (s->waiting)
+		waiting_free(s);
 	sd_event_source_disable_unref(s->retry_source);
 	free(s); /* the peer is the control's */
 }

@@ -286,4 +286,25 @@ for _ in {1..5}; do
 done
 let_go
 nothing_left "the bus"
+
+# while somebody does not read, the bus takes no answers from flyrecd for anybody: they do not pile up there
+for how in "unread 40 127 ListEvents 2" "flood 500 ListEvents"; do
+	for _ in {1..3}; do
+		# shellcheck disable=SC2086 # words
+		AS='exec' hostile "$MEMBER:$FLYREC_GID" $how >"$T/out" 2>&1 &
+		CHILDREN+=($!)
+		HELD+=($!)
+	done
+	for _ in {1..8}; do
+		sleep 0.5
+		[ "$(rss)" -le 32768 ] || fail "$how: flyrecd has grown to $(rss) KiB"
+	done
+	answers_in_time "$how"
+	let_go
+done
+listed() {
+	hostile "$MEMBER:$FLYREC_GID" call $MANAGER ListSessions >"$T/out" && grep -q '^ok' "$T/out"
+}
+wait_for 10 listed || fail "flyrecd is not back on the bus: $(cat "$T/out")"
+nothing_left "answers that nobody reads"
 flyrecd_stop
