@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,7 +16,13 @@
 #include "daemon/control/control-internal.h"
 #include "daemon/plumbing/guard.h"
 
-#define ACCEPT_MAX  16		 /* connections at once */
+#define ACCEPT_MAX 16  /* connections at once, of those that are let in */
+#define REFUSE_MAX 256 /* of the others, which cost little */
+/*
+ * As in flyrecd.socket. Whoever comes waits for all in the queue before him, so it is short:
+ * clients wait in line for a place in it (connect(2)), or try again.
+ */
+#define BACKLOG	    256
 #define SEND_BUFFER (256 * 1024) /* bytes in the kernel for a peer that does not read */
 #define PAUSE_USEC  (USEC_PER_SEC / 2)
 #define FILES_MAX   16384
@@ -154,6 +162,16 @@ static int serve(struct peer *p, int fd)
 	return r;
 }
 
+/* Who connects and closes, again and again, is not to cost more than that */
+static bool has_gone(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int unread = 0;
+
+	return poll(&p, 1, 0) > 0 && (p.revents & POLLHUP) && ioctl(fd, FIONREAD, &unread) >= 0 &&
+	       unread == 0;
+}
+
 int control_add_peer(struct control *c, int fd)
 {
 	const bool refuses = guard_refuses(fd);
@@ -163,6 +181,8 @@ int control_add_peer(struct control *c, int fd)
 
 	guard_refuse(fd);
 	r = access_read_peer(fd, &who);
+	if (r >= 0 && has_gone(fd))
+		r = -ECONNRESET;
 	if (r >= 0)
 		r = admit(c, &who);
 	if (r >= 0 && !(p = peer_new(c)))
@@ -204,7 +224,7 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
 {
 	struct control *c = userdata;
 
-	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
+	for (unsigned in = 0, refused = 0; in < ACCEPT_MAX && refused < REFUSE_MAX;) {
 		int fd, r;
 
 		if (guard_count(c->env->guard, NULL) >= GUARD_LEFT_MAX) {
@@ -219,6 +239,8 @@ static int on_connection(sd_event_source *source, int listen_fd, uint32_t revent
 			return 0;
 		}
 		r = control_add_peer(c, fd);
+		in += r >= 0;
+		refused += r < 0;
 		if (r < 0)
 			log_debug("control: a connection was refused: %s", strerror(-r));
 	}
@@ -296,7 +318,7 @@ static int bind_socket(struct control *c, const char *dir)
 	guard_refuse(fd);
 	/* Nobody but root until set_rights(): the umask is 0027 */
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    listen(fd, SOMAXCONN) < 0)
+	    listen(fd, BACKLOG) < 0)
 		return log_error_errno(-errno, "cannot listen on %s: %m", c->path);
 	return 0;
 }
