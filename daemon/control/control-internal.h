@@ -12,7 +12,7 @@
 #include "daemon/control/control.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/plumbing/state-root.h"
-#include "daemon/session/session-runtime.h"
+#include "daemon/session/session.h"
 
 #define CONTROL_PATH	      "/org/flyrec/Recorder1"
 #define CONTROL_SESSION_PATH  CONTROL_PATH "/session"

@@ -9,7 +9,6 @@
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/manager/runtime-changes.h"
-#include "daemon/session/session-tail.h"
 #include "daemon/trigger/trigger.h"
 
 int control_find_session(sd_bus *bus, const char *path, const char *interface, void *userdata,

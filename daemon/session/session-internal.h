@@ -1,27 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The parts of a session that its modules share, as they are about one recording: what one of them
- * finds out the others go by. session.c has the states and steps, session-choose.c their order,
- * session-start.c the way from nothing to recording, session-job.c a segment's jobs; the others,
- * session-*.c, say at their top what they do. Those call no session_advance(), but session_wake().
+ * The parts of a session. Each has one file that writes it; the others read it, and change it by
+ * that file's functions, which are below. session.c has the states and steps, session-choose.c
+ * their order. Nobody but session.c and those who are called from outside calls session_advance():
+ * whoever wants something calls session_want().
  */
 #pragma once
 
 #include "daemon/plumbing/fdstore.h"
 #include "daemon/plumbing/priority.h"
-#include "daemon/plumbing/state-root.h"
 #include "daemon/session/disk-watch.h"
 #include "daemon/session/environment.h"
 #include "daemon/session/session.h"
 #include "daemon/session/state.h"
 #include "daemon/trigger/trigger-limit.h"
 #include "daemon/trigger/trigger.h"
-#include "engine/account.h"
 #include "engine/boot-trace.h"
-#include "engine/coresight-job.h"
 #include "engine/drain.h"
 #include "engine/flight.h"
-#include "engine/reach.h"
 #include "engine/recording.h"
 
 /* What a session waits for; only one thing at a time */
@@ -42,48 +38,65 @@ enum session_step {
 	STEP_CLOSING,	  /* job: recording_finish_old, the last one */
 };
 
-/* Snapshots that are wanted. Written by session-snapshot.c alone. */
-struct session_orders {
-	struct snapshot_turn *requests; /* the first may be under way */
-	bool copying;			/* job beside the steps: snapshot_order_make of the first */
-	bool coresight_said;		/* that this machine has none */
-	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
-	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
+/* How it records, from its start to its end: mode-record.c, mode-flight.c */
+struct mode_ops {
+	const char *dir; /* of its files, below STATE/NAME */
+	bool drains;	 /* workers, into segments */
+	bool salvage;	 /* only empties and undoes what an earlier process left */
+	/* There is an instance: do what leads to session_opened() */
+	int (*open)(struct session *session, struct fault *why);
+	/* From session_opened(): tracing on, and what it needs */
+	int (*begin)(struct session *session, struct fault *why);
+	/* It records: tell how */
+	void (*tell)(const struct session *session);
+	/* Another [Storage] or [Snapshot] is in force; @storage: the first is different */
+	void (*reload)(struct session *session, bool storage);
+	/* From begin_stop(): what leads to session_settle() */
+	void (*stop)(struct session *session);
+	/* Begin a snapshot; the job @cut makes the file, or finds what belongs to it; then
+	 * @cut_done, which may be NULL */
+	void (*snapshot)(struct session *session, const struct snapshot_order *order);
+	int (*cut)(struct session *session, const struct snapshot_order *order,
+		   struct snapshot_result *made, struct fault *why);
+	void (*cut_done)(struct session *session);
+	/* What a CPU has moved so far */
+	void (*count)(const struct session *session, unsigned cpu, struct account_raw *ret);
+	/* Everything goes but files and instance; unless @keep, what an FD store has, too */
+	void (*release)(struct session *session, bool keep);
 };
 
-struct session {
-	const struct environment *env;
-	const struct session_events *events;
-	char *name;
+extern const struct mode_ops mode_record, mode_salvage, mode_flight;
+
+/* spec.c */
+struct session_spec {
 	struct session_config *config;	/* in force; NULL when stopped */
 	struct session_config *pending; /* to be in force after the stop that is under way */
-	enum session_state state;
-	enum session_step step;
-	unsigned wants;	  /* enum session_want */
-	bool salvage;	  /* only emptying and undoing what an earlier process left */
-	bool left_behind; /* failed, and what an earlier process left is still in the kernel */
-	struct fault failure;
-	struct fault missing;	      /* of Unit=: what is not traced, and why */
-	struct fault deferred;	      /* see session_defer() */
-	sd_event_source *wake_source; /* see session_wake() */
-	struct triggers *triggers;
-	struct session_orders *orders; /* session-snapshot.c: snapshots wanted */
+	struct session_config *change;	/* its events shall be traced, as soon as they can be */
+};
 
-	int dir_fd;	      /* STATE/NAME */
-	struct state *kernel; /* as in its state file */
-	struct instance *instance;
-	struct boot_trace *boot_trace; /* being saved, or NULL */
-	bool kept;		       /* the instance is in memory that outlives the kernel */
-	char *notes;		       /* the job's that writes them: the state file's text */
+/* claim.c */
+struct session_claim {
+	int dir_fd;		   /* STATE/NAME */
+	struct state *state;	   /* as in its state file */
+	struct instance *instance; /* */
+	bool adopted;		   /* it still holds what an earlier process has not taken */
+	bool paused;
+	struct fault missing; /* of Unit=: what is not traced, and why */
+	char *notes;	      /* the job's that writes them: the state file's text */
+	struct state *left;   /* of the instance that goes on tracing while the disk is gone */
+	bool was_mounted;     /* STATE/NAME is a file system of its own */
+	bool note_failed;     /* in the runtime directory, last time */
+};
+
+/* mode-record.c: from the start of a session to its end, but for files, those two are kept */
+struct session_record {
+	struct recording *recording; /* nothing is open in other modes */
+	struct drain *drain;	     /* likewise */
+	/* of each mode: where files go, and what they look like */
 	struct recording_input files;
 	struct recording_report report;
-	struct recording *recording; /* of a flight session nothing is open */
-	struct drain *drain;
-	uint64_t *dropped_said;	     /* [drain_n_cpus()]: bytes, in the files before this one */
-	struct flight *flight;	     /* NULL unless it is a flight session */
-	uint64_t from_nsec, to_nsec; /* of its snapshot under way, in the instance's clock */
-	uint64_t capture_keep_free;  /* bytes; 0: it is worth all the room there is */
-	int notify_fd;		     /* eventfd, written by workers */
+	uint64_t *dropped_said; /* [drain_n_cpus()]: bytes, in the files before this one */
+	int notify_fd;		/* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
@@ -98,100 +111,140 @@ struct session {
 	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
 	uint64_t lost;		/* events, as last reported */
 	uint64_t lost_usec;	/* monotonic: when that was */
-	int trouble;		/* of the disk, as last reported */
-	unsigned told;		/* bits of the kinds of trouble in the log since all was well */
 	bool undrained;		/* the recording ends, and the disk has not taken all of it */
 	bool held;		/* nothing is drained until the next segment is there */
 	int next_error;		/* of a rotation, as last reported */
 	int sync_error;		/* of a sync, as last reported */
 	bool mapped;		/* as last reported */
+};
 
-	/* session-away.c */
-	bool away;	  /* the disk was gone at the last try to start */
-	bool was_mounted; /* STATE/NAME is a file system of its own */
-	bool note_failed; /* in the runtime directory, last time */
-	struct disk_watch disk;
-	struct state *left; /* of the instance that goes on tracing while the disk is gone */
+/* mode-flight.c */
+struct session_flight {
+	struct flight *flight;
+	uint64_t from_nsec, to_nsec; /* of the snapshot under way, in the instance's clock */
+	uint64_t keep_free;	     /* bytes; 0: it is worth all the room there is */
+	sd_event_source *tick_source;
+};
+
+/* disk-watch.c */
+struct session_disk {
+	struct disk_watch watch;
+	int trouble;   /* as last reported */
+	unsigned told; /* bits of the kinds of trouble in the log since all was well */
+	bool away;     /* it was gone at the last try to start */
 	sd_event_source *again_source;
+};
 
-	/* session-tail.c */
-	struct session_tails *tails; /* session-tail.c */
-
-	/* session-runtime.c */
-	struct session_waiter *waiters;
-	struct session_config *change; /* its events shall be traced, as soon as they can be */
-	bool paused;
-	struct account account;		 /* over the life of this object */
-	uint64_t sampled_usec;		 /* monotonic */
+/* counts.c */
+struct session_counts {
+	struct account account; /* over the life of this object */
+	uint64_t sampled_usec;	/* monotonic */
+	struct reach *reach;	/* [account.n_cpus] of a flight session, with the last sample */
 	uint64_t kept_files, kept_bytes; /* as the last job left them */
 	struct retention_past past;	 /* likewise */
 	uint64_t snapshots, snapshot_bytes;
-	struct reach *reach;	 /* [account.n_cpus] of a flight session, with the last sample */
 	uint64_t recording_usec; /* monotonic: since when */
 };
 
-static inline bool session_is_flight(const struct session *s)
-{
-	return s->config && s->config->mode == SESSION_FLIGHT;
-}
+struct session {
+	const struct environment *env;
+	const struct session_events *events;
+	char *name;
+	const struct mode_ops *mode;
+	struct session_spec spec;
+	struct session_claim claim;
+	struct session_record rec;
+	struct session_flight flight;
+	struct session_disk disk;
+	struct session_counts counts;
+	struct session_orders *orders; /* snapshots.c */
+	struct session_tails *tails;   /* tails.c */
+	struct triggers *triggers;
+	struct boot_trace *boot_trace; /* boot.c: being saved, or NULL */
+
+	/* session.c */
+	enum session_state state;
+	enum session_step step;
+	unsigned wants;	  /* enum session_want */
+	bool left_behind; /* failed, and what an earlier process left is still in the kernel */
+	struct fault failure;
+	struct fault deferred;	      /* see session_defer() */
+	sd_event_source *wake_source; /* see session_want() */
+	struct session_waiter *waiters;
+};
 
 /* It is being stopped, and no other start follows */
 static inline bool session_ends(const struct session *s)
 {
-	return s->wants & WANT_STOP && !s->pending;
+	return s->wants & WANT_STOP && !s->spec.pending;
 }
 
-/* Beside the steps a snapshot is being copied from the session's files */
-static inline bool session_copies(const struct session *s)
+/* Recording, for somebody, and not about to stop */
+static inline bool session_records(const struct session *s)
 {
-	return s->orders->copying;
+	return session_steady(s) && !s->mode->salvage;
 }
 
-/* session_advance() soon, from the event loop: for those whose want is nothing that it waits for */
-static inline void session_wake(struct session *s)
+/* Its instance is in memory that outlives the kernel */
+static inline bool session_is_kept(const struct session *s)
 {
-	(void)sd_event_source_set_enabled(s->wake_source, SD_EVENT_ONESHOT);
+	return !s->mode->salvage && instance_is_kept(s->claim.instance);
 }
 
-/* session.c: do the next thing, if nothing is under way */
+/* --- session.c */
+
+/* These are wanted: session_advance() soon, from the event loop */
+void session_want(struct session *session, unsigned wants);
+/* Do the next thing, if nothing is under way */
 void session_advance(struct session *session);
+/* What is traced ends, and begins anew as spec.pending says */
+void session_restart(struct session *session);
 /* The one place where the state changes: whoever waits for that is told */
 void session_set_state(struct session *session, enum session_state state);
+/* From session_start() on: of what an earlier process left only the rest is wanted */
+void session_set_mode(struct session *session, const struct mode_ops *mode);
+/* Why it failed, or what trouble it has: told with its state */
+void session_set_failure(struct session *session, const struct fault *failure);
+void session_start(struct session *session);
+/* after recording_open, or at once where there are no segments */
+void session_opened(struct session *session, int result, const struct fault *why);
 void session_fail(struct session *session, const struct fault *why);
 /* Stopped or failed, with nothing left to do */
 void session_settle(struct session *session, enum session_state state);
-/* begin a step that is a job; without a thread for it it fails */
+/* The disk is gone, and nothing is in hand: close everything there */
+void session_leave_disk(struct session *session);
+/* Undo everything but files; the instance is removed unless @keep_instance */
+void session_release(struct session *session, bool keep_instance);
+/* Begin a step of the workers, who are asked next */
+void session_begin_step(struct session *session, enum session_step step);
+/* Begin a step that is a job; without a thread for it it fails */
 void session_start_job(struct session *session, enum session_step step);
-/* end a step that could not be begun, from the event loop: whoever begins it need not expect that
+/* End a step that could not be begun, from the event loop: whoever begins it need not expect that
  */
 void session_defer(struct session *session, enum session_step step, const struct fault *why);
+/* The workers have told something: is their step over? */
+void session_check_workers(struct session *session);
+/* Those who wait for a rotation wait for the one that begins now; then its end */
+void session_rotation_begins(struct session *session);
+void session_rotation_done(struct session *session, int result, const char *text);
+/* Those who wait for this are told, and forgotten */
+void session_tell(struct session *session, enum session_wait what, int result, const char *text);
 
-/* session-job.c: of a session that records */
-void session_begin_next(struct session *session);
-int session_run_open(void *userdata, struct fault *why);
-int session_run_next(void *userdata, struct fault *why);
-int session_run_finish(void *userdata, struct fault *why);
-int session_run_sync(void *userdata, struct fault *why);
-int session_run_note(void *userdata, struct fault *why);
-int session_run_close(void *userdata, struct fault *why);
-void session_on_next(struct session *session, int result, const struct fault *why);
-void session_on_finished(struct session *session, int result, const struct fault *why);
-void session_on_synced(struct session *session, int result, const struct fault *why);
-void session_on_closed(struct session *session, int result, const struct fault *why);
-/* of what a job has found out, after each */
-void session_harvest(struct session *session);
+/* --- spec.c */
 
-/* session.c */
-int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata);
-
-/* session-fds.c: what the FD store has is taken up, and all is put there; out of it, or for the
- * next start */
-int session_open_drain(struct session *session, struct fault *why);
-void session_close_drain(struct session *session, bool keep);
-
-/* session-files.c: limits from the configuration and the file system, bytes */
+/* What comes to an end is followed by a start like this; the one in force itself is fine */
+int session_pend(struct session *session, const struct session_config *config);
+/* The instance is another's: @config, consumed, is what it takes to undo it; the one in force waits
+ */
+void session_set_aside(struct session *session, struct session_config *config);
+/* The pending one is in force, or none */
+void session_take_pending(struct session *session);
+/* None is pending; @in_force: none is in force either */
+void session_forget_spec(struct session *session, bool in_force);
+/* limits from the configuration and the file system, bytes */
 uint64_t session_max_file_size(const struct session *session);
 uint64_t session_max_prealloc(const struct session *session);
+void session_segment_limits(const struct session *session, struct retention_limits *ret);
 void session_snapshot_limits(const struct session *session, struct retention_limits *ret);
 /* the same where a member of group flyrec has asked for it: at the cost of no other snapshots, and
  * of no session's segments */
@@ -199,57 +252,152 @@ void session_member_limits(const struct session *session, struct retention_limit
 /* Before it has begun, when that failed with @error: if for lack of room retention may help.
  * Return: worth another try. */
 bool session_make_room(struct session *session, int error);
-/* bytes of a CPU's ring buffer */
-uint64_t session_buffer_size(const struct session *session);
-/* what the next file's header says of the instance as it is now */
-int session_prepare_segment(struct session *session, struct fault *why);
-/* by how many microseconds the DATE of a file of the running session is behind what it is now;
- * negative errno if that is not known */
-int session_date_off(struct session *session, const struct trace_file *file, int64_t *ret);
-/* between steps, while date_doubted: if it is too much, the next segment is wanted */
-void session_check_date(struct session *session);
-
-/* session-configure.c: between steps. What the kernel refuses makes it fail, by a restart. */
+/* Workers are in another file: if it has the formats, make the change that waits. The state file is
+ * to be written then. Returns true if it was made. */
+bool session_apply_change(struct session *session);
+/* Can the change that waits be made before the next segment? */
+bool session_change_fits(const struct session *session);
+void session_drop_change(struct session *session, int result, const char *why);
+/* between steps: what the kernel refuses makes it fail, by a restart */
 void session_renew_triggers(struct session *session);
 /* before anything is traced */
 int session_prepare_triggers(struct session *session, struct fault *why);
-/* between steps: the instance of OnEvent=, which is gone, anew */
-void session_watch_again(struct session *session);
 
-/* session-instance.c */
-/* what an earlier process of this boot has left in the kernel, NULL if nothing */
-int session_read_leftover(struct session *session, struct state **ret, struct fault *why);
-/* is that what we want now? */
-bool session_fits(const struct session *session, const struct state *left);
-/* take it up: to go on, or, if it does not fit, to drain and undo it */
+/* --- claim.c */
+
+/* STATE/NAME, and below it @name, unless that is NULL */
+int session_open_dir(struct session *session, const char *name, int *ret, struct fault *why);
+/* What an earlier process of this boot has left in the kernel and is to be taken up; NULL:
+ * nothing. What is not to be taken up is removed. */
+int session_find_left(struct session *session, struct state **ret, struct fault *why);
+/* Take it up, consumed: to go on, or, if it does not fit, to drain and undo it */
 int session_attach(struct session *session, struct state *left, struct fault *why);
-/* what it takes to attach an instance whose configuration is no longer ours */
-int session_leftover_config(struct session *session, const struct state *left,
-			    struct session_config **ret);
-/* the state file, at a start: where there is no room for it retention makes some, if it can */
-int session_write_state(struct session *session, struct fault *why);
-/* a new one, noted in the state file */
+/* A new one, noted in the state file */
 int session_create_instance(struct session *session, struct fault *why);
 /* of its instance, "flyrec.NAME", and the group of its probes; malloc'ed */
 int session_instance_names(const struct session *session, char **ret_name, char **ret_group);
-
-/* session-start.c */
-void session_start(struct session *session);
-/* after recording_open: pumps, workers, tracing on */
-int session_begin_recording(struct session *session, struct fault *why);
+/* Let go of it all; the instance and what tells of it goes, too, unless @keep */
+void session_drop_claim(struct session *session, bool keep);
+/* It shall go on tracing without us: session_find_left() finds it again */
+void session_leave_claim(struct session *session);
+/* And if nobody shall find it any more: undo it, and say what is lost */
+void session_discard_left(struct session *session);
+/* STATE/NAME may be on another file system next time */
+void session_forget_place(struct session *session);
+/* The path leads elsewhere by now */
+bool session_is_elsewhere(const struct session *session);
 /* Tracing on, unless an earlier process was asked to pause */
 int session_trace(struct session *session, struct fault *why);
-/* counters from which the segment's losses are counted, into session->kernel; see
- * session_read_stats() */
+/* Unit=: trace the processes that are there now; say so when there are none, or some again */
+void session_refresh_units(struct session *session);
+/* Counters from which the segment's losses are counted; see session_read_stats() */
 int session_note_base(struct session *session, bool boundary);
-/* undo everything but files; tracing instance is removed unless @keep_instance */
-void session_release(struct session *session, bool keep_instance);
+/* Tracing begins: the same, unless an earlier process has noted them, and into the state file */
+int session_note_start(struct session *session, struct fault *why);
+/* So many bytes of a CPU may have been lost with an earlier process */
+void session_note_in_flight(struct session *session, unsigned cpu, uint64_t bytes);
+/* It is the next process's, which can rely on it that nothing is in our hands, if that is @in_order
+ */
+void session_note_handed_over(struct session *session, bool in_order);
+/* These events are traced; these are watched */
+void session_note_trace(struct session *session, const char *trace_text);
+int session_note_watched(struct session *session, char *const *events, struct fault *why);
+/* The state file's text for a job, which session_write_notes() is part of: it, and what the next
+ * boot must know */
+void session_prepare_notes(struct session *session);
+int session_write_notes(struct session *session, struct fault *why);
+/**
+ * session_note_synced() - after a sync: what the disk has confirmed of the file
+ * session_forget_synced() - before it is finished, and with the instance; any thread
+ * session_forget_file() - likewise, of the file of this id, which was finished at the start; 0:
+ * none
+ */
+void session_note_synced(struct session *session);
+void session_forget_synced(const struct session *session);
+void session_forget_file(struct session *session, uint64_t file_id);
+/* What the file has lost since it was left, or confirmed, counts as not written, and is said */
+void session_count_missing(struct session *session);
+/* What is in the kernel, and how much the file has, of a session that lets go of its disk */
+void session_note_away(struct session *session);
+void session_forget_away(const struct session *session);
 
-/* after that: with a new instance */
-void session_start_new(struct session *session);
+/* --- mode-record.c; in the order of a session's life */
 
-/*
- * session-boot.c: is there the trace of a boot that died?
+/* Where its files go; half-made ones of an earlier process are removed */
+int session_open_files(struct session *session, struct fault *why);
+int session_prepare_files(struct session *session, struct fault *why);
+/* What the next file's header says of the instance as it is now */
+int session_prepare_segment(struct session *session, struct fault *why);
+/* bytes of a CPU's ring buffer */
+uint64_t session_buffer_size(const struct session *session);
+int session_run_open(void *userdata, struct fault *why);
+/* Compare the instance with the configuration, and repair. False when the session ends over it. */
+bool session_check_instance(struct session *session);
+/* @boundary: as the workers noted them when they left the last file, not as they are now */
+int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
+/* rotation: begin_next, NEXT, RETARGETING, FINISHING */
+void session_begin_next(struct session *session);
+int session_run_next(void *userdata, struct fault *why);
+void session_on_next(struct session *session, int result, const struct fault *why);
+void session_on_retargeted(struct session *session, int result, const struct fault *why);
+int session_run_finish(void *userdata, struct fault *why);
+void session_on_finished(struct session *session, int result, const struct fault *why);
+void session_begin_sync(struct session *session);
+int session_run_sync(void *userdata, struct fault *why);
+void session_on_synced(struct session *session, int result, const struct fault *why);
+int session_run_note(void *userdata, struct fault *why);
+/* end: DRAINING, CLOSING; or LEAVING */
+void session_on_drained(struct session *session, int result, const struct fault *why);
+int session_run_close(void *userdata, struct fault *why);
+void session_on_closed(struct session *session, int result, const struct fault *why);
+void session_on_left(struct session *session, int result, const struct fault *why);
+/* What a job has found out, after each */
+void session_harvest(struct session *session);
+/* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
+void session_file_is_made(void);
+/* The date of current.dat may be wrong by now */
+void session_doubt_date(struct session *session);
+/* between steps, while it is doubted: if it is too much, the next segment is wanted */
+void session_check_date(struct session *session);
+
+/* --- mode-flight.c */
+
+/* Method= or Memory= may be different now */
+void session_change_flight(struct session *session);
+int session_run_capture(void *userdata, struct fault *why);
+void session_captured(struct session *session, int result, const struct fault *why);
+
+/* --- disk-watch.c */
+
+#define SESSION_AGAIN_USEC (5 * USEC_PER_SEC)
+/* Is a negative @error one of these, which are positive? */
+bool session_is_error_of(int error, const int *errors, size_t n);
+/* A start begins; it was a success */
+void session_watch_disk(struct session *session);
+void session_disk_is_back(struct session *session);
+void session_report_trouble(struct session *session);
+/* The disk is full, as far as we were told: retention may help */
+bool session_disk_full(const struct session *session);
+/* Start it again then; microseconds from now */
+void session_try_again(struct session *session, uint64_t usec);
+/* A start has failed: if it is for the disk, keep what there is, and try again later */
+bool session_failed_for_disk(struct session *session, int error);
+/* No more tries; unless handing over, the instance goes too */
+void session_end_away(struct session *session, bool hand_over);
+
+/* --- counts.c */
+
+void session_begin_counting(struct session *session);
+/* Take the counters over; also before workers and instance go */
+void session_sample(struct session *session);
+/* Job, at a start: there are snapshots already */
+void session_count_snapshots(struct session *session);
+/* A job has counted files */
+void session_count_files(struct session *session, const struct recording_report *report);
+
+/* --- boot.c: is there the trace of a boot that died? */
+
+/**
  * session_find_boot_trace() - Return: 1: it is to be saved, by STEP_SAVING_BOOT; 0: there is none;
  * negative errno: it is to be tried again later
  * session_boot_trace_done() - Return: 0: the session can be started anew, or negative errno,
@@ -260,103 +408,34 @@ int session_run_boot_trace(void *userdata, struct fault *why);
 int session_boot_trace_done(struct session *session, int result, const struct fault *failure,
 			    struct fault *why);
 void session_warn_of_clock(struct session *session);
-/* part of a job that session_start_job() has given s->notes: the state file, and what the next boot
- * must know beside it */
-int session_write_notes(struct session *session, struct fault *why);
 
-/* session-snapshot.c */
+/* --- snapshots.c */
+
+extern const struct trigger_host session_trigger_host;
+/* None yet; NULL: no memory */
+struct session_orders *session_orders_new(void);
+/* All have been answered */
+void session_orders_free(struct session_orders *orders);
 /* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
  * malloc'ed, or NULL. */
 char *session_announce_snapshot(struct session *session, const char *name);
 /* Is there one whose turn it is? */
 bool session_snapshot_waits(const struct session *session);
+/* Beside the steps one is being copied from the session's files */
+bool session_copies(const struct session *session);
 void session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata, struct fault *why);
 void session_cut_done(struct session *session, int result, const struct fault *why);
-/* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
-void session_file_is_made(void);
-extern const struct trigger_host session_trigger_host;
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
-/* None yet; NULL: no memory */
-struct session_orders *session_orders_new(void);
-/* All have been answered */
-void session_orders_free(struct session_orders *orders);
 
-/* session.c: after recording_open, or at once where there are no segments */
-void session_opened(struct session *session, int result, const struct fault *why);
+/* --- tails.c */
 
-/* session-flight.c */
-int session_begin_flight(struct session *session, struct fault *why);
-void session_end_flight(struct session *session);
-/* Method= or Memory= may be different now */
-void session_change_flight(struct session *session);
-void session_begin_capture(struct session *session, uint64_t from_usec, uint64_t to_usec);
-int session_run_capture(void *userdata, struct fault *why);
-void session_captured(struct session *session, int result, const struct fault *why);
-/* Releases everything; the session is to be settled then */
-void session_stop_flight(struct session *session);
-int session_discard_flight(struct session *session, const struct state *left, struct fault *why);
-
-int session_destroy_left(struct session *session, const struct state *left, struct fault *why);
-
-/* session-notes.c */
-/**
- * session_note_synced() - after a sync: what the disk has confirmed of the file
- * session_forget_synced() - before it is finished, and with the instance; any thread
- */
-void session_note_synced(struct session *session);
-void session_forget_synced(const struct session *session);
-/**
- * session_forget_file() - likewise, of the file of this id, which was finished at the start; 0:
- * none
- */
-void session_forget_file(struct session *session, uint64_t file_id);
-/**
- * session_count_missing() - what the file has lost since it was left, or confirmed, counts as not
- * written, and is said
- */
-void session_count_missing(struct session *session);
-/**
- * session_note_away() - what is in the kernel, and how much the file has, of a session that lets go
- * of its disk
- * session_recall_away() - of an earlier process; of what is no longer there it is removed
- * Return: 0 or negative errno, -ENOENT there is none.
- */
-void session_note_away(struct session *session);
-void session_forget_away(const struct session *session);
-int session_recall_away(const struct session *session, struct state **ret);
-/* session-away.c */
-/* Is a negative @error one of these, which are positive? */
-bool session_is_error_of(int error, const int *errors, size_t n);
-#define SESSION_AGAIN_USEC (5 * USEC_PER_SEC)
-/* Start it again then; microseconds from now */
-void session_try_again(struct session *session, uint64_t usec);
-/* Is the instance of this state still that one? */
-bool session_is_in_kernel(const struct session *session, const struct state *state);
-/* A start has failed: if it is for the disk, keep what there is, and try again later */
-bool session_failed_for_disk(struct session *session, int error);
-/* No more tries; unless handing over, the instance goes too */
-void session_end_away(struct session *session, bool hand_over);
-/* dir_fd is where it was, and not what lies below a mount that is gone */
-int session_check_place(struct session *session, struct fault *why);
-
-/* session-tick.c */
-/* Compare the instance with the configuration, and repair. False when the session ends over it. */
-bool session_check_instance(struct session *session);
-/* Unit=: trace the processes that are there now; say so when there are none, or some again */
-void session_refresh_units(struct session *session);
-/* Data comes: fetch task names if many tasks are new, or look again a little later */
-void session_look(struct session *session);
-/* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
- * time */
-uint64_t session_tick_usec(const struct storage_config *storage);
-int session_on_flush(sd_event_source *source, uint64_t usec, void *userdata);
-/* @boundary: as the workers noted them when they left the last file, not as they are now */
-int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
-void session_prepare_stats(struct session *session, bool final);
-void session_report_trouble(struct session *session);
-/* Log how many events were overwritten since the last time: once a minute, unless @at_once */
-void session_report_losses(struct session *session, bool at_once);
-/* The disk is full, as far as we were told: retention may help */
-bool session_disk_full(const struct session *session);
+/* No tails yet; NULL: no memory. Freed by free(), after session_tail_end(). */
+struct session_tails *session_tails_new(void);
+/* Workers have told something: is a round over? */
+void session_tail_check(struct session *session);
+/* All workers are in the next file; recording_old() is the one before */
+void session_tail_moved(struct session *session);
+/* @why: an enum tail_end */
+void session_tail_end(struct session *session, unsigned why);

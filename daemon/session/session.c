@@ -18,12 +18,13 @@
  * session_start()    STOPPED, FAILED -> STARTING: what an earlier process left is taken up, or drained
  *                    and undone (salvage), or removed; else there is a new instance
  * session_opened()   STARTING -> RECORDING: the files are there, workers run, the instance traces
- * begin_stop()       RECORDING -> STOPPING: to drain to the end, or, for a hand-over or a disk that is
- *                    gone, only to empty the workers' hands
+ * begin_stop()       RECORDING -> STOPPING: as mode_ops.stop() says: to drain to the end, or, for a
+ *                    hand-over or a disk that is gone, only to empty the workers' hands
  * session_settle()   -> STOPPED, FAILED, or at once STARTING, if there is a pending configuration
  * session_fail()     STARTING -> FAILED, by session_settle()
- * leave_disk()       STOPPING -> FAILED, likewise; its instance goes on tracing
+ * session_leave_disk()  STOPPING -> FAILED, likewise; its instance goes on tracing
  *
+ * How it does that says its mode, from session_start() on: record, flight, salvage.
  * session_set_state() is the only one that assigns the state: it tells the manager and those who wait.
  *
  * Within RECORDING and STOPPING one step at a time is under way: a job, or something that all workers
@@ -37,12 +38,12 @@
  *   hand-over  CHOICE_SYNC, CHOICE_STOP: LEAVING
  *
  * What holds:
- *  - instance, kernel, dir_fd and the drain's fds are there from STARTING until session_release().
- *  - While a step is under way nobody but its job touches recording and report; the state file is written
- *    by the main loop between steps only, by jobs from the text in s->notes.
+ *  - claim.instance, claim.state, claim.dir_fd and the drain's fds are there from STARTING until session_release().
+ *  - While a step is under way nobody but its job touches recording and report; the state file
+ *    is written by the main loop between steps only, by jobs from the text in claim.notes.
  *  - In RECORDING config is in force and is not NULL. pending is set only while something ends.
  *  - A session that is not settled has a step, a copy or workers under way, so that something comes.
- *  - s->held: nothing is drained, and WANT_ROTATE is set or the rotation under way.
+ *  - rec.held: nothing is drained, and WANT_ROTATE is set or the rotation under way.
  */
 /* clang-format on */
 #include <errno.h>
@@ -51,11 +52,19 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "daemon/plumbing/job.h"
+#include "daemon/plumbing/state-root.h"
+#include "daemon/session/cmdlines.h"
 #include "daemon/session/session-internal.h"
-#include "daemon/session/session-runtime.h"
-#include "daemon/session/session-tail.h"
 #include "formats/tail-message.h"
 #include "formats/trace-clock.h"
+
+struct session_waiter {
+	struct session_waiter *next;
+	enum session_wait what;
+	bool begun; /* the rotation it waits for is under way */
+	session_done_t done;
+	void *userdata;
+};
 
 static int on_wake(sd_event_source *source, void *userdata)
 {
@@ -63,7 +72,7 @@ static int on_wake(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-/* Off until session_wake() */
+/* Off until session_want() */
 static int add_wake(struct session *s)
 {
 	int r = sd_event_add_defer(s->env->event, &s->wake_source, on_wake, s);
@@ -82,17 +91,18 @@ int session_new(const struct environment *env, const struct session_events *even
 		return -ENOMEM;
 	s->env = env;
 	s->events = events;
-	s->dir_fd = s->notify_fd = s->files.dir_fd = -EBADF;
+	s->mode = &mode_record;
+	s->claim.dir_fd = s->rec.notify_fd = s->rec.files.dir_fd = -EBADF;
 	s->name = strdup(name);
 	if (s->name)
 		s->triggers = triggers_new(env->event, s->name, &session_trigger_host, s);
 	s->tails = session_tails_new();
 	s->orders = session_orders_new();
 	if (!s->triggers || !s->tails || !s->orders || add_wake(s) < 0 ||
-	    drain_new(&s->drain) < 0 || recording_new(&s->recording) < 0) {
+	    drain_new(&s->rec.drain) < 0 || recording_new(&s->rec.recording) < 0) {
 		sd_event_source_disable_unref(s->wake_source);
 		triggers_free(s->triggers);
-		drain_free(s->drain);
+		drain_free(s->rec.drain);
 		session_orders_free(s->orders);
 		free(s->tails);
 		free(s->name);
@@ -103,27 +113,47 @@ int session_new(const struct environment *env, const struct session_events *even
 	return 0;
 }
 
+static void cancel_waits(struct session *s, const char *why)
+{
+	session_tell(s, WAIT_ROTATED, -ECANCELED, why);
+	session_drop_change(s, -ECANCELED, why);
+}
+
+/* The state has changed: is anyone waiting for this? */
+static void check_waits(struct session *s)
+{
+	bool settled = s->state == SESSION_STOPPED || s->state == SESSION_FAILED;
+
+	if (session_records(s))
+		session_tell(s, WAIT_STARTED, 0, "");
+	if (!settled || s->spec.pending)
+		return;
+	session_tell(s, WAIT_STARTED, -ECANCELED,
+		     s->state == SESSION_FAILED ? s->failure.text : "it was stopped");
+	session_tell(s, WAIT_STOPPED, 0, "");
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	session_cancel_waits(s, "flyrecd ends");
-	s->again_source = sd_event_source_disable_unref(s->again_source);
-	session_check_waits(s);
+	cancel_waits(s, "flyrecd ends");
+	sd_event_source_disable_unref(s->disk.again_source);
+	check_waits(s);
 	session_drop_snapshots(s);
 	session_release(s, true);
-	drain_free(s->drain);
-	recording_free(s->recording);
+	drain_free(s->rec.drain);
+	recording_free(s->rec.recording);
 	boot_trace_free(s->boot_trace);
 	session_orders_free(s->orders);
 	free(s->tails);
 	triggers_free(s->triggers);
 	sd_event_source_disable_unref(s->wake_source);
-	account_done(&s->account);
-	free(s->reach);
-	state_free(s->left);
-	session_config_free(s->config);
-	session_config_free(s->pending);
+	account_done(&s->counts.account);
+	free(s->counts.reach);
+	state_free(s->claim.left);
+	session_config_free(s->spec.config);
+	session_config_free(s->spec.pending);
 	free(s->name);
 	free(s);
 }
@@ -138,26 +168,10 @@ enum session_state session_state(const struct session *s)
 	return s->state;
 }
 
-void session_set_state(struct session *s, enum session_state state)
-{
-	if (s->state == SESSION_RECORDING)
-		state_root_unref(s->env->root);
-	if (state == SESSION_RECORDING)
-		state_root_ref(s->env->root);
-	s->state = state;
-	session_check_waits(s);
-	s->events->changed(s->events->userdata, s);
-}
-
 bool session_settled(const struct session *s)
 {
 	return s->step == STEP_NONE &&
-	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->pending;
-}
-
-bool session_waits_for_disk(const struct session *s)
-{
-	return s->away;
+	       (s->state == SESSION_STOPPED || s->state == SESSION_FAILED) && !s->spec.pending;
 }
 
 bool session_steady(const struct session *s)
@@ -167,28 +181,106 @@ bool session_steady(const struct session *s)
 
 const char *session_failure(const struct session *s)
 {
-	return s->failure.error == 0 && s->state == SESSION_RECORDING ? s->missing.text
+	return s->failure.error == 0 && s->state == SESSION_RECORDING ? s->claim.missing.text
 								      : s->failure.text;
 }
 
-uint64_t session_total_bytes(const struct session *s)
+/* --- waiting */
+
+static void tell(struct session *s, enum session_wait what, bool begun_only, int result,
+		 const char *text)
 {
-	return drain_total_bytes(s->drain);
+	struct session_waiter **p = &s->waiters, *told = NULL;
+
+	while (*p) {
+		struct session_waiter *w = *p;
+
+		if (w->what == what && (w->begun || !begun_only)) {
+			*p = w->next;
+			w->next = told;
+			told = w;
+		} else {
+			p = &w->next;
+		}
+	}
+	while (told) {
+		struct session_waiter *w = told;
+
+		told = w->next;
+		w->done(w->userdata, result, text);
+		free(w);
+	}
+}
+
+void session_tell(struct session *s, enum session_wait what, int result, const char *text)
+{
+	tell(s, what, false, result, text);
+}
+
+int session_wait(struct session *s, enum session_wait what, session_done_t done, void *userdata)
+{
+	struct session_waiter *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	*w = (struct session_waiter){
+		.next = s->waiters, .what = what, .done = done, .userdata = userdata};
+	s->waiters = w;
+	if (what != WAIT_ROTATED)
+		check_waits(s);
+	else if (s->state != SESSION_RECORDING)
+		session_tell(s, what, -ENOTCONN, "it does not record");
+	else if (!s->mode->drains)
+		session_tell(s, what, -EOPNOTSUPP,
+			     "a flight session has no segments to rotate: take a snapshot");
+	else
+		s->wants |= WANT_ROTATE;
+	session_want(s, 0);
+	return 0;
+}
+
+void session_rotation_begins(struct session *s)
+{
+	for (struct session_waiter *w = s->waiters; w; w = w->next)
+		w->begun |= w->what == WAIT_ROTATED;
+}
+
+void session_rotation_done(struct session *s, int result, const char *text)
+{
+	tell(s, WAIT_ROTATED, true, result, text);
+}
+
+/* --- from state to state */
+
+void session_set_state(struct session *s, enum session_state state)
+{
+	if (s->state == SESSION_RECORDING)
+		state_root_unref(s->env->root);
+	if (state == SESSION_RECORDING)
+		state_root_ref(s->env->root);
+	s->state = state;
+	check_waits(s);
+	s->events->changed(s->events->userdata, s);
+}
+
+void session_set_mode(struct session *s, const struct mode_ops *mode)
+{
+	s->mode = mode;
+}
+
+void session_set_failure(struct session *s, const struct fault *failure)
+{
+	s->failure = *failure;
 }
 
 void session_settle(struct session *s, enum session_state state)
 {
-	bool again;
-
 	session_drop_snapshots(s);
-	s->paused = false;
-	session_cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
-	s->salvage = false;
+	cancel_waits(s, state == SESSION_FAILED ? s->failure.text : "it was stopped");
 	s->wants &= WANT_NOTE | WANT_METHOD | WANT_LEAVE;
-	session_config_free(s->config);
-	s->config = TAKE_PTR(s->pending);
-	again = s->config && state == SESSION_STOPPED && !s->env->stopping;
-	if (again) {
+	session_set_mode(s, &mode_record);
+	session_take_pending(s);
+	if (s->spec.config && state == SESSION_STOPPED && !s->env->stopping) {
 		session_start(s);
 		return;
 	}
@@ -202,30 +294,31 @@ static const char *left_tracing(struct session *s)
 {
 	struct fault ignored;
 
-	if (!s->files.adopt)
+	if (!s->claim.adopted)
 		return "";
-	if (s->salvage && !s->pending && instance_trace(s->instance, false, &ignored) >= 0)
+	if (s->mode->salvage && !s->spec.pending &&
+	    instance_trace(s->claim.instance, false, &ignored) >= 0)
 		return "; tracing stopped, unread data stays in the instance for the next attempt";
 	return "; its instance goes on tracing for the next try";
 }
 
 void session_fail(struct session *s, const struct fault *why)
 {
-	bool told = s->away && why->error == s->failure.error;
+	bool told = s->disk.away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */
-	bool away = s->config && session_failed_for_disk(s, why->error);
-	bool keep = s->files.adopt || (away && !s->instance), last, anew;
+	bool away = s->spec.config && session_failed_for_disk(s, why->error);
+	bool keep = s->claim.adopted || (away && !s->claim.instance), last, anew;
 
 	s->failure = *why;
 	/* One that did not get so far does not know */
-	s->left_behind = (s->left_behind || s->files.adopt) && !away;
+	s->left_behind = (s->left_behind || s->claim.adopted) && !away;
 	(void)log_full(told ? LOG_DEBUG : LOG_ERR, s->name, MESSAGE_SESSION_FAILED, why->error,
 		       "session failed: %s%s%s", why->text, left_tracing(s),
 		       away ? "; trying again" : "");
 	last = session_ends(s);
-	anew = s->pending && !away && !s->salvage;
-	if (away && !s->pending)
-		(void)session_config_copy(s->config, &s->pending);
+	anew = s->spec.pending && !away && !s->mode->salvage;
+	if (away && !s->spec.pending)
+		(void)session_pend(s, s->spec.config);
 	session_release(s, keep);
 	if (last)
 		session_end_away(s, s->env->handing_over);
@@ -233,129 +326,169 @@ void session_fail(struct session *s, const struct fault *why)
 	session_settle(s, anew ? SESSION_STOPPED : SESSION_FAILED);
 }
 
+/* There is an instance, or @r says why not (@why) */
+static void start_with(struct session *s, int r, struct fault *why)
+{
+	if (r >= 0)
+		r = session_prepare_triggers(s, why);
+	if (r >= 0)
+		r = session_prepare_files(s, why);
+	if (r >= 0)
+		r = s->mode->open(s, why);
+	if (r < 0) {
+		recording_forget_errors(s->rec.recording);
+		session_fail(s, why);
+	}
+}
+
+static void start_new(struct session *s)
+{
+	struct fault why = {};
+	int r = session_create_instance(s, &why);
+
+	start_with(s, r, &why);
+}
+
+void session_start(struct session *s)
+{
+	bool flight = s->spec.config && s->spec.config->mode == SESSION_FLIGHT;
+	struct state *left = NULL;
+	struct fault why = {};
+	int r;
+
+	session_set_mode(s, flight ? &mode_flight : &mode_record);
+	session_set_state(s, SESSION_STARTING);
+	if (!s->disk.away)
+		s->failure = (struct fault){};
+	session_watch_disk(s);
+	s->wants &= ~WANT_NOTE;
+	r = session_find_left(s, &left, &why);
+	if (r >= 0 && s->spec.config)
+		cmdlines_raise(s->env);
+	if (r >= 0 && left) {
+		r = session_attach(s, left, &why);
+		if (r >= 0)
+			r = session_open_files(s, &why);
+	} else if (r >= 0 && s->spec.config) {
+		r = session_open_files(s, &why);
+		if (r >= 0)
+			r = session_find_boot_trace(s, &why);
+		if (r >= 0) {
+			if (r > 0)
+				session_start_job(s, STEP_SAVING_BOOT);
+			else
+				start_new(s);
+			return;
+		}
+	} else if (r >= 0) {
+		session_release(s, true); /* nothing wanted, nothing left */
+		s->left_behind = false;
+		session_settle(s, SESSION_STOPPED);
+		return;
+	}
+	start_with(s, r, &why);
+}
+
 void session_opened(struct session *s, int result, const struct fault *failure)
 {
 	struct fault why = *failure;
 
-	session_forget_file(s, s->report.archived_id);
+	session_forget_file(s, s->rec.report.archived_id);
 	if (result >= 0)
-		result = session_is_flight(s) ? session_begin_flight(s, &why)
-					      : session_begin_recording(s, &why);
-	if (result >= 0 && !s->salvage)
+		result = s->mode->begin(s, &why);
+	if (result >= 0 && !s->mode->salvage)
 		result = triggers_arm(s->triggers, &why);
 	if (result < 0) {
 		session_fail(s, &why);
 		return;
 	}
-	s->recording_usec = now_usec(CLOCK_MONOTONIC);
 	session_refresh_units(s);
-	if (!s->salvage)
+	if (!s->mode->salvage)
 		s->wants |= WANT_NOTE;
-	s->kept = !s->salvage && instance_is_kept(s->instance);
-	if (s->kept)
+	if (session_is_kept(s))
 		session_warn_of_clock(s);
-	if (s->away)
-		(void)log_full(LOG_NOTICE, s->name, MESSAGE_DISK_TROUBLE, 0, "writing again");
-	s->away = s->left_behind = false;
+	session_disk_is_back(s);
 	session_forget_away(s);
-	s->told = 0;
+	s->left_behind = false;
 	s->failure = (struct fault){};
-	if (s->flight)
-		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0,
-			       "tracing in flight, snapshots %s", session_method(s));
-	else if (!s->salvage)
-		(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
-			       trace_file_is_direct(recording_file(s->recording)) ? "O_DIRECT"
-										  : "page cache");
+	if (!s->mode->salvage)
+		s->mode->tell(s);
 	session_set_state(s, SESSION_RECORDING);
 	s->events->settled(s->events->userdata);
-	if (s->flight) /* nothing else will come by */
+	if (!s->mode->drains) /* nothing else will come by */
 		session_advance(s);
 }
 
-/* Tracing is off and everything there was has been taken: close the last segment */
-static void on_drained(struct session *s, int result, const struct fault *why)
+void session_release(struct session *s, bool keep_instance)
 {
-	if (drain_full(s->drain) && now_usec(CLOCK_MONOTONIC) >= s->retry_usec) {
-		s->wants |= WANT_ROTATE;
-		return;
-	}
-	if (drain_full(s->drain) || drain_trouble(s->drain) < 0) {
-		(void)log_full(
-			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(s->drain),
-			"Failed to write all events; data left in the ring buffer was discarded");
-		drain_drop_pending(s->drain);
-		s->undrained = true;
-	}
-	session_prepare_stats(s, true);
-	session_tail_end(s, TAIL_END_STOPPED);
-	session_sample(s); /* for the last time that there are counters */
-	session_report_losses(s, true);
-	session_close_drain(s, false);
-	recording_close_current(s->recording);
-	session_start_job(s, STEP_CLOSING);
+	session_tail_end(s, TAIL_END_LEFT); /* those that are still there: it failed */
+	if (s->state != SESSION_STARTING)
+		session_sample(s);
+	/* Its events may be the session's own probes, which go with the session's instance */
+	triggers_disarm(s->triggers, keep_instance);
+	mode_flight.release(s, keep_instance);
+	mode_record.release(s, keep_instance);
+	session_drop_claim(s, keep_instance);
 }
 
-/* The workers' hands are empty: close everything on the disk */
-static void leave_disk(struct session *s)
+void session_leave_disk(struct session *s)
 {
+	int trouble = s->disk.trouble;
 	bool last = session_ends(s);
 
 	session_note_away(s);
 	state_root_leave(s->env->root);
-	state_free(s->left);
-	s->left = TAKE_PTR(s->kernel);
-	(void)fault_set(&s->failure, s->trouble,
+	session_leave_claim(s);
+	(void)fault_set(&s->failure, trouble,
 			"Closed all files below %s/%s so that it can be unmounted%s",
 			s->env->state_dir, s->name, last ? "" : "; retrying every 5 s");
 	s->wants &= ~WANT_LEAVE;
-	if (!s->pending)
-		(void)session_config_copy(s->config, &s->pending);
+	if (!s->spec.pending)
+		(void)session_pend(s, s->spec.config);
 	session_release(s, true);
 	/* Who reads this may unmount it at once */
-	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, s->trouble, "%s", s->failure.text);
-	session_try_again(s, s->trouble < 0 ? SESSION_AGAIN_USEC : 0);
+	(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, trouble, "%s", s->failure.text);
+	session_try_again(s, trouble < 0 ? SESSION_AGAIN_USEC : 0);
 	if (last)
 		session_end_away(s, s->env->handing_over);
 	session_settle(s, SESSION_FAILED);
 }
 
-/* The workers are in the next file */
-static void on_retargeted(struct session *s, int result, const struct fault *why)
+void session_restart(struct session *s)
 {
-	drain_retargeted(s->drain);
-	session_tail_moved(s);
-	session_prepare_stats(s, true);
-	if (session_note_base(s, true) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
-			       "cannot note the counters: %m, ignoring");
-	if (s->held) {
-		s->held = false;
-		drain_flush(s->drain);
-	}
-	(void)session_apply_change(s);
-	session_start_job(s, STEP_FINISHING);
+	s->wants = (s->wants | WANT_STOP) & ~WANT_HAND_OVER;
+	session_advance(s);
 }
+
+void session_stop(struct session *s, bool hand_over)
+{
+	session_forget_spec(s, false);
+	if (s->state != SESSION_STARTING) /* else its disk may just be back */
+		session_end_away(s, hand_over);
+	if (s->state == SESSION_FAILED && s->left_behind && !hand_over) {
+		/* There is to be no next try */
+		session_forget_spec(s, true);
+		session_start(s);
+		return;
+	}
+	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
+		return;
+	hand_over &= !s->mode->salvage;
+	s->wants = (s->wants | WANT_STOP) & ~WANT_HAND_OVER;
+	if (s->step != STEP_LEAVING)
+		s->wants &= ~WANT_LEAVE;
+	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
+	 * empty */
+	if (hand_over)
+		s->wants |= WANT_HAND_OVER | (s->mode->drains ? WANT_SYNC : 0);
+	session_advance(s);
+}
+
+/* --- step by step */
 
 static void on_flushed(struct session *s, int result, const struct fault *why)
 {
 	session_start_job(s, STEP_CUTTING);
-}
-
-/* The workers have nothing in their hands: hand over, or leave a disk that is gone */
-static void on_left(struct session *s, int result, const struct fault *why)
-{
-	if (s->wants & WANT_LEAVE) {
-		leave_disk(s);
-		return;
-	}
-	s->kernel->handed_over = drain_trouble(s->drain) == 0;
-	if (state_write(s->dir_fd, s->kernel) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, 0,
-			       "cannot write the state file, ignoring");
-	session_tail_end(s, TAIL_END_LEFT);
-	session_release(s, true);
-	session_settle(s, SESSION_STOPPED);
 }
 
 static void on_noted(struct session *s, int result, const struct fault *why)
@@ -371,7 +504,7 @@ static void on_boot_saved(struct session *s, int result, const struct fault *why
 	if (session_boot_trace_done(s, result, why, &again) < 0)
 		session_fail(s, &again);
 	else
-		session_start_new(s);
+		start_new(s);
 }
 
 /* What it takes to do a step, and what follows when that is done */
@@ -382,22 +515,17 @@ static const struct {
 	[STEP_SAVING_BOOT] = {session_run_boot_trace, on_boot_saved},
 	[STEP_OPENING] = {session_run_open, session_opened},
 	[STEP_NEXT] = {session_run_next, session_on_next},
-	[STEP_RETARGETING] = {NULL, on_retargeted},
+	[STEP_RETARGETING] = {NULL, session_on_retargeted},
 	[STEP_FINISHING] = {session_run_finish, session_on_finished},
 	[STEP_SYNCING] = {session_run_sync, session_on_synced},
 	[STEP_FLUSHING] = {NULL, on_flushed},
 	[STEP_CAPTURING] = {session_run_capture, session_captured},
 	[STEP_CUTTING] = {session_run_cut, session_cut_done},
 	[STEP_NOTING] = {session_run_note, on_noted},
-	[STEP_DRAINING] = {NULL, on_drained},
-	[STEP_LEAVING] = {NULL, on_left},
+	[STEP_DRAINING] = {NULL, session_on_drained},
+	[STEP_LEAVING] = {NULL, session_on_left},
 	[STEP_CLOSING] = {session_run_close, session_on_closed},
 };
-
-static bool waits_for_workers(const struct session *s)
-{
-	return s->step != STEP_NONE && !steps[s->step].run;
-}
 
 static void end_step(struct session *s, int result, const struct fault *why)
 {
@@ -423,10 +551,9 @@ void session_start_job(struct session *s, enum session_step step)
 	s->step = step;
 	/* While it is being written the session may be paused */
 	if (step == STEP_FINISHING || step == STEP_NOTING)
-		(void)state_format(s->kernel, &s->notes);
+		session_prepare_notes(s);
 	r = job_start(s->env->event, steps[step].run, on_job, s);
 	if (r < 0) {
-		free(TAKE_PTR(s->notes));
 		(void)fault_errno(&why, r, "cannot start a thread");
 		session_defer(s, step, &why);
 	}
@@ -450,50 +577,15 @@ void session_defer(struct session *s, enum session_step step, const struct fault
 		end_step(s, why->error, why);
 }
 
-int session_on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+void session_begin_step(struct session *s, enum session_step step)
 {
-	struct session *s = userdata;
-	uint64_t n;
-
-	(void)!read(fd, &n, sizeof(n));
-	session_report_trouble(s);
-	if (waits_for_workers(s) && drain_idle(s->drain))
-		end_step(s, 0, NULL);
-	session_tail_check(s);
-	if (s->state == SESSION_RECORDING &&
-	    (drain_full(s->drain) || drain_bytes_left(s->drain) <= 0))
-		s->wants |= WANT_ROTATE;
-	if (s->state == SESSION_RECORDING)
-		session_look(s);
-	session_advance(s);
-	return 0;
+	s->step = step;
 }
 
-static void begin_stop(struct session *s)
+void session_check_workers(struct session *s)
 {
-	struct fault why;
-
-	session_set_state(s, SESSION_STOPPING);
-	s->flush_source = sd_event_source_disable_unref(s->flush_source);
-	s->look_source = sd_event_source_disable_unref(s->look_source);
-	if (s->flight && s->wants & WANT_LEAVE) {
-		leave_disk(s);
-		return;
-	}
-	if (s->flight) {
-		session_stop_flight(s);
-		session_settle(s, SESSION_STOPPED);
-		return;
-	}
-	if (s->wants & (WANT_HAND_OVER | WANT_LEAVE)) {
-		s->step = STEP_LEAVING;
-		(void)drain_post(s->drain, WORKER_LEAVE);
-		return;
-	}
-	if (instance_trace(s->instance, false, &why) < 0)
-		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
-	s->step = STEP_DRAINING;
-	(void)drain_post(s->drain, WORKER_FINISH);
+	if (s->step != STEP_NONE && !steps[s->step].run && drain_idle(s->rec.drain))
+		end_step(s, 0, NULL);
 }
 
 static void begin_change(struct session *s)
@@ -503,17 +595,15 @@ static void begin_change(struct session *s)
 	if (!session_apply_change(s))
 		return;
 	/* The next boot needs the formats of these events */
-	if (s->kept && s->flight && session_prepare_segment(s, &why) < 0)
+	if (session_is_kept(s) && !s->mode->drains && session_prepare_segment(s, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 	session_start_job(s, STEP_NOTING);
 }
 
-static void begin_sync(struct session *s)
+static void begin_stop(struct session *s)
 {
-	s->synced_usec = now_usec(CLOCK_MONOTONIC);
-	s->synced_bytes = drain_total_bytes(s->drain);
-	session_prepare_stats(s, false);
-	session_start_job(s, STEP_SYNCING);
+	session_set_state(s, SESSION_STOPPING);
+	s->mode->stop(s);
 }
 
 static enum session_choice choose(struct session *s)
@@ -523,50 +613,63 @@ static enum session_choice choose(struct session *s)
 		.state = s->state,
 		.busy = s->step != STEP_NONE,
 		.copying = session_copies(s),
-		.flight = s->flight,
+		.flight = !s->mode->drains,
 	};
 
-	if (!view.busy && recording && s->date_doubted)
+	if (!view.busy && recording && s->rec.date_doubted)
 		session_check_date(s);
-	if (!view.busy && recording && s->change && !session_change_fits(s))
+	if (!view.busy && recording && s->spec.change && !session_change_fits(s))
 		s->wants |= WANT_ROTATE;
 	else
-		view.change = s->change;
+		view.change = s->spec.change;
 	view.wants = s->wants;
 	if (view.busy)
 		return session_choose(&view);
-	view.may_rotate = now_usec(CLOCK_MONOTONIC) >= s->retry_usec;
-	view.blocked = s->held || drain_full(s->drain);
+	view.may_rotate = now_usec(CLOCK_MONOTONIC) >= s->rec.retry_usec;
+	view.blocked = s->rec.held || drain_full(s->rec.drain);
 	view.snapshot = session_snapshot_waits(s);
 	return session_choose(&view);
 }
 
+/* What was wanted, and is begun now */
+static const unsigned fulfilled[] = {
+	[CHOICE_START] = WANT_START,
+	[CHOICE_METHOD] = WANT_METHOD,
+	[CHOICE_TRIGGERS] = WANT_TRIGGERS | WANT_WATCH,
+	[CHOICE_WATCH] = WANT_WATCH,
+	[CHOICE_NOTE] = WANT_NOTE,
+	[CHOICE_ROTATE] = WANT_ROTATE,
+	[CHOICE_SYNC] = WANT_SYNC,
+	[CHOICE_STOP] = 0,
+};
+
 void session_advance(struct session *s)
 {
 	for (;;) {
-		switch (choose(s)) {
+		enum session_choice choice = choose(s);
+
+		s->wants &= ~fulfilled[choice];
+		switch (choice) {
 		case CHOICE_NONE:
 			return;
 		case CHOICE_START:
-			s->wants &= ~WANT_START;
-			if (s->away && s->config)
+			if (s->disk.away && s->spec.config)
 				session_start(s);
 			break;
 		case CHOICE_METHOD:
-			s->wants &= ~WANT_METHOD;
 			session_change_flight(s);
 			break;
 		case CHOICE_TRIGGERS:
 			session_renew_triggers(s);
 			break;
 		case CHOICE_WATCH:
-			session_watch_again(s);
+			triggers_watch_again(s->triggers, instance_name(s->claim.instance),
+					     s->claim.state->watched);
 			break;
 		case CHOICE_CHANGE:
 			begin_change(s);
 			break;
 		case CHOICE_NOTE:
-			s->wants &= ~WANT_NOTE;
 			session_start_job(s, STEP_NOTING);
 			break;
 		case CHOICE_ROTATE:
@@ -576,8 +679,7 @@ void session_advance(struct session *s)
 			session_begin_snapshot(s);
 			break;
 		case CHOICE_SYNC:
-			s->wants &= ~WANT_SYNC;
-			begin_sync(s);
+			session_begin_sync(s);
 			break;
 		case CHOICE_STOP:
 			begin_stop(s);
@@ -586,9 +688,15 @@ void session_advance(struct session *s)
 	}
 }
 
+void session_want(struct session *s, unsigned wants)
+{
+	s->wants |= wants;
+	(void)sd_event_source_set_enabled(s->wake_source, SD_EVENT_ONESHOT);
+}
+
 void session_rotate(struct session *s)
 {
-	if (s->flight)
+	if (!s->mode->drains)
 		return;
 	s->wants |= WANT_ROTATE;
 	session_advance(s);
@@ -596,36 +704,12 @@ void session_rotate(struct session *s)
 
 void session_clock_set(struct session *s)
 {
-	s->date_doubted = !s->flight;
+	session_doubt_date(s);
 	session_advance(s);
 }
 
 void session_slept(struct session *s)
 {
-	if (s->config && !trace_clock_goes_on_asleep(s->config->trace.clock))
+	if (s->spec.config && !trace_clock_goes_on_asleep(s->spec.config->trace.clock))
 		session_rotate(s);
-}
-
-void session_stop(struct session *s, bool hand_over)
-{
-	session_config_free(TAKE_PTR(s->pending));
-	if (s->state != SESSION_STARTING) /* else its disk may just be back */
-		session_end_away(s, hand_over);
-	if (s->state == SESSION_FAILED && s->left_behind && !hand_over) {
-		/* There is to be no next try */
-		session_config_free(TAKE_PTR(s->config));
-		session_start(s);
-		return;
-	}
-	if (s->state == SESSION_STOPPED || s->state == SESSION_FAILED)
-		return;
-	hand_over &= !s->salvage;
-	s->wants = (s->wants | WANT_STOP) & ~WANT_HAND_OVER;
-	if (s->step != STEP_LEAVING)
-		s->wants &= ~WANT_LEAVE;
-	/* Sync while the workers still drain: the next process then finds the ring buffer nearly
-	 * empty */
-	if (hand_over)
-		s->wants |= WANT_HAND_OVER | (s->flight ? 0 : WANT_SYNC);
-	session_advance(s);
 }

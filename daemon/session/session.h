@@ -11,6 +11,8 @@
 #include "daemon/session/session-choose.h"
 #include "daemon/session/snapshot-queue.h"
 #include "daemon/trigger/trigger.h"
+#include "engine/account.h"
+#include "engine/reach.h"
 
 struct snapshot_order;
 struct session;
@@ -140,5 +142,103 @@ void session_clock_set(struct session *session);
 
 /* The machine was suspended: the same, where the clock of the events stood still */
 void session_slept(struct session *session);
+
+/* --- what can be asked of it while it runs: none of it waits, none of it disturbs recording */
+
+enum session_wait {
+	WAIT_ROTATED, /* text: the finished file's path, "" if there was nothing in it */
+	WAIT_STARTED,
+	WAIT_STOPPED,
+	WAIT_CHANGED, /* events have been changed */
+};
+
+/* What came of it: @result 0, or negative errno and @text says why */
+typedef void (*session_done_t)(void *userdata, int result, const char *text);
+
+/**
+ * session_wait() - call @done, once, when it has happened or cannot happen any more
+ * It may be called before this returns. WAIT_ROTATED asks for a new segment, too.
+ * Return: 0 or -ENOMEM.
+ */
+int session_wait(struct session *session, enum session_wait what, session_done_t done,
+		 void *userdata);
+
+/**
+ * session_pause() - tracing_on; everything else goes on
+ * Return: 0; -ENOTCONN when it does not record; or negative errno with @why set.
+ */
+int session_pause(struct session *session, bool pause, struct fault *why);
+bool session_paused(const struct session *session);
+
+/**
+ * session_change_events() - trace these events from now on, in the same instance
+ * Where an event's system is not in the header of current.dat, a new segment is begun first.
+ * @config: its trace.events is what is wanted; the rest must be as it is in force; copied
+ * @done: as in session_wait(); NULL: nobody asks (it is logged)
+ * Return: 0 (@done is or will be called), or negative errno with @why set: -ENOTCONN it does not
+ * record, -EBUSY another change is under way.
+ */
+int session_change_events(struct session *session, const struct session_config *config,
+			  session_done_t done, void *userdata, struct fault *why);
+
+/* In force, NULL when stopped */
+const struct session_config *session_config_in_force(const struct session *session);
+
+/**
+ * session_count() - loss accounting as it is now; at most some milliseconds old
+ */
+const struct account *session_count(struct session *session);
+
+/* Sub-buffers of this session that were deleted on request, by CPU */
+void session_count_evicted(struct session *session, const uint64_t *subbufs, unsigned n_cpus);
+
+/* A session's files: finished ones and the one being written, with their bytes on the disk */
+struct session_usage {
+	uint64_t files, bytes;
+	uint64_t snapshots, snapshot_bytes; /* of a flight session part of bytes */
+	uint64_t segment_usec;		    /* realtime: when the segment began; 0: none */
+	uint64_t started_usec;		    /* realtime: recording since; 0: it does not */
+	uint64_t max_use;		    /* bytes that segments may take; 0: it has none */
+	uint64_t lasts_usec;		    /* so long at the rate of the last day; 0: unknown */
+};
+
+void session_usage(const struct session *session, struct session_usage *ret);
+
+/* What vacuum, or a snapshot, has left of the session's snapshots */
+void session_note_snapshots(struct session *session, uint64_t files, uint64_t bytes);
+
+/**
+ * session_reach() - microseconds from now back to what is there without a gap: of the files, or of
+ * a flight session's ring buffers; 0: nothing yet, or the clock counts no time
+ * @ret: of each CPU's ring buffer, or NULL: there are only files; valid until the next call
+ * @ret_n: 0 then
+ */
+uint64_t session_reach(struct session *session, const struct reach **ret, unsigned *ret_n);
+
+/* Threads that Pid= and Unit= have found, and processes among them, that are alive; 0 without */
+void session_count_tasks(const struct session *session, uint64_t *ret_tasks,
+			 uint64_t *ret_processes);
+
+/* How a flight session takes its snapshots; "" for others */
+const char *session_method(const struct session *session);
+
+/* The name of its instance, "" when it has none */
+const char *session_instance_name(const struct session *session);
+
+/* --- following the live file as it is written; see formats/tail-message.h */
+
+/**
+ * session_open_tail() - let somebody follow
+ * @uid: for session_count_tails()
+ * @ret_fd: the reader's end of a socket; the tail is over when that is closed
+ * Return: 0, or negative errno with @why set: -ENOTCONN it does not record.
+ */
+int session_open_tail(struct session *session, uid_t uid, int *ret_fd, struct fault *why);
+
+/**
+ * session_count_tails() - how many follow
+ * @uid: those of this user; NULL: all
+ */
+unsigned session_count_tails(const struct session *session, const uid_t *uid);
 
 DEFINE_CLEANUP(struct session *, session_free)

@@ -15,7 +15,6 @@
 #include "basic/strv.h"
 #include "daemon/plumbing/job.h"
 #include "daemon/session/session-internal.h"
-#include "daemon/session/session-runtime.h"
 #include "writer/retention.h"
 #include "writer/snapshot-note.h"
 #include "writer/store.h"
@@ -46,6 +45,15 @@ struct snapshot_join {
 	char *lines;
 	unsigned rank;
 	unsigned n;
+};
+
+/* All of a session's */
+struct session_orders {
+	struct snapshot_turn *requests; /* the first may be under way */
+	bool copying;			/* job beside the steps: snapshot_order_make of the first */
+	bool coresight_said;		/* that this machine has none */
+	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
+	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
 };
 
 struct session_orders *session_orders_new(void)
@@ -243,7 +251,7 @@ static void join_add_to_file(struct session *s)
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return;
-	a->dir_fd = fcntl(s->dir_fd, F_DUPFD_CLOEXEC, 3);
+	a->dir_fd = fcntl(s->claim.dir_fd, F_DUPFD_CLOEXEC, 3);
 	a->lines = TAKE_PTR(join->lines);
 	a->rank = join->rank;
 	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
@@ -272,9 +280,9 @@ static int join_begin(struct session *s, struct snapshot_request *request,
 
 static int append(char **text, const char *more)
 {
-	char *both;
+	char *both = strf("%s%s", *text ? *text : "", more);
 
-	if (asprintf(&both, "%s%s", *text ? *text : "", more) < 0)
+	if (!both)
 		return -ENOMEM;
 	free(*text);
 	*text = both;
@@ -318,10 +326,9 @@ static int on_join(void *userdata, const struct snapshot_cause *cause)
 		return 0;
 	if (join->n++ >= JOIN_MAX)
 		return 1;
-	if (asprintf(&lines, "also: %s\n%s", cause->what, cause->detail ? cause->detail : "") < 0) {
-		lines = NULL;
+	lines = strf("also: %s\n%s", cause->what, cause->detail ? cause->detail : "");
+	if (!lines)
 		return -ENOMEM;
-	}
 	if (join->request && !join->request->turn.begun)
 		r = join_waiting(join->request, cause, lines);
 	else
@@ -344,7 +351,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	struct snapshot_request *request;
 	int r = 0;
 
-	if (s->state != SESSION_RECORDING || (s->wants & WANT_STOP))
+	if (!session_steady(s))
 		return -ENOTCONN;
 	if (!is_word(order->reason) || order->from_usec > order->to_usec)
 		return -EINVAL;
@@ -392,10 +399,8 @@ static int detail_of(const char *reason, char **ret)
 	n = strlen(text);
 	if (n > DETAIL_MAX || escape_plain(text, n, false) != n || memchr(text, '\t', n))
 		return -EINVAL;
-	if (asprintf(ret, "for: %s\n", text) >= 0)
-		return 0;
-	*ret = NULL;
-	return -ENOMEM;
+	*ret = strf("for: %s\n", text);
+	return *ret ? 0 : -ENOMEM;
 }
 
 static int refuse(const struct session *s, int error, struct fault *why)
@@ -414,7 +419,7 @@ static int refuse(const struct session *s, int error, struct fault *why)
 
 static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
 {
-	const struct snapshot_config *config = &s->config->snapshot;
+	const struct snapshot_config *config = &s->spec.config->snapshot;
 
 	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
 	*ret_interval_usec =
@@ -457,7 +462,7 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 	uint64_t interval_usec, wait_usec;
 	unsigned burst;
 
-	if (s->state != SESSION_RECORDING || (s->wants & WANT_STOP))
+	if (!session_steady(s))
 		return refuse(s, -ENOTCONN, why);
 	if (asker->origin == SNAPSHOT_BY_MEMBER) {
 		member_burst(s, &burst, &interval_usec);
@@ -494,9 +499,9 @@ void session_shape(const struct session *s, struct together_shape *ret)
 {
 	*ret = (struct together_shape){
 		.name = s->name,
-		.clock = s->config->trace.clock,
-		.subbuf_size = instance_subbuf_size(s->instance),
-		.n_cpus = instance_n_cpus(s->instance),
+		.clock = s->spec.config->trace.clock,
+		.subbuf_size = instance_subbuf_size(s->claim.instance),
+		.n_cpus = instance_n_cpus(s->claim.instance),
 	};
 }
 
@@ -513,7 +518,7 @@ static int on_fire(void *userdata, const struct snapshot_cause *cause)
 	};
 	int r;
 
-	config = &s->config->snapshot;
+	config = &s->spec.config->snapshot;
 	if (config->last_usec > 0)
 		order.from_usec = order.trigger_usec - MIN(order.trigger_usec, config->last_usec);
 	r = enqueue(s, &order, cause, config->post_usec, NULL, NULL);
@@ -523,19 +528,9 @@ static int on_fire(void *userdata, const struct snapshot_cause *cause)
 	return r;
 }
 
-/* Between steps only: jobs write the state file, too, and use the segment, which is short of room
- * maybe */
 static int on_remember(void *userdata, char *const *events, struct fault *why)
 {
-	struct session *s = userdata;
-	char **copy = NULL;
-	int r = strv_copy(events, &copy);
-
-	if (r < 0)
-		return fault_errno(why, r, "cannot note the events of session %s", s->name);
-	strv_free(s->kernel->watched);
-	s->kernel->watched = copy;
-	return session_write_state(s, why);
+	return session_note_watched(userdata, events, why);
 }
 
 static void on_units_wanted(void *userdata)
@@ -558,6 +553,15 @@ struct triggers *session_triggers(const struct session *s)
 	return s->triggers;
 }
 
+char *session_announce_snapshot(struct session *s, const char *name)
+{
+	char *path = strf("%s/%s/snapshot/%s", s->env->state_dir, s->name, name);
+
+	if (path)
+		s->events->snapshot_finished(s->events->userdata, s, path);
+	return path;
+}
+
 bool session_snapshot_waits(const struct session *s)
 {
 	/* A stop cuts PostSec= short */
@@ -574,29 +578,22 @@ void session_begin_snapshot(struct session *s)
 	(void)snapshot_queue_next(&s->orders->requests, s->wants & WANT_STOP);
 	s->orders->requests->begun = true;
 	order = &first(s)->order;
-	order->coresight = !order->is_part && (order->coresight || s->config->snapshot.coresight);
+	order->coresight =
+		!order->is_part && (order->coresight || s->spec.config->snapshot.coresight);
 	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
 		session_member_limits(s, &order->limits);
 	else
 		session_snapshot_limits(s, &order->limits);
-	if (order->parts) {
+	if (order->parts)
 		session_start_job(s, STEP_CUTTING);
-		return;
-	}
-	if (s->flight) {
-		s->capture_keep_free =
-			order->asker.origin == SNAPSHOT_BY_MEMBER ? order->limits.keep_free : 0;
-		session_begin_capture(s, order->from_usec, order->to_usec);
-		return;
-	}
-	s->step = STEP_FLUSHING;
-	(void)drain_post(s->drain, WORKER_FLUSH);
+	else
+		s->mode->snapshot(s, order);
 }
 
 /* What can only be done before the session goes on */
 static bool is_whole(const struct session *s, const struct snapshot_order *order)
 {
-	return s->flight && !order->parts;
+	return !s->mode->drains && !order->parts;
 }
 
 int session_run_cut(void *userdata, struct fault *why)
@@ -604,18 +601,12 @@ int session_run_cut(void *userdata, struct fault *why)
 	struct session *s = userdata;
 	const struct snapshot_order *order = &first(s)->order;
 	struct snapshot_result *made = &first(s)->made;
-	int r = snapshot_order_open(order, s->dir_fd, made, why);
+	int r = snapshot_order_open(order, s->claim.dir_fd, made, why);
 
-	if (is_whole(s, order)) {
-		if (r >= 0)
-			r = flight_export(s->flight, &s->files.plan, order, made, why);
-		flight_drop(s->flight);
+	if (r < 0)
 		return r;
-	}
-	/* Names of tasks that came since the last sync */
-	if (r >= 0 && !order->parts)
-		recording_refresh_names(s->recording, &s->files, &s->report);
-	return r < 0 ? r : snapshot_order_find(order, s->files.dir_fd, made, why);
+	return order->parts ? snapshot_order_find(order, s->rec.files.dir_fd, made, why)
+			    : s->mode->cut(s, order, made, why);
 }
 
 /* What is there, or why not. That a machine has none is said once. */
@@ -678,7 +669,7 @@ static void finish(struct session *s, int result, const struct fault *why)
 	answer(s, first(s), result);
 	session_file_is_made();
 	/* Nothing else looks after a flight session's instance */
-	if (s->flight)
+	if (!s->mode->drains)
 		(void)session_check_instance(s);
 }
 
@@ -690,10 +681,15 @@ static int run_copy(void *userdata, struct fault *why)
 	return snapshot_order_make(&first(s)->order, &first(s)->made, why);
 }
 
+bool session_copies(const struct session *s)
+{
+	return s->orders->copying;
+}
+
 static void set_copying(struct session *s, bool copying)
 {
 	s->orders->copying = copying;
-	recording_hold_open(s->recording, copying);
+	recording_hold_open(s->rec.recording, copying);
 }
 
 static void on_copied(void *userdata, int result, const struct fault *why)
@@ -709,8 +705,8 @@ void session_cut_done(struct session *s, int result, const struct fault *why)
 {
 	struct fault no_thread;
 
-	if (s->flight)
-		flight_add_counts(s->flight);
+	if (s->mode->cut_done)
+		s->mode->cut_done(s);
 	if (result >= 0 && !is_whole(s, &first(s)->order)) {
 		result = job_start(s->env->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);

@@ -9,6 +9,7 @@
 
 #include "basic/log.h"
 #include "daemon/session/session-internal.h"
+#include "engine/boot-note.h"
 
 /* Trouble that may be over at the next try, or that somebody can end: until then the evidence stays
  * where it is */
@@ -37,13 +38,13 @@ static int find(struct session *s, struct fault *why)
 	_cleanup_free_ char *name = NULL, *group = NULL;
 	struct boot_trace_params params = {
 		.session = s->name,
-		.trace = &s->config->trace,
+		.trace = &s->spec.config->trace,
 		.boot_id = s->env->boot_id_text,
-		.dir_fd = s->dir_fd,
+		.dir_fd = s->claim.dir_fd,
 		.tracing_fd = s->env->tracing_fd,
 		.symbols = s->env->symbols,
-		.memory = s->config->snapshot.memory,
-		.direct = s->config->storage.direct,
+		.memory = s->spec.config->snapshot.memory,
+		.direct = s->spec.config->storage.direct,
 	};
 	int r = session_instance_names(s, &name, &group);
 
@@ -57,7 +58,7 @@ static int find(struct session *s, struct fault *why)
 
 static void forget(struct session *s)
 {
-	int r = boot_note_remove(s->dir_fd);
+	int r = boot_note_remove(s->claim.dir_fd);
 
 	boot_trace_free(TAKE_PTR(s->boot_trace));
 	if (r < 0)
@@ -70,7 +71,7 @@ int session_find_boot_trace(struct session *s, struct fault *ret_why)
 	struct fault why = {};
 	int r;
 
-	if (!s->config->trace.persistent)
+	if (!s->spec.config->trace.persistent)
 		return 0;
 	r = find(s, &why);
 	if (r < 0 && may_pass(r))
@@ -125,10 +126,11 @@ int session_boot_trace_done(struct session *s, int result, const struct fault *w
 
 void session_warn_of_clock(struct session *s)
 {
-	const char *clock = s->config->trace.clock;
+	const char *clock = s->spec.config->trace.clock;
 	struct last_boot boot;
 
-	if (strcmp(clock, "local") == 0 || instance_read_last_boot(s->instance, &boot, NULL) < 0)
+	if (strcmp(clock, "local") == 0 ||
+	    instance_read_last_boot(s->claim.instance, &boot, NULL) < 0)
 		return;
 	/* It sets the clock again at boot, over which the CPU that it starts on is emptied */
 	if (boot.tells_current)
@@ -137,16 +139,4 @@ void session_warn_of_clock(struct session *s)
 			"Clock=%s with Persistent=yes: should this kernel die, the next boot will have nothing of its first CPU; Clock=local keeps that",
 			clock);
 	last_boot_done(&boot);
-}
-
-int session_write_notes(struct session *s, struct fault *why)
-{
-	_cleanup_free_ char *text = TAKE_PTR(s->notes);
-	int r = text ? state_write_text(s->dir_fd, text) : -ENOMEM;
-
-	if (r < 0)
-		return fault_errno(why, r, "cannot write the state file");
-	if (!s->kept)
-		return 0;
-	return boot_note_write(s->dir_fd, &s->files.plan.params, s->env->boot_id_text, why);
 }

@@ -7,7 +7,6 @@
 
 #include "daemon/plumbing/guard.h"
 #include "daemon/session/session-internal.h"
-#include "daemon/session/session-tail.h"
 #include "formats/tail-message.h"
 
 /*
@@ -114,7 +113,7 @@ static int announce(struct session_tail *t)
 
 	if (t->busy || t->segment == s->tails->segment)
 		return 0;
-	fd = reopen(drain_file_fd(s->drain));
+	fd = reopen(drain_file_fd(s->rec.drain));
 	r = fd < 0 ? fd : send_message(t, &message, sizeof(message), fd);
 	if (r < 0)
 		return r;
@@ -144,7 +143,7 @@ static int on_tail(sd_event_source *source, int fd, uint32_t revents, void *user
 /* Return: a message with the sizes of all CPUs, or NULL */
 static struct tail_message *describe_round(const struct session *s, size_t *ret_size)
 {
-	unsigned n_cpus = drain_n_cpus(s->drain);
+	unsigned n_cpus = drain_n_cpus(s->rec.drain);
 	size_t size = sizeof(struct tail_message) + n_cpus * sizeof(uint64_t);
 	struct tail_message *message = calloc(1, size);
 
@@ -156,7 +155,7 @@ static struct tail_message *describe_round(const struct session *s, size_t *ret_
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct drain_counts counts;
 
-		drain_cpu(s->drain, cpu, &counts);
+		drain_cpu(s->rec.drain, cpu, &counts);
 		message->sizes[cpu] = counts.published | (counts.behind ? TAIL_BEHIND : 0);
 	}
 	*ret_size = size;
@@ -184,7 +183,7 @@ static bool may_begin_round(const struct session *s)
 {
 	/* What is held belongs to the next file; while workers change files nobody knows whose the
 	 * sizes are */
-	return s->state == SESSION_RECORDING && !s->held && s->step != STEP_RETARGETING &&
+	return s->state == SESSION_RECORDING && !s->rec.held && s->step != STEP_RETARGETING &&
 	       s->step != STEP_LEAVING;
 }
 
@@ -198,8 +197,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	if (may_begin_round(s)) {
 		s->tails->round = true;
-		drain_tell_flushes(s->drain, true);
-		drain_flush(s->drain);
+		drain_tell_flushes(s->rec.drain, true);
+		drain_flush(s->rec.drain);
 		return 0; /* session_tail_check() goes on */
 	}
 	(void)sd_event_source_set_time_relative(source, IDLE_USEC);
@@ -218,17 +217,17 @@ void session_tail_check(struct session *s)
 	uint64_t bytes;
 	bool more;
 
-	if (!s->tails->round || !drain_flushed(s->drain))
+	if (!s->tails->round || !drain_flushed(s->rec.drain))
 		return;
 	s->tails->round = false;
-	drain_tell_flushes(s->drain, false);
+	drain_tell_flushes(s->rec.drain, false);
 	if (!s->tails->source)
 		return;
 	if (!may_begin_round(s)) { /* the next round tells */
 		next_tick(s, CONFIRM_USEC);
 		return;
 	}
-	bytes = drain_total_bytes(s->drain);
+	bytes = drain_total_bytes(s->rec.drain);
 	more = bytes != s->tails->bytes;
 	s->tails->bytes = bytes;
 	tell_round(s, more);
@@ -242,8 +241,8 @@ void session_tail_moved(struct session *s)
 	uint64_t bytes = 0, size;
 
 	s->tails->segment++;
-	for (unsigned cpu = 0; s->tails->list && cpu < drain_n_cpus(s->drain); cpu++)
-		if (trace_file_read_size(recording_old(s->recording), cpu, &size) >= 0)
+	for (unsigned cpu = 0; s->tails->list && cpu < drain_n_cpus(s->rec.drain); cpu++)
+		if (trace_file_read_size(recording_old(s->rec.recording), cpu, &size) >= 0)
 			bytes += size;
 	for (struct session_tail *t = s->tails->list; t; t = t->next) {
 		if (t->segment + 1 < s->tails->segment) { /* it was never told of the one before */
@@ -265,7 +264,7 @@ void session_tail_end(struct session *s, unsigned why)
 	}
 	s->tails->source = sd_event_source_disable_unref(s->tails->source);
 	s->tails->round = s->tails->confirm = false;
-	drain_tell_flushes(s->drain, false);
+	drain_tell_flushes(s->rec.drain, false);
 }
 
 static int start_ticking(struct session *s)
@@ -278,7 +277,7 @@ static int start_ticking(struct session *s)
 			next_tick(s, 0);
 		return 0;
 	}
-	s->tails->bytes = drain_total_bytes(s->drain);
+	s->tails->bytes = drain_total_bytes(s->rec.drain);
 	s->tails->confirm = false;
 	/* 1: to the microsecond; 0 would be a quarter of a second */
 	r = sd_event_add_time_relative(s->env->event, &s->tails->source, CLOCK_MONOTONIC, 0, 1,
@@ -293,12 +292,12 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 	struct session_tail *t;
 	int pair[2], r;
 
-	if (s->flight)
+	if (!s->mode->drains)
 		return fault_set(why, -ENOTCONN,
 				 "session %s is in flight mode, there is no file to follow: take a "
 				 "snapshot of it",
 				 s->name);
-	if (s->state != SESSION_RECORDING || s->salvage || drain_file_fd(s->drain) < 0)
+	if (s->state != SESSION_RECORDING || s->mode->salvage || drain_file_fd(s->rec.drain) < 0)
 		return fault_set(why, -ENOTCONN, "session %s does not record, it is %s", s->name,
 				 session_state_name(s->state));
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)

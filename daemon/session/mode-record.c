@@ -1,0 +1,1027 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sessions that drain their instance into segments: workers move the data, jobs make and finish the
+ * files, a timer looks after what nothing else would tell. Also those that only empty what an
+ * earlier process has left (salvage). The only writer of struct session_record. Main thread, but
+ * for …_run_…(), which are jobs.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "basic/now.h"
+#include "basic/parse.h"
+#include "basic/strv.h"
+#include "daemon/plumbing/fdstore.h"
+#include "daemon/plumbing/job.h"
+#include "daemon/plumbing/priority.h"
+#include "daemon/session/session-internal.h"
+#include "engine/clock.h"
+#include "formats/tail-message.h"
+#include "recorder/kernel-text.h"
+#include "recorder/saved-cmdlines.h"
+#include "writer/file-age.h"
+#include "writer/store.h"
+
+#define CHUNK_MAX	 (64 * MIB)
+#define WORKERS_DEFAULT	 4U
+#define RETRY_USEC	 (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
+#define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
+
+/*
+ * The kernel's table holds 32768 names, by pid modulo that: fetch them before new tasks can have
+ * taken the places of old ones.
+ */
+#define FORKS_BETWEEN_LOOKS 8192
+#define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
+#define LOOK_USEC	    (USEC_PER_SEC / 4)
+
+/* --- a drain's fds, into the service manager's FD store and out of it: what a kill would lose */
+
+static const char *name_of(char name[static 32], unsigned cpu, const char *what)
+{
+	(void)snprintf(name, 32, "cpu%u.%s", cpu, what);
+	return name;
+}
+
+static struct drain_fds *take_fds(struct session *s)
+{
+	struct drain_fds *fds = drain_fds_new(instance_n_cpus(s->claim.instance));
+	struct fdstore *store = s->env->fdstore;
+	char name[32];
+
+	if (!fds)
+		return NULL;
+	fds->slots = fdstore_take(store, s->name, "slots");
+	fds->old_slots = fds->slots >= 0;
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		struct drain_cpu_fds *c = &fds->cpus[cpu];
+
+		c->trace = fdstore_take(store, s->name, name_of(name, cpu, "trace"));
+		c->old_trace = c->trace >= 0;
+		c->pipe = fdstore_take(store, s->name, name_of(name, cpu, "pipe"));
+		c->old_pipe = c->pipe >= 0;
+	}
+	return fds;
+}
+
+/* Those that were not there yet */
+static void store_fds(struct session *s, bool had_slots)
+{
+	const struct drain_fds *fds = drain_fds(s->rec.drain);
+	struct fdstore *store = s->env->fdstore;
+	char name[32];
+
+	if (had_slots && !fds->old_slots)
+		fdstore_drop(store, s->name, "slots");
+	if (!fds->old_slots)
+		fdstore_put(store, s->name, "slots", fds->slots);
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		const struct drain_cpu_fds *c = &fds->cpus[cpu];
+
+		if (!c->old_trace)
+			fdstore_put(store, s->name, name_of(name, cpu, "trace"), c->trace);
+		if (!c->old_pipe)
+			fdstore_put(store, s->name, name_of(name, cpu, "pipe"), c->pipe);
+	}
+}
+
+static void keep_fd(struct session *s, const char *what, int *fd, bool stored, bool keep)
+{
+	if (*fd < 0 || !stored)
+		return;
+	if (keep)
+		fdstore_keep(s->env->fdstore, s->name, what, TAKE_FD(*fd));
+	else
+		fdstore_drop(s->env->fdstore, s->name, what);
+}
+
+/*
+ * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with
+ * them the next one would not know that others were lost.
+ * @stored: the new ones have been put into the store, too
+ */
+static void put_back(struct session *s, struct drain_fds *fds, bool stored, bool keep)
+{
+	char name[32];
+
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		struct drain_cpu_fds *c = &fds->cpus[cpu];
+
+		keep_fd(s, name_of(name, cpu, "pipe"), &c->pipe, stored || c->old_pipe,
+			keep && (c->old_pipe || !c->empty));
+		keep_fd(s, name_of(name, cpu, "trace"), &c->trace, stored || c->old_trace, keep);
+	}
+	keep_fd(s, "slots", &fds->slots, stored || fds->old_slots, keep);
+	drain_fds_free(fds);
+}
+
+static int open_drain(struct session *s, struct fault *why)
+{
+	struct drain_fds *fds = take_fds(s);
+	bool had_slots = fds && fds->old_slots;
+	int r;
+
+	if (!fds)
+		return fault_errno(why, -ENOMEM, "cannot start draining");
+	r = drain_open(s->rec.drain, s->claim.instance, fds, why);
+	if (r >= 0)
+		store_fds(s, had_slots);
+	else
+		put_back(s, fds, false, true);
+	return r;
+}
+
+static void close_drain(struct session *s, bool keep)
+{
+	struct drain_fds *fds = NULL;
+
+	drain_close(s->rec.drain, &fds);
+	/* Without, the start did not get so far: what is in the store is the next one's */
+	if (fds)
+		put_back(s, fds, true, keep);
+	fdstore_flush(s->env->fdstore);
+}
+
+/* --- what the next file shall be like */
+
+int session_open_files(struct session *s, struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF;
+	int r = session_open_dir(s, s->mode->dir, &s->rec.files.dir_fd, why);
+
+	if (r < 0)
+		return r;
+	store_remove_unfinished(s->rec.files.dir_fd);
+	fd = io_open_at(s->claim.dir_fd, "snapshot", O_DIRECTORY | O_NOFOLLOW);
+	if (fd >= 0)
+		store_remove_unfinished(fd);
+	return 0;
+}
+
+uint64_t session_buffer_size(const struct session *s)
+{
+	uint64_t size;
+
+	return instance_is_kept(s->claim.instance) &&
+			       instance_buffer_size(s->claim.instance, &size) >= 0
+		       ? size
+		       : s->spec.config->trace.buffer_size;
+}
+
+int session_prepare_segment(struct session *s, struct fault *why)
+{
+	struct trace_file_params *p = &s->rec.files.plan.params;
+	_cleanup_(strv_freep) char **next = NULL; /* systems of the events to be enabled next */
+	int r = 0;
+
+	session_segment_limits(s, &s->rec.files.limits);
+	for (size_t i = 0; s->spec.change && r >= 0 && i < s->spec.change->trace.n_events; i++)
+		r = strv_append(&next, s->spec.change->trace.events[i].system);
+	if (r < 0)
+		return fault_errno(why, r, "cannot prepare a segment");
+	r = file_plan_describe(&s->rec.files.plan, s->claim.instance, s->env->tracing_fd, next,
+			       why);
+	if (r < 0)
+		return r;
+	p->symbols = s->env->symbols;
+	p->max_file_size = session_max_file_size(s);
+	p->slack = MAX(session_buffer_size(s), 4 * MIB) + 2 * MIB;
+	p->direct = s->spec.config->storage.direct;
+	memcpy(p->boot_id, s->env->boot_id, sizeof(p->boot_id));
+	return 0;
+}
+
+int session_prepare_files(struct session *s, struct fault *why)
+{
+	unsigned n_cpus = instance_n_cpus(s->claim.instance);
+
+	s->rec.files.adopt = s->claim.adopted;
+	s->rec.files.cpustat = calloc(n_cpus, sizeof(char *));
+	s->rec.dropped_said = calloc(n_cpus, sizeof(*s->rec.dropped_said));
+	if (file_plan_init(&s->rec.files.plan, s->claim.instance) < 0 || !s->rec.files.cpustat ||
+	    !s->rec.dropped_said || recording_report_init(&s->rec.report, n_cpus) < 0)
+		return fault_errno(why, -ENOMEM, "cannot start");
+	return session_prepare_segment(s, why);
+}
+
+/* By how many microseconds the DATE of a file of the running session is behind what it is now;
+ * negative errno if that is not known */
+static int date_off(struct session *s, const struct trace_file *file, int64_t *ret)
+{
+	int64_t date, now;
+	int r;
+
+	if (s->mode->salvage || !trace_file_date(file, &date))
+		return -EOPNOTSUPP;
+	r = clock_date_usec(s->claim.instance, s->spec.config->trace.clock, &now);
+	if (r < 0)
+		return r;
+	*ret = (int64_t)((uint64_t)now - (uint64_t)date);
+	return 0;
+}
+
+void session_doubt_date(struct session *s)
+{
+	s->rec.date_doubted = s->mode->drains;
+}
+
+void session_check_date(struct session *s)
+{
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
+	int64_t off;
+
+	/* A clock that counts no time has no date; the file's age is noted by the wall clock still
+	 */
+	if (date_off(s, recording_file(s->rec.recording), &off) < 0)
+		off = file_age_offset_usec() - recording_clock_usec(s->rec.recording);
+	s->rec.date_doubted = clock_date_is_off(0, off, UINT64_MAX);
+	if (!clock_date_is_off(0, off, s->rec.dated_usec ? now - s->rec.dated_usec : UINT64_MAX))
+		return;
+	s->rec.date_doubted = false;
+	s->rec.dated_usec = now;
+	session_want(s, WANT_ROTATE);
+}
+
+/* --- losses */
+
+/* The file before the next one, or the only one */
+static struct trace_file *ending(const struct session *s)
+{
+	struct trace_file *old = recording_old(s->rec.recording);
+
+	return old ? old : recording_file(s->rec.recording);
+}
+
+/* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own. What was not
+ * written is said in one file only, though it may be found when the next has begun. */
+static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats *now, bool final,
+			const char *more)
+{
+	const struct state_base *base = cpu < s->claim.state->n_cpus ? &s->claim.state->base[cpu]
+								     : &(const struct state_base){};
+	struct trace_file *file = ending(s);
+	_cleanup_free_ char *counted = NULL;
+	struct cpu_stats since = *now;
+	struct drain_counts counts;
+	uint64_t size = 0, dropped;
+
+	drain_cpu(s->rec.drain, cpu, &counts);
+	since.overrun -= base->overrun;
+	since.commit_overrun -= base->commit_overrun;
+	since.dropped_events -= base->dropped_events;
+	since.read_events -= base->read_events;
+	counted = kernel_text_of_stats(cpu, &since);
+	if (!counted)
+		return NULL;
+	(void)trace_file_read_size(file, cpu, &size);
+	dropped = counts.dropped_bytes - s->rec.dropped_said[cpu];
+	if (final)
+		s->rec.dropped_said[cpu] = counts.dropped_bytes;
+	return strf("%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
+		    "\nflyrec not written bytes: %" PRIu64
+		    "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s%s",
+		    counted, size / drain_subbuf_size(s->rec.drain), size, dropped, base->in_flight,
+		    more, final ? "flyrec final: yes\n" : "");
+}
+
+int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cpu_stats *ret)
+{
+	struct drain_counts counts;
+
+	if (!boundary)
+		return instance_read_stats(s->claim.instance, cpu, ret);
+	drain_cpu(s->rec.drain, cpu, &counts);
+	return kernel_text_stats(counts.stats, ret);
+}
+
+static void prepare_stats(struct session *s, bool final)
+{
+	char date[64] = "", more[128];
+	int64_t off;
+
+	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
+	if (final && date_off(s, ending(s), &off) >= 0)
+		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);
+	for (unsigned cpu = 0; cpu < drain_n_cpus(s->rec.drain); cpu++) {
+		struct cpu_stats stats;
+
+		free(s->rec.files.cpustat[cpu]);
+		s->rec.files.cpustat[cpu] = NULL;
+		if (s->mode->salvage || session_read_stats(s, cpu, final, &stats) < 0)
+			continue;
+		(void)strcpy(more, date);
+		if (final && s->rec.undrained)
+			(void)snprintf(more, sizeof(more),
+				       "%sflyrec left in the ring buffer events: %" PRIu64 "\n",
+				       date, stats.entries);
+		s->rec.files.cpustat[cpu] = stats_text(s, cpu, &stats, final, more);
+	}
+}
+
+/* How many events were overwritten since the last time: once a minute, unless @at_once */
+static void report_losses(struct session *s, bool at_once)
+{
+	uint64_t now = now_usec(CLOCK_MONOTONIC), lost = 0;
+	bool just_said = s->rec.lost_usec > 0 && now - s->rec.lost_usec < LOSS_REPORT_USEC;
+
+	for (unsigned cpu = 0; cpu < drain_n_cpus(s->rec.drain) && cpu < s->claim.state->n_cpus;
+	     cpu++) {
+		struct cpu_stats stats;
+
+		if (instance_read_stats(s->claim.instance, cpu, &stats) >= 0)
+			lost += stats.overrun + stats.commit_overrun + stats.dropped_events;
+	}
+	if (lost <= s->rec.lost || (just_said && !at_once))
+		return;
+	(void)log_full(
+		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+		"%" PRIu64
+		" events were overwritten before they could be taken (a larger BufferSize= helps)",
+		lost - s->rec.lost);
+	s->rec.lost = lost;
+	s->rec.lost_usec = now;
+}
+
+/* --- task names */
+
+/* Tasks made since boot */
+static uint64_t count_forks(void)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *p;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/stat", &text, NULL) < 0)
+		return 0;
+	p = strstr(text, "\nprocesses ");
+	return p ? strtoull(p + strlen("\nprocesses "), NULL, 10) : 0;
+}
+
+/* Takes the kernel's names into memory; needs nothing of the session, which may end meanwhile */
+struct fetch {
+	struct task_names *names;
+	int tracing_fd;
+};
+
+static int run_fetch(void *userdata, struct fault *why)
+{
+	struct fetch *fetch = userdata;
+	_cleanup_free_ char *text = NULL;
+	int r = saved_cmdlines_read(fetch->tracing_fd, &text);
+
+	return r < 0 ? r : task_names_merge(fetch->names, text);
+}
+
+static void on_fetched(void *userdata, int result, const struct fault *why)
+{
+	struct fetch *fetch = userdata;
+
+	task_names_free(fetch->names);
+	close_p(&fetch->tracing_fd);
+	free(fetch);
+}
+
+/* Beside whatever else the session is doing: a slow disk must not cost names */
+static void fetch_names(struct session *s)
+{
+	struct fetch *fetch = calloc(1, sizeof(*fetch));
+
+	if (!fetch)
+		return;
+	fetch->names = task_names_ref(s->rec.files.plan.names);
+	fetch->tracing_fd = fcntl(s->env->tracing_fd, F_DUPFD_CLOEXEC, 0);
+	if (fetch->tracing_fd < 0 || job_start(s->env->event, run_fetch, on_fetched, fetch) < 0)
+		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */
+}
+
+static void look(struct session *s);
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	look(userdata);
+	return 0;
+}
+
+/* Not too often, but as soon as that is over */
+static void look_later(struct session *s, uint64_t usec)
+{
+	if (!s->rec.look_source) {
+		(void)sd_event_add_time_relative(s->env->event, &s->rec.look_source,
+						 CLOCK_MONOTONIC, usec, 0, on_look, s);
+	} else if (sd_event_source_get_enabled(s->rec.look_source, NULL) == 0) {
+		(void)sd_event_source_set_time_relative(s->rec.look_source, usec);
+		(void)sd_event_source_set_enabled(s->rec.look_source, SD_EVENT_ONESHOT);
+	}
+}
+
+/* Data comes: fetch task names if many tasks are new, or look again a little later */
+static void look(struct session *s)
+{
+	uint64_t now = now_usec(CLOCK_MONOTONIC), forks;
+
+	if (now < s->rec.look_usec + LOOK_USEC) {
+		look_later(s, s->rec.look_usec + LOOK_USEC - now);
+		return;
+	}
+	s->rec.look_usec = now;
+	forks = count_forks();
+	if (s->rec.fetched_forks == 0)
+		s->rec.fetched_forks = forks;
+	if (forks - s->rec.fetched_forks >= FORKS_BETWEEN_LOOKS) {
+		s->rec.fetched_forks = forks;
+		fetch_names(s);
+	}
+	drain_tell(s->rec.drain);
+}
+
+/* --- now and then */
+
+/* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
+ * time */
+static uint64_t tick_usec(const struct storage_config *storage)
+{
+	return MIN(storage->flush_usec, storage->sync_interval_usec / 2);
+}
+
+/* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
+static uint64_t next_tick(uint64_t tick, uint64_t forks)
+{
+	if (forks <= FORKS_BETWEEN_LOOKS)
+		return tick;
+	return MIN(MAX(tick * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), tick);
+}
+
+/* An event may wait for a flush, and what that flush brings is too late for a sync that begins with
+ * it: a tick less than SyncIntervalSec= between two. Half a tick, as they come a little late. */
+static bool sync_is_due(const struct session *s, uint64_t now)
+{
+	const struct storage_config *storage = &s->spec.config->storage;
+	uint64_t tick = tick_usec(storage);
+
+	return now - s->rec.synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
+}
+
+bool session_check_instance(struct session *s)
+{
+	struct fault why = {};
+	int r;
+
+	if (s->mode->salvage) /* set up by a configuration that we no longer have */
+		return true;
+	/* Whatever comes after a repaired clock belongs into the next segment */
+	drain_hold(s->rec.drain);
+	if (triggers_check(s->triggers))
+		session_want(s, WANT_WATCH);
+	r = instance_check(s->claim.instance, &why);
+	if (r >= 0 && r != INSTANCE_GONE)
+		session_refresh_units(s);
+	if (r == INSTANCE_OK)
+		return true;
+	(void)log_full(LOG_WARNING, s->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s", why.text);
+	if (r == INSTANCE_EMPTIED && s->mode->drains) {
+		s->rec.held = true;
+		session_want(s, WANT_ROTATE);
+	}
+	if (r != INSTANCE_GONE)
+		return true;
+	(void)session_pend(s, s->spec.config);
+	session_want(s, WANT_STOP);
+	return false;
+}
+
+static void report_trouble(struct session *s)
+{
+	bool mapped = drain_mapped(s->rec.drain);
+
+	session_report_trouble(s);
+	/* What the kernel made at boot always counts as mapped */
+	if (mapped && !s->rec.mapped && !session_is_kept(s))
+		(void)log_full(
+			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
+			"somebody has mapped a ring buffer of this session: copying it, which is slower");
+	s->rec.mapped = mapped;
+}
+
+static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct session *s = userdata;
+	const struct storage_config *storage = &s->spec.config->storage;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), forks = count_forks();
+	unsigned wants = 0;
+
+	if (s->rec.forks == 0)
+		s->rec.forks = forks;
+	forks -= s->rec.forks;
+	(void)sd_event_source_set_time_relative(source, next_tick(tick_usec(storage), forks));
+	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	/* Workers that are to change files would take what is held meanwhile for the next one's */
+	if (s->step != STEP_RETARGETING && !session_check_instance(s))
+		return 0;
+	/* Before it is asked of the workers again what they have just done */
+	report_trouble(s);
+	if (disk_watch_observe(&s->disk.watch, s->disk.trouble, now))
+		wants |= WANT_LEAVE;
+	if (!s->rec.held)
+		drain_flush(s->rec.drain);
+	if (drain_total_bytes(s->rec.drain) != s->rec.synced_bytes &&
+	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
+		report_losses(s, false);
+		s->rec.forks += forks;
+		wants |= WANT_SYNC;
+	}
+	look(s);
+	if (session_disk_full(s))
+		wants |= WANT_SYNC;
+	if (drain_bytes_left(s->rec.drain) <= 0 ||
+	    (storage->max_file_usec > 0 && now - s->rec.segment_usec >= storage->max_file_usec &&
+	     drain_total_bytes(s->rec.drain) > 0))
+		wants |= WANT_ROTATE;
+	session_want(s, wants);
+	s->events->ticked(s->events->userdata);
+	return 0;
+}
+
+static int on_notify(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct session *s = userdata;
+	uint64_t n;
+
+	(void)!read(fd, &n, sizeof(n));
+	report_trouble(s);
+	session_check_workers(s);
+	session_tail_check(s);
+	if (s->state == SESSION_RECORDING &&
+	    (drain_full(s->rec.drain) || drain_bytes_left(s->rec.drain) <= 0))
+		session_want(s, WANT_ROTATE);
+	if (s->state == SESSION_RECORDING)
+		look(s);
+	session_advance(s);
+	return 0;
+}
+
+/* --- begin */
+
+static unsigned workers_wanted(const struct session *s)
+{
+	if (s->env->workers > 0)
+		return s->env->workers;
+	return MIN(instance_n_cpus(s->claim.instance), WORKERS_DEFAULT);
+}
+
+/* What the pipes of a killed process held is gone with those that the FD store has not kept */
+static void count_lost_pipes(struct session *s)
+{
+	const struct drain_fds *fds = drain_fds(s->rec.drain);
+	struct cpu_list new_pipes = {};
+	_cleanup_free_ char *cpus = NULL;
+	uint64_t bytes = 0;
+	unsigned n = 0;
+
+	/* Those made later may be smaller (pipe-user-pages-soft), so each counts as the largest */
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		struct drain_counts counts;
+
+		drain_cpu(s->rec.drain, cpu, &counts);
+		bytes = MAX(bytes, counts.pipe_capacity);
+	}
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+		if (fds->cpus[cpu].old_pipe)
+			continue;
+		n++;
+		cpu_list_add(&new_pipes, cpu);
+		session_note_in_flight(s, cpu, bytes);
+	}
+	if (n == 0)
+		return;
+	if (n < fds->n_cpus)
+		(void)cpu_list_format(&new_pipes, &cpus);
+	(void)log_full(
+		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
+		"the earlier process was killed, and no service manager kept its pipes%s%s: up to %llu bytes of events a CPU may be lost",
+		cpus ? " of CPU " : "", cpus ? cpus : "", (unsigned long long)bytes);
+}
+
+/* Go on from where an earlier process was */
+static void take_over(struct session *s)
+{
+	const struct state *k = s->claim.state;
+	uint64_t pending = drain_pending(s->rec.drain);
+
+	if (pending > 0)
+		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
+			       "going on with %llu bytes that the earlier process had in hand",
+			       (unsigned long long)pending);
+	if (!k->handed_over)
+		count_lost_pipes(s);
+	/* What was lost before this segment has been reported, if not in its last minute */
+	session_count_missing(s);
+	for (unsigned cpu = 0; cpu < k->n_cpus; cpu++)
+		s->rec.lost += k->base[cpu].overrun + k->base[cpu].commit_overrun +
+			       k->base[cpu].dropped_events;
+}
+
+static int record_watch(struct session *s, struct fault *why)
+{
+	struct session_record *rec = &s->rec;
+	int r;
+
+	rec->notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rec->notify_fd < 0)
+		return fault_errno(why, -errno, "cannot make an eventfd");
+	r = sd_event_add_io(s->env->event, &rec->notify_source, rec->notify_fd, EPOLLIN, on_notify,
+			    s);
+	if (r >= 0)
+		r = sd_event_source_set_priority(rec->notify_source, PRIORITY_WORKER);
+	if (r >= 0)
+		r = sd_event_add_time_relative(s->env->event, &rec->flush_source, CLOCK_MONOTONIC,
+					       tick_usec(&s->spec.config->storage), 0, on_flush, s);
+	return r < 0 ? fault_errno(why, r, "cannot watch the session") : 0;
+}
+
+/* The drain before the files: what waits in the slots tells whether it has reached one */
+static int record_open(struct session *s, struct fault *why)
+{
+	int r = open_drain(s, why);
+
+	if (r < 0)
+		return r;
+	s->rec.files.slots = drain_slots(s->rec.drain);
+	session_start_job(s, STEP_OPENING);
+	return 0;
+}
+
+static int record_begin(struct session *s, struct fault *why)
+{
+	struct session_record *rec = &s->rec;
+	uint64_t chunk =
+		MIN(CHUNK_MAX, session_max_prealloc(s) / instance_n_cpus(s->claim.instance));
+	int r;
+
+	if (s->claim.adopted)
+		take_over(s);
+	r = session_note_start(s, why);
+	session_begin_counting(s);
+	if (r >= 0)
+		r = record_watch(s, why);
+	if (r >= 0)
+		r = drain_run(rec->drain, recording_file(rec->recording), workers_wanted(s),
+			      session_max_file_size(s), chunk, rec->notify_fd, why);
+	if (r >= 0 && !s->mode->salvage)
+		r = session_trace(s, why);
+	rec->segment_usec = rec->synced_usec = now_usec(CLOCK_MONOTONIC);
+	rec->date_doubted = s->claim.adopted; /* current.dat has the date of when it was made */
+	if (r >= 0)
+		look(s);
+	return r;
+}
+
+/* --- steps */
+
+static void log_notes(struct session *s)
+{
+	const struct recording_notes *notes = &s->rec.report.notes;
+
+	for (size_t i = 0; i < notes->n; i++) {
+		const struct recording_note *note = &notes->items[i];
+
+		(void)log_full(note->level, s->name,
+			       note->level == LOG_DEBUG ? NULL : MESSAGE_RECOVERED,
+			       note->fault.error, "%s", note->fault.text);
+	}
+}
+
+static void announce_finished(struct session *s)
+{
+	char path[PATH_MAX];
+
+	STRV_FOREACH (name, s->rec.report.finished) {
+		(void)snprintf(path, sizeof(path), "%s/%s/record/%s", s->env->state_dir, s->name,
+			       *name);
+		s->events->segment_finished(s->events->userdata, s, path);
+	}
+}
+
+void session_harvest(struct session *s)
+{
+	const struct recording_report *report = &s->rec.report;
+
+	log_notes(s);
+	session_count_files(s, report);
+	for (unsigned cpu = 0; cpu < MIN(report->n_cpus, drain_n_cpus(s->rec.drain)); cpu++)
+		drain_add_dropped(s->rec.drain, cpu, report->unsure[cpu]);
+	announce_finished(s);
+	recording_report_clear(&s->rec.report);
+}
+
+void session_file_is_made(void)
+{
+	(void)malloc_trim(0);
+}
+
+int session_run_open(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+	int r = recording_open(s->rec.recording, &s->rec.files, &s->rec.report, why);
+
+	session_count_snapshots(s);
+	return r >= 0 && s->disk.away ? recording_probe_disk(s->rec.recording, why) : r;
+}
+
+/*
+ * Bytes of the next segment after which the one after it is begun: so much before MaxFileSize= as
+ * has come in lately while one was being made
+ */
+static uint64_t next_limit(struct session *s)
+{
+	uint64_t max = session_max_file_size(s);
+	int64_t left = drain_bytes_left(s->rec.drain);
+	uint64_t over = left < 0 ? (uint64_t)-left : 0;
+
+	s->rec.overshoot = MAX(over, s->rec.overshoot / 8 * 7);
+	return max - MIN(s->rec.overshoot, max / 2);
+}
+
+void session_begin_next(struct session *s)
+{
+	struct fault why;
+	int r = session_prepare_segment(s, &why);
+
+	session_rotation_begins(s);
+	if (r < 0)
+		session_on_next(s, r, &why);
+	else
+		session_start_job(s, STEP_NEXT);
+}
+
+/* What it says of the file is of one called current.dat */
+int session_run_next(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+
+	session_forget_synced(s);
+	return recording_begin_next(s->rec.recording, &s->rec.files, &s->rec.report, why);
+}
+
+/* The next file is there: point the workers at it */
+void session_on_next(struct session *s, int result, const struct fault *why)
+{
+	if (result < 0 && result != s->rec.next_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
+			       "cannot begin a new segment, going on in the old one: %s",
+			       why->text);
+	s->rec.next_error = result;
+	if (result < 0) {
+		s->rec.retry_usec = now_usec(CLOCK_MONOTONIC) + RETRY_USEC;
+		s->rec.held = false;
+		drain_flush(s->rec.drain);
+		session_rotation_done(s, result, why->text);
+		session_drop_change(s, result, why->text);
+		return;
+	}
+	s->rec.segment_usec = now_usec(CLOCK_MONOTONIC);
+	session_begin_step(s, STEP_RETARGETING);
+	(void)drain_retarget(s->rec.drain, recording_file(s->rec.recording), next_limit(s));
+}
+
+/* The workers are in the next file */
+void session_on_retargeted(struct session *s, int result, const struct fault *why)
+{
+	drain_retargeted(s->rec.drain);
+	session_tail_moved(s);
+	prepare_stats(s, true);
+	if (session_note_base(s, true) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
+			       "cannot note the counters: %m, ignoring");
+	if (s->rec.held) {
+		s->rec.held = false;
+		drain_flush(s->rec.drain);
+	}
+	(void)session_apply_change(s);
+	session_start_job(s, STEP_FINISHING);
+}
+
+int session_run_close(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+
+	session_forget_synced(s);
+	return recording_finish_old(s->rec.recording, &s->rec.files, &s->rec.report, why);
+}
+
+/* The new segment's counters into the state file as well, which may wait for the disk like the rest
+ */
+int session_run_finish(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+	struct fault not_noted;
+	int noted = session_write_notes(s, &not_noted), r;
+
+	r = session_run_close(s, why);
+	if (r >= 0 && noted < 0)
+		*why = not_noted;
+	return r < 0 ? r : noted;
+}
+
+void session_on_finished(struct session *s, int result, const struct fault *why)
+{
+	const char *archive = s->rec.report.archive;
+	_cleanup_free_ char *path = NULL;
+
+	if (result < 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
+			       "%s; what is left to do is tried again", why->text);
+	else if (archive[0])
+		path = strf("%s/%s/record/%s", s->env->state_dir, s->name, archive);
+	session_rotation_done(s, result, result < 0 ? why->text : path ? path : "");
+	session_file_is_made();
+	s->events->changed(s->events->userdata, s);
+}
+
+void session_begin_sync(struct session *s)
+{
+	s->rec.synced_usec = now_usec(CLOCK_MONOTONIC);
+	s->rec.synced_bytes = drain_total_bytes(s->rec.drain);
+	prepare_stats(s, false);
+	session_start_job(s, STEP_SYNCING);
+}
+
+int session_run_sync(void *userdata, struct fault *why)
+{
+	struct session *s = userdata;
+
+	return recording_sync(s->rec.recording, &s->rec.files, &s->rec.report, why);
+}
+
+void session_on_synced(struct session *s, int result, const struct fault *why)
+{
+	if (result < 0 && result != s->rec.sync_error)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result, "%s", why->text);
+	s->rec.sync_error = result;
+	if (trace_file_is_unsure(recording_file(s->rec.recording)))
+		session_want(s, WANT_ROTATE);
+	session_note_synced(s); /* it says what was synced, whatever else has failed */
+	if (session_disk_full(s))
+		drain_flush(s->rec.drain); /* there may be room again */
+}
+
+int session_run_note(void *userdata, struct fault *why)
+{
+	return session_write_notes(userdata, why);
+}
+
+/* Tracing is off and everything there was has been taken: close the last segment */
+void session_on_drained(struct session *s, int result, const struct fault *why)
+{
+	if (drain_full(s->rec.drain) && now_usec(CLOCK_MONOTONIC) >= s->rec.retry_usec) {
+		session_want(s, WANT_ROTATE);
+		return;
+	}
+	if (drain_full(s->rec.drain) || drain_trouble(s->rec.drain) < 0) {
+		(void)log_full(
+			LOG_ERR, s->name, MESSAGE_EVENTS_LOST, drain_trouble(s->rec.drain),
+			"Failed to write all events; data left in the ring buffer was discarded");
+		drain_drop_pending(s->rec.drain);
+		s->rec.undrained = true;
+	}
+	prepare_stats(s, true);
+	session_tail_end(s, TAIL_END_STOPPED);
+	session_sample(s); /* for the last time that there are counters */
+	report_losses(s, true);
+	close_drain(s, false);
+	recording_close_current(s->rec.recording);
+	session_start_job(s, STEP_CLOSING);
+}
+
+void session_on_closed(struct session *s, int result, const struct fault *why)
+{
+	if (result < 0)
+		(void)log_full(LOG_ERR, s->name, MESSAGE_DISK_TROUBLE, result,
+			       "%s; the file stays as it is and is finished at the next start",
+			       why->text);
+	else if (s->rec.report.archive[0])
+		session_on_finished(s, 0, why);
+	session_release(s, false);
+	session_settle(s, SESSION_STOPPED);
+}
+
+/* The workers have nothing in their hands: hand over, or leave a disk that is gone */
+void session_on_left(struct session *s, int result, const struct fault *why)
+{
+	if (s->wants & WANT_LEAVE) {
+		session_leave_disk(s);
+		return;
+	}
+	session_note_handed_over(s, drain_trouble(s->rec.drain) == 0);
+	session_tail_end(s, TAIL_END_LEFT);
+	session_release(s, true);
+	session_settle(s, SESSION_STOPPED);
+}
+
+/* --- the mode */
+
+static void record_tell(const struct session *s)
+{
+	(void)log_full(LOG_INFO, s->name, MESSAGE_SESSION_STARTED, 0, "recording (%s)",
+		       trace_file_is_direct(recording_file(s->rec.recording)) ? "O_DIRECT"
+									      : "page cache");
+}
+
+static void record_reload(struct session *s, bool storage)
+{
+	session_want(s, storage ? WANT_ROTATE : 0);
+}
+
+static void record_stop(struct session *s)
+{
+	struct session_record *rec = &s->rec;
+	bool leave = s->wants & (WANT_HAND_OVER | WANT_LEAVE);
+	struct fault why;
+
+	rec->flush_source = sd_event_source_disable_unref(rec->flush_source);
+	rec->look_source = sd_event_source_disable_unref(rec->look_source);
+	if (!leave && instance_trace(s->claim.instance, false, &why) < 0)
+		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
+	session_begin_step(s, leave ? STEP_LEAVING : STEP_DRAINING);
+	(void)drain_post(rec->drain, leave ? WORKER_LEAVE : WORKER_FINISH);
+}
+
+static void record_snapshot(struct session *s, const struct snapshot_order *order)
+{
+	session_begin_step(s, STEP_FLUSHING);
+	(void)drain_post(s->rec.drain, WORKER_FLUSH);
+}
+
+static int record_cut(struct session *s, const struct snapshot_order *order,
+		      struct snapshot_result *made, struct fault *why)
+{
+	/* Names of tasks that came since the last sync */
+	recording_refresh_names(s->rec.recording, &s->rec.files, &s->rec.report);
+	return snapshot_order_find(order, s->rec.files.dir_fd, made, why);
+}
+
+static void record_count(const struct session *s, unsigned cpu, struct account_raw *ret)
+{
+	struct drain_counts counts;
+
+	drain_cpu(s->rec.drain, cpu, &counts);
+	ret->subbufs = counts.subbufs;
+	ret->bytes = counts.total_bytes;
+	ret->not_written = counts.dropped_bytes / drain_subbuf_size(s->rec.drain);
+}
+
+static void record_release(struct session *s, bool keep)
+{
+	struct session_record *rec = &s->rec;
+
+	sd_event_source_disable_unref(rec->notify_source);
+	sd_event_source_disable_unref(rec->flush_source);
+	sd_event_source_disable_unref(rec->look_source);
+	close_drain(s, keep);
+	recording_close(rec->recording);
+	for (unsigned cpu = 0; rec->files.cpustat && cpu < rec->report.n_cpus; cpu++)
+		free(rec->files.cpustat[cpu]);
+	free(rec->files.cpustat);
+	free(rec->dropped_said);
+	file_plan_done(&rec->files.plan);
+	recording_report_done(&rec->report);
+	close_p(&rec->files.dir_fd);
+	close_p(&rec->notify_fd);
+	*rec = (struct session_record){
+		.recording = rec->recording,
+		.drain = rec->drain,
+		.files.dir_fd = -EBADF,
+		.notify_fd = -EBADF,
+	};
+}
+
+const struct mode_ops mode_record = {
+	.dir = "record",
+	.drains = true,
+	.open = record_open,
+	.begin = record_begin,
+	.tell = record_tell,
+	.reload = record_reload,
+	.stop = record_stop,
+	.snapshot = record_snapshot,
+	.cut = record_cut,
+	.count = record_count,
+	.release = record_release,
+};
+
+/* It ends as soon as it has begun */
+const struct mode_ops mode_salvage = {
+	.dir = "record",
+	.drains = true,
+	.salvage = true,
+	.open = record_open,
+	.begin = record_begin,
+	.stop = record_stop,
+	.release = record_release,
+};
