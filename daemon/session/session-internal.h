@@ -72,6 +72,7 @@ struct session_spec {
 	struct session_config *config;	/* in force; NULL when stopped */
 	struct session_config *pending; /* to be in force after the stop that is under way */
 	struct session_config *change;	/* its events shall be traced, as soon as they can be */
+	bool reload;			/* they are those of a new configuration */
 };
 
 /* claim.c */
@@ -146,6 +147,26 @@ struct session_counts {
 	uint64_t recording_usec; /* monotonic: since when */
 };
 
+/* snapshots.c: those that are wanted */
+struct session_orders {
+	struct snapshot_turn *requests; /* the first may be under way */
+	bool copying;			/* job beside the steps: snapshot_order_make of the first */
+	bool coresight_said;		/* that this machine has none */
+	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
+	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
+};
+
+/* tails.c: those who follow */
+struct session_tails {
+	struct session_tail *list;
+	sd_event_source *source; /* the next round */
+	uint64_t segment;	 /* number of the file that all workers are in */
+	uint64_t bytes;		 /* drain_total_bytes() after the last round */
+	bool round;		 /* one is under way */
+	bool confirm;		 /* the next one follows soon */
+	bool is_new;		 /* somebody waits for two rounds */
+};
+
 struct session {
 	const struct environment *env;
 	const struct session_events *events;
@@ -157,8 +178,8 @@ struct session {
 	struct session_flight flight;
 	struct session_disk disk;
 	struct session_counts counts;
-	struct session_orders *orders; /* snapshots.c */
-	struct session_tails *tails;   /* tails.c */
+	struct session_orders orders;
+	struct session_tails tails;
 	struct triggers *triggers;
 	struct boot_trace *boot_trace; /* boot.c: being saved, or NULL */
 
@@ -177,6 +198,12 @@ struct session {
 static inline bool session_ends(const struct session *s)
 {
 	return s->wants & WANT_STOP && !s->spec.pending;
+}
+
+/* Beside the steps a snapshot is being copied from the session's files */
+static inline bool session_copies(const struct session *s)
+{
+	return s->orders.copying;
 }
 
 /* Recording, for somebody, and not about to stop */
@@ -199,8 +226,6 @@ void session_want(struct session *session, unsigned wants);
 void session_advance(struct session *session);
 /* What is traced ends, and begins anew as spec.pending says */
 void session_restart(struct session *session);
-/* The one place where the state changes: whoever waits for that is told */
-void session_set_state(struct session *session, enum session_state state);
 /* From session_start() on: of what an earlier process left only the rest is wanted */
 void session_set_mode(struct session *session, const struct mode_ops *mode);
 /* Why it failed, or what trouble it has: told with its state */
@@ -208,7 +233,6 @@ void session_set_failure(struct session *session, const struct fault *failure);
 void session_start(struct session *session);
 /* after recording_open, or at once where there are no segments */
 void session_opened(struct session *session, int result, const struct fault *why);
-void session_fail(struct session *session, const struct fault *why);
 /* Stopped or failed, with nothing left to do */
 void session_settle(struct session *session, enum session_state state);
 /* The disk is gone, and nothing is in hand: close everything there */
@@ -412,17 +436,11 @@ void session_warn_of_clock(struct session *session);
 /* --- snapshots.c */
 
 extern const struct trigger_host session_trigger_host;
-/* None yet; NULL: no memory */
-struct session_orders *session_orders_new(void);
-/* All have been answered */
-void session_orders_free(struct session_orders *orders);
 /* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
  * malloc'ed, or NULL. */
 char *session_announce_snapshot(struct session *session, const char *name);
 /* Is there one whose turn it is? */
 bool session_snapshot_waits(const struct session *session);
-/* Beside the steps one is being copied from the session's files */
-bool session_copies(const struct session *session);
 void session_begin_snapshot(struct session *session);
 int session_run_cut(void *userdata, struct fault *why);
 void session_cut_done(struct session *session, int result, const struct fault *why);
@@ -431,8 +449,6 @@ void session_drop_snapshots(struct session *session);
 
 /* --- tails.c */
 
-/* No tails yet; NULL: no memory. Freed by free(), after session_tail_end(). */
-struct session_tails *session_tails_new(void);
 /* Workers have told something: is a round over? */
 void session_tail_check(struct session *session);
 /* All workers are in the next file; recording_old() is the one before */

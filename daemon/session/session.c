@@ -96,15 +96,12 @@ int session_new(const struct environment *env, const struct session_events *even
 	s->name = strdup(name);
 	if (s->name)
 		s->triggers = triggers_new(env->event, s->name, &session_trigger_host, s);
-	s->tails = session_tails_new();
-	s->orders = session_orders_new();
-	if (!s->triggers || !s->tails || !s->orders || add_wake(s) < 0 ||
-	    drain_new(&s->rec.drain) < 0 || recording_new(&s->rec.recording) < 0) {
+	s->tails.segment = 1;
+	if (!s->triggers || add_wake(s) < 0 || drain_new(&s->rec.drain) < 0 ||
+	    recording_new(&s->rec.recording) < 0) {
 		sd_event_source_disable_unref(s->wake_source);
 		triggers_free(s->triggers);
 		drain_free(s->rec.drain);
-		session_orders_free(s->orders);
-		free(s->tails);
 		free(s->name);
 		free(s);
 		return -ENOMEM;
@@ -145,8 +142,6 @@ void session_free(struct session *s)
 	drain_free(s->rec.drain);
 	recording_free(s->rec.recording);
 	boot_trace_free(s->boot_trace);
-	session_orders_free(s->orders);
-	free(s->tails);
 	triggers_free(s->triggers);
 	sd_event_source_disable_unref(s->wake_source);
 	account_done(&s->counts.account);
@@ -252,7 +247,8 @@ void session_rotation_done(struct session *s, int result, const char *text)
 
 /* --- from state to state */
 
-void session_set_state(struct session *s, enum session_state state)
+/* The one place where the state changes: whoever waits for that is told */
+static void session_set_state(struct session *s, enum session_state state)
 {
 	if (s->state == SESSION_RECORDING)
 		state_root_unref(s->env->root);
@@ -302,7 +298,7 @@ static const char *left_tracing(struct session *s)
 	return "; its instance goes on tracing for the next try";
 }
 
-void session_fail(struct session *s, const struct fault *why)
+static void session_fail(struct session *s, const struct fault *why)
 {
 	bool told = s->disk.away && why->error == s->failure.error;
 	/* Without a configuration nothing is wanted of it: the next start looks again */

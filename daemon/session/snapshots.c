@@ -47,30 +47,6 @@ struct snapshot_join {
 	unsigned n;
 };
 
-/* All of a session's */
-struct session_orders {
-	struct snapshot_turn *requests; /* the first may be under way */
-	bool copying;			/* job beside the steps: snapshot_order_make of the first */
-	bool coresight_said;		/* that this machine has none */
-	struct snapshot_join *join;	/* what later triggers may still join; or NULL */
-	struct trigger_limit member_limit; /* of what members of group flyrec ask for */
-};
-
-struct session_orders *session_orders_new(void)
-{
-	return calloc(1, sizeof(struct session_orders));
-}
-
-void session_orders_free(struct session_orders *orders)
-{
-	if (orders && orders->join) {
-		free(orders->join->what);
-		free(orders->join->lines);
-		free(orders->join);
-	}
-	free(orders);
-}
-
 static struct snapshot_request *request_of(struct snapshot_turn *turn)
 {
 	return (void *)turn;
@@ -79,7 +55,7 @@ static struct snapshot_request *request_of(struct snapshot_turn *turn)
 /* The one under way, or next */
 static struct snapshot_request *first(const struct session *s)
 {
-	return request_of(s->orders->requests);
+	return request_of(s->orders.requests);
 }
 
 static void request_free(struct snapshot_request *request)
@@ -115,10 +91,10 @@ static void report_triggered(struct session *s, const struct snapshot_request *r
 /* @request->made says why, if @result is negative */
 static void answer(struct session *s, struct snapshot_request *request, int result)
 {
-	snapshot_queue_remove(&s->orders->requests, &request->turn);
-	if (s->orders->join && s->orders->join->request == request) {
-		s->orders->join->request = NULL;
-		(void)snprintf(s->orders->join->name, sizeof(s->orders->join->name), "%s",
+	snapshot_queue_remove(&s->orders.requests, &request->turn);
+	if (s->orders.join && s->orders.join->request == request) {
+		s->orders.join->request = NULL;
+		(void)snprintf(s->orders.join->name, sizeof(s->orders.join->name), "%s",
 			       result >= 0 ? request->made.name : "");
 	}
 	if (request->done)
@@ -128,26 +104,36 @@ static void answer(struct session *s, struct snapshot_request *request, int resu
 	request_free(request);
 }
 
+static void join_free(struct snapshot_join *join)
+{
+	if (join) {
+		free(join->what);
+		free(join->lines);
+	}
+	free(join);
+}
+
 void session_drop_snapshots(struct session *s)
 {
-	while (s->orders->requests) {
+	while (s->orders.requests) {
 		struct snapshot_request *request = first(s);
 
 		answer(s, request,
 		       fault_set(&request->made.why, -ECANCELED, "session %s has ended", s->name));
 	}
+	join_free(TAKE_PTR(s->orders.join)); /* what is gone with it is only who comes too late */
 }
 
 /* Nothing came of it: the next one shall not be refused over that */
 static void give_back(struct session *s, const struct snapshot_order *order)
 {
 	if (order->asker.origin == SNAPSHOT_BY_MEMBER && !order->parts)
-		trigger_limit_give_back(&s->orders->member_limit);
+		trigger_limit_give_back(&s->orders.member_limit);
 }
 
 static struct snapshot_request *find_call(const struct session *s, const void *call)
 {
-	for (struct snapshot_turn *t = s->orders->requests; t; t = t->next)
+	for (struct snapshot_turn *t = s->orders.requests; t; t = t->next)
 		if (!t->begun && t->asker.call == call)
 			return request_of(t);
 	return NULL;
@@ -169,7 +155,7 @@ static bool on_busy(void *userdata)
 	const struct session *s = userdata;
 	unsigned waiting = 0;
 
-	for (const struct snapshot_turn *t = s->orders->requests; t; t = t->next)
+	for (const struct snapshot_turn *t = s->orders.requests; t; t = t->next)
 		if (t->asker.origin == SNAPSHOT_BY_TRIGGER &&
 		    (!t->too_early || ++waiting >= POSTS_MAX))
 			return true;
@@ -186,7 +172,7 @@ static int on_post(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	for (struct snapshot_turn *t = s->orders->requests; t; t = t->next)
+	for (struct snapshot_turn *t = s->orders.requests; t; t = t->next)
 		if (request_of(t)->post == source) {
 			request_of(t)->post = sd_event_source_disable_unref(source);
 			t->too_early = false;
@@ -243,7 +229,7 @@ static void on_addition_done(void *userdata, int result, const struct fault *why
 /* What has joined the last snapshot while it was made, or since */
 static void join_add_to_file(struct session *s)
 {
-	struct snapshot_join *join = s->orders->join;
+	struct snapshot_join *join = s->orders.join;
 	struct addition *a;
 
 	if (!join || !join->lines || join->request || !join->name[0])
@@ -263,18 +249,18 @@ static void join_add_to_file(struct session *s)
 static int join_begin(struct session *s, struct snapshot_request *request,
 		      const struct snapshot_cause *cause)
 {
-	if (!s->orders->join)
-		s->orders->join = calloc(1, sizeof(*s->orders->join));
-	if (!s->orders->join)
+	struct snapshot_join *join = calloc(1, sizeof(*join));
+
+	if (!join)
 		return -ENOMEM;
-	free(s->orders->join->what);
-	free(s->orders->join->lines);
-	*s->orders->join = (struct snapshot_join){
+	*join = (struct snapshot_join){
 		.what = strdup(cause->what),
 		.asked_usec = now_usec(CLOCK_MONOTONIC),
 		.request = request,
 		.rank = cause->rank,
 	};
+	join_free(s->orders.join);
+	s->orders.join = join;
 	return 0;
 }
 
@@ -312,7 +298,7 @@ static int join_waiting(struct snapshot_request *request, const struct snapshot_
 static int on_join(void *userdata, const struct snapshot_cause *cause)
 {
 	struct session *s = userdata;
-	struct snapshot_join *join = s->orders->join;
+	struct snapshot_join *join = s->orders.join;
 	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
 	_cleanup_free_ char *lines = NULL;
 	int r;
@@ -372,8 +358,8 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 		r = sd_event_add_time_relative(s->env->event, &request->post, CLOCK_MONOTONIC,
 					       post_usec, 0, on_post, s);
 	if (r < 0) {
-		if (s->orders->join && s->orders->join->request == request)
-			s->orders->join->request = NULL;
+		if (s->orders.join && s->orders.join->request == request)
+			s->orders.join->request = NULL;
 		request_free(request);
 		return r;
 	}
@@ -381,7 +367,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	request->userdata = userdata;
 	request->turn.asker = order->asker;
 	request->turn.too_early = request->post;
-	snapshot_queue_add(&s->orders->requests, &request->turn);
+	snapshot_queue_add(&s->orders.requests, &request->turn);
 	session_advance(s);
 	return 0;
 }
@@ -432,7 +418,7 @@ static void count_member(struct session *s)
 	unsigned burst;
 
 	member_burst(s, &burst, &interval_usec);
-	(void)trigger_limit_admit(&s->orders->member_limit, burst, interval_usec,
+	(void)trigger_limit_admit(&s->orders.member_limit, burst, interval_usec,
 				  now_usec(CLOCK_MONOTONIC));
 }
 
@@ -466,7 +452,7 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 		return refuse(s, -ENOTCONN, why);
 	if (asker->origin == SNAPSHOT_BY_MEMBER) {
 		member_burst(s, &burst, &interval_usec);
-		wait_usec = trigger_limit_wait(&s->orders->member_limit, burst, interval_usec,
+		wait_usec = trigger_limit_wait(&s->orders.member_limit, burst, interval_usec,
 					       now_usec(CLOCK_MONOTONIC));
 		if (wait_usec > 0)
 			return fault_set(
@@ -476,7 +462,7 @@ int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker
 				s->name, burst, (double)interval_usec / USEC_PER_SEC,
 				(double)(wait_usec / USEC_PER_SEC + 1));
 	}
-	return snapshot_queue_admit(s->orders->requests, asker, s->name, why);
+	return snapshot_queue_admit(s->orders.requests, asker, s->name, why);
 }
 
 int session_snapshot(struct session *s, const struct snapshot_wish *wish,
@@ -565,7 +551,7 @@ char *session_announce_snapshot(struct session *s, const char *name)
 bool session_snapshot_waits(const struct session *s)
 {
 	/* A stop cuts PostSec= short */
-	for (const struct snapshot_turn *t = s->orders->requests; t; t = t->next)
+	for (const struct snapshot_turn *t = s->orders.requests; t; t = t->next)
 		if (!t->too_early || s->wants & WANT_STOP)
 			return true;
 	return false;
@@ -575,8 +561,8 @@ void session_begin_snapshot(struct session *s)
 {
 	struct snapshot_order *order;
 
-	(void)snapshot_queue_next(&s->orders->requests, s->wants & WANT_STOP);
-	s->orders->requests->begun = true;
+	(void)snapshot_queue_next(&s->orders.requests, s->wants & WANT_STOP);
+	s->orders.requests->begun = true;
 	order = &first(s)->order;
 	order->coresight =
 		!order->is_part && (order->coresight || s->spec.config->snapshot.coresight);
@@ -619,9 +605,9 @@ static void report_coresight(struct session *s)
 	STRV_FOREACH (note, job->notes)
 		if (job->name[0])
 			(void)log_full(LOG_NOTICE, s->name, NULL, 0, "CoreSight: %s", *note);
-	if (job->name[0] || (job->why.error == -ENODEV && s->orders->coresight_said))
+	if (job->name[0] || (job->why.error == -ENODEV && s->orders.coresight_said))
 		return;
-	s->orders->coresight_said |= job->why.error == -ENODEV;
+	s->orders.coresight_said |= job->why.error == -ENODEV;
 	(void)log_full(job->why.error == -ENODEV ? LOG_NOTICE : LOG_WARNING, s->name, NULL,
 		       job->why.error, "snapshot without CoreSight: %s", job->why.text);
 }
@@ -681,14 +667,9 @@ static int run_copy(void *userdata, struct fault *why)
 	return snapshot_order_make(&first(s)->order, &first(s)->made, why);
 }
 
-bool session_copies(const struct session *s)
-{
-	return s->orders->copying;
-}
-
 static void set_copying(struct session *s, bool copying)
 {
-	s->orders->copying = copying;
+	s->orders.copying = copying;
 	recording_hold_open(s->rec.recording, copying);
 }
 
@@ -710,7 +691,7 @@ void session_cut_done(struct session *s, int result, const struct fault *why)
 	if (result >= 0 && !is_whole(s, &first(s)->order)) {
 		result = job_start(s->env->event, run_copy, on_copied, s);
 		set_copying(s, result >= 0);
-		if (s->orders->copying)
+		if (s->orders.copying)
 			return;
 		(void)fault_errno(&no_thread, result, "cannot start a thread");
 		why = &no_thread;

@@ -141,6 +141,51 @@ bool session_make_room(struct session *s, int error)
 	return report.files > 0;
 }
 
+static int replace(struct session_config **config, const struct session_config *by)
+{
+	struct session_config *copy;
+	int r = session_config_copy(by, &copy);
+
+	if (r < 0)
+		return r;
+	session_config_free(*config);
+	*config = copy;
+	return 0;
+}
+
+int session_pend(struct session *s, const struct session_config *config)
+{
+	return replace(&s->spec.pending, config);
+}
+
+void session_set_aside(struct session *s, struct session_config *config)
+{
+	s->spec.pending = s->spec.config;
+	s->spec.config = config;
+}
+
+void session_take_pending(struct session *s)
+{
+	session_config_free(s->spec.config);
+	s->spec.config = TAKE_PTR(s->spec.pending);
+}
+
+void session_forget_spec(struct session *s, bool in_force)
+{
+	session_config_free(TAKE_PTR(s->spec.pending));
+	if (in_force)
+		session_config_free(TAKE_PTR(s->spec.config));
+}
+
+static int restart_as(struct session *s, const struct session_config *config)
+{
+	int r = session_pend(s, config);
+
+	if (r >= 0)
+		session_restart(s);
+	return r;
+}
+
 /* --- other events in the same instance */
 
 /* Has the header of the file in use the formats of all its events? */
@@ -176,10 +221,20 @@ static void note_change(struct session *s)
 
 void session_drop_change(struct session *s, int result, const char *why)
 {
-	if (!s->spec.change)
+	_cleanup_(session_config_freep) struct session_config *change = TAKE_PTR(s->spec.change);
+	bool reload = s->spec.reload;
+
+	if (!change)
 		return;
-	session_config_free(TAKE_PTR(s->spec.change));
+	s->spec.reload = false;
 	session_tell(s, WAIT_CHANGED, result, why);
+	if (result >= 0 || !reload)
+		return;
+	/* The kernel did not take the events of a new configuration: it fails as a whole */
+	if (session_steady(s))
+		(void)restart_as(s, change);
+	else if (s->spec.pending)
+		(void)session_pend(s, change); /* its disk went before that came to its turn */
 }
 
 bool session_apply_change(struct session *s)
@@ -283,51 +338,6 @@ static bool only_events_differ(const struct session_config *a, const struct sess
 	return same;
 }
 
-static int replace(struct session_config **config, const struct session_config *by)
-{
-	struct session_config *copy;
-	int r = session_config_copy(by, &copy);
-
-	if (r < 0)
-		return r;
-	session_config_free(*config);
-	*config = copy;
-	return 0;
-}
-
-int session_pend(struct session *s, const struct session_config *config)
-{
-	return replace(&s->spec.pending, config);
-}
-
-void session_set_aside(struct session *s, struct session_config *config)
-{
-	s->spec.pending = s->spec.config;
-	s->spec.config = config;
-}
-
-void session_take_pending(struct session *s)
-{
-	session_config_free(s->spec.config);
-	s->spec.config = TAKE_PTR(s->spec.pending);
-}
-
-void session_forget_spec(struct session *s, bool in_force)
-{
-	session_config_free(TAKE_PTR(s->spec.pending));
-	if (in_force)
-		session_config_free(TAKE_PTR(s->spec.config));
-}
-
-static int restart_as(struct session *s, const struct session_config *config)
-{
-	int r = session_pend(s, config);
-
-	if (r >= 0)
-		session_restart(s);
-	return r;
-}
-
 int session_prepare_triggers(struct session *s, struct fault *why)
 {
 	if (!s->mode->salvage)
@@ -354,49 +364,6 @@ void session_renew_triggers(struct session *s)
 	(void)restart_as(s, s->spec.config);
 }
 
-/* Events of a new configuration, while they wait for their turn */
-struct reconfiguration {
-	struct session *session;
-	struct session_config *config;
-};
-
-static void reconfiguration_free(struct reconfiguration *r)
-{
-	if (r)
-		session_config_free(r->config);
-	free(r);
-}
-
-/* The kernel did not take the events of a new configuration: that session fails as a whole */
-static void on_events_changed(void *userdata, int result, const char *text)
-{
-	struct reconfiguration *r = userdata;
-	struct session *s = r->session;
-
-	if (result < 0 && session_steady(s))
-		(void)restart_as(s, r->config);
-	else if (result < 0 && s->spec.pending)
-		(void)session_pend(s, r->config); /* its disk went before that came to its turn */
-	reconfiguration_free(r);
-}
-
-static int change_events(struct session *s, const struct session_config *config)
-{
-	struct reconfiguration *change = calloc(1, sizeof(*change));
-	struct fault why;
-	int r = -ENOMEM;
-
-	if (change) {
-		change->session = s;
-		r = session_config_copy(config, &change->config);
-	}
-	if (r >= 0)
-		r = session_change_events(s, config, on_events_changed, change, &why);
-	if (r < 0)
-		reconfiguration_free(change);
-	return r;
-}
-
 /* As the configuration says, whatever was asked for at runtime */
 static bool reconfigure(struct session *s, const struct session_config *config)
 {
@@ -416,7 +383,10 @@ static bool reconfigure(struct session *s, const struct session_config *config)
 	}
 	if (same)
 		return take_rest(s, config) >= 0;
-	return change_events(s, config) >= 0 && take_rest(s, config) >= 0;
+	if (session_change_events(s, config, NULL, NULL, &why) < 0)
+		return false;
+	s->spec.reload = true;
+	return take_rest(s, config) >= 0;
 }
 
 int session_configure(struct session *s, const struct session_config *config)

@@ -33,29 +33,9 @@ struct session_tail {
 	uint64_t skipped_segments, skipped_bytes;
 };
 
-/* All of a session's */
-struct session_tails {
-	struct session_tail *list;
-	sd_event_source *source; /* the next round */
-	uint64_t segment;	 /* number of the file that all workers are in */
-	uint64_t bytes;		 /* drain_total_bytes() after the last round */
-	bool round;		 /* one is under way */
-	bool confirm;		 /* the next one follows soon */
-	bool is_new;		 /* somebody waits for two rounds */
-};
-
-struct session_tails *session_tails_new(void)
-{
-	struct session_tails *tails = calloc(1, sizeof(*tails));
-
-	if (tails)
-		tails->segment = 1;
-	return tails;
-}
-
 static void tail_free(struct session_tail *t)
 {
-	for (struct session_tail **p = &t->session->tails->list; *p; p = &(*p)->next)
+	for (struct session_tail **p = &t->session->tails.list; *p; p = &(*p)->next)
 		if (*p == t) {
 			*p = t->next;
 			break;
@@ -104,20 +84,20 @@ static int announce(struct session_tail *t)
 	const struct session *s = t->session;
 	const struct tail_message message = {
 		.type = TAIL_SEGMENT,
-		.segment = s->tails->segment,
+		.segment = s->tails.segment,
 		.skipped_segments = t->skipped_segments,
 		.skipped_bytes = t->skipped_bytes,
 	};
 	_cleanup_close_ int fd = -EBADF;
 	int r;
 
-	if (t->busy || t->segment == s->tails->segment)
+	if (t->busy || t->segment == s->tails.segment)
 		return 0;
 	fd = reopen(drain_file_fd(s->rec.drain));
 	r = fd < 0 ? fd : send_message(t, &message, sizeof(message), fd);
 	if (r < 0)
 		return r;
-	t->segment = s->tails->segment;
+	t->segment = s->tails.segment;
 	t->busy = true;
 	t->skipped_segments = t->skipped_bytes = 0;
 	return 0;
@@ -151,7 +131,7 @@ static struct tail_message *describe_round(const struct session *s, size_t *ret_
 		return NULL;
 	message->type = TAIL_ROUND;
 	message->n_cpus = n_cpus;
-	message->segment = s->tails->segment;
+	message->segment = s->tails.segment;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct drain_counts counts;
 
@@ -167,7 +147,7 @@ static void tell_round(struct session *s, bool more)
 	_cleanup_free_ struct tail_message *message = NULL;
 	size_t size;
 
-	for (struct session_tail *t = s->tails->list; t; t = t->next) {
+	for (struct session_tail *t = s->tails.list; t; t = t->next) {
 		if (more)
 			t->rounds = ROUNDS_TOLD;
 		if (announce(t) < 0 || t->rounds == 0)
@@ -191,12 +171,12 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	if (!s->tails->list) {
-		s->tails->source = sd_event_source_disable_unref(s->tails->source);
+	if (!s->tails.list) {
+		s->tails.source = sd_event_source_disable_unref(s->tails.source);
 		return 0;
 	}
 	if (may_begin_round(s)) {
-		s->tails->round = true;
+		s->tails.round = true;
 		drain_tell_flushes(s->rec.drain, true);
 		drain_flush(s->rec.drain);
 		return 0; /* session_tail_check() goes on */
@@ -208,8 +188,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void next_tick(struct session *s, uint64_t usec)
 {
-	(void)sd_event_source_set_time_relative(s->tails->source, usec);
-	(void)sd_event_source_set_enabled(s->tails->source, SD_EVENT_ONESHOT);
+	(void)sd_event_source_set_time_relative(s->tails.source, usec);
+	(void)sd_event_source_set_enabled(s->tails.source, SD_EVENT_ONESHOT);
 }
 
 void session_tail_check(struct session *s)
@@ -217,35 +197,35 @@ void session_tail_check(struct session *s)
 	uint64_t bytes;
 	bool more;
 
-	if (!s->tails->round || !drain_flushed(s->rec.drain))
+	if (!s->tails.round || !drain_flushed(s->rec.drain))
 		return;
-	s->tails->round = false;
+	s->tails.round = false;
 	drain_tell_flushes(s->rec.drain, false);
-	if (!s->tails->source)
+	if (!s->tails.source)
 		return;
 	if (!may_begin_round(s)) { /* the next round tells */
 		next_tick(s, CONFIRM_USEC);
 		return;
 	}
 	bytes = drain_total_bytes(s->rec.drain);
-	more = bytes != s->tails->bytes;
-	s->tails->bytes = bytes;
+	more = bytes != s->tails.bytes;
+	s->tails.bytes = bytes;
 	tell_round(s, more);
-	s->tails->confirm = (more || s->tails->is_new) && !s->tails->confirm;
-	s->tails->is_new = false;
-	next_tick(s, s->tails->confirm ? CONFIRM_USEC : more ? PAUSE_USEC : IDLE_USEC);
+	s->tails.confirm = (more || s->tails.is_new) && !s->tails.confirm;
+	s->tails.is_new = false;
+	next_tick(s, s->tails.confirm ? CONFIRM_USEC : more ? PAUSE_USEC : IDLE_USEC);
 }
 
 void session_tail_moved(struct session *s)
 {
 	uint64_t bytes = 0, size;
 
-	s->tails->segment++;
-	for (unsigned cpu = 0; s->tails->list && cpu < drain_n_cpus(s->rec.drain); cpu++)
+	s->tails.segment++;
+	for (unsigned cpu = 0; s->tails.list && cpu < drain_n_cpus(s->rec.drain); cpu++)
 		if (trace_file_read_size(recording_old(s->rec.recording), cpu, &size) >= 0)
 			bytes += size;
-	for (struct session_tail *t = s->tails->list; t; t = t->next) {
-		if (t->segment + 1 < s->tails->segment) { /* it was never told of the one before */
+	for (struct session_tail *t = s->tails.list; t; t = t->next) {
+		if (t->segment + 1 < s->tails.segment) { /* it was never told of the one before */
 			t->skipped_segments++;
 			t->skipped_bytes += bytes;
 		}
@@ -258,12 +238,12 @@ void session_tail_end(struct session *s, unsigned why)
 {
 	const struct tail_message message = {.type = TAIL_END, .segment = why};
 
-	while (s->tails->list) {
-		(void)send_message(s->tails->list, &message, sizeof(message), -EBADF);
-		tail_free(s->tails->list);
+	while (s->tails.list) {
+		(void)send_message(s->tails.list, &message, sizeof(message), -EBADF);
+		tail_free(s->tails.list);
 	}
-	s->tails->source = sd_event_source_disable_unref(s->tails->source);
-	s->tails->round = s->tails->confirm = false;
+	s->tails.source = sd_event_source_disable_unref(s->tails.source);
+	s->tails.round = s->tails.confirm = false;
 	drain_tell_flushes(s->rec.drain, false);
 }
 
@@ -271,19 +251,19 @@ static int start_ticking(struct session *s)
 {
 	int r;
 
-	s->tails->is_new = true;
-	if (s->tails->source) { /* the new one need not wait for the pause to be over */
-		if (!s->tails->round)
+	s->tails.is_new = true;
+	if (s->tails.source) { /* the new one need not wait for the pause to be over */
+		if (!s->tails.round)
 			next_tick(s, 0);
 		return 0;
 	}
-	s->tails->bytes = drain_total_bytes(s->rec.drain);
-	s->tails->confirm = false;
+	s->tails.bytes = drain_total_bytes(s->rec.drain);
+	s->tails.confirm = false;
 	/* 1: to the microsecond; 0 would be a quarter of a second */
-	r = sd_event_add_time_relative(s->env->event, &s->tails->source, CLOCK_MONOTONIC, 0, 1,
+	r = sd_event_add_time_relative(s->env->event, &s->tails.source, CLOCK_MONOTONIC, 0, 1,
 				       on_tick, s);
 	if (r >= 0)
-		r = sd_event_source_set_priority(s->tails->source, PRIORITY_CONTROL);
+		r = sd_event_source_set_priority(s->tails.source, PRIORITY_CONTROL);
 	return r;
 }
 
@@ -310,14 +290,14 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 		return fault_errno(why, -ENOMEM, "cannot open a tail");
 	}
 	*t = (struct session_tail){
-		.next = s->tails->list,
+		.next = s->tails.list,
 		.session = s,
 		.fd = pair[0],
 		.uid = uid,
 		.refuses = guard_refuses(pair[0]),
 		.rounds = ROUNDS_TOLD,
 	};
-	s->tails->list = t;
+	s->tails.list = t;
 	r = sd_event_add_io(s->env->event, &t->source, t->fd, EPOLLIN, on_tail, t);
 	if (r >= 0)
 		r = sd_event_source_set_priority(t->source, PRIORITY_CONTROL);
@@ -338,7 +318,7 @@ unsigned session_count_tails(const struct session *s, const uid_t *uid)
 {
 	unsigned n = 0;
 
-	for (const struct session_tail *t = s->tails->list; t; t = t->next)
+	for (const struct session_tail *t = s->tails.list; t; t = t->next)
 		n += !uid || t->uid == *uid;
 	return n;
 }
