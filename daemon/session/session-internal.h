@@ -77,10 +77,10 @@ struct session_spec {
 
 /* claim.c */
 struct session_claim {
-	int dir_fd;		   /* STATE/NAME */
-	struct state *state;	   /* as in its state file */
-	struct instance *instance; /* */
-	bool adopted;		   /* it still holds what an earlier process has not taken */
+	int dir_fd;	     /* STATE/NAME */
+	struct state *state; /* as in its state file */
+	struct instance *instance;
+	bool adopted; /* it still holds what an earlier process has not taken */
 	bool paused;
 	struct fault missing; /* of Unit=: what is not traced, and why */
 	char *notes;	      /* the job's that writes them: the state file's text */
@@ -89,7 +89,7 @@ struct session_claim {
 	bool note_failed;     /* in the runtime directory, last time */
 };
 
-/* mode-record.c: from the start of a session to its end, but for files, those two are kept */
+/* mode-record.c: from the start of a session to its end; recording and drain are always there */
 struct session_record {
 	struct recording *recording; /* nothing is open in other modes */
 	struct drain *drain;	     /* likewise */

@@ -13,7 +13,7 @@
  *            |                       RECORDING                              |
  *            |                           | begin_stop()                     |
  *            |                           v                                  |
- *            +---- session_settle() - STOPPING ------ leave_disk() ---------+
+ *            +---- session_settle() - STOPPING -- session_leave_disk() -----+
  *
  * session_start()    STOPPED, FAILED -> STARTING: what an earlier process left is taken up, or drained
  *                    and undone (salvage), or removed; else there is a new instance
@@ -24,7 +24,7 @@
  * session_fail()     STARTING -> FAILED, by session_settle()
  * session_leave_disk()  STOPPING -> FAILED, likewise; its instance goes on tracing
  *
- * How it does that says its mode, from session_start() on: record, flight, salvage.
+ * How it records is its mode, from session_start() on: record, flight, or salvage.
  * session_set_state() is the only one that assigns the state: it tells the manager and those who wait.
  *
  * Within RECORDING and STOPPING one step at a time is under way: a job, or something that all workers
@@ -38,7 +38,8 @@
  *   hand-over  CHOICE_SYNC, CHOICE_STOP: LEAVING
  *
  * What holds:
- *  - claim.instance, claim.state, claim.dir_fd and the drain's fds are there from STARTING until session_release().
+ *  - instance, state and dir_fd of claim and the drain's fds are there from STARTING until
+ *    session_release().
  *  - While a step is under way nobody but its job touches recording and report; the state file
  *    is written by the main loop between steps only, by jobs from the text in claim.notes.
  *  - In RECORDING config is in force and is not NULL. pending is set only while something ends.
