@@ -6,6 +6,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -94,4 +95,23 @@ static inline uint64_t round_up(uint64_t n, uint64_t to)
 static inline uint64_t round_down(uint64_t n, uint64_t to)
 {
 	return n & ~(to - 1);
+}
+
+/**
+ * array_grow() - room for one more in an array that began as NULL and grows by this alone
+ * @array_p: address of the pointer; the room doubles when @n is a power of two
+ * @n: items in it, each of @item bytes
+ * Return: 0 or -ENOMEM, with the array as it was.
+ */
+static inline int array_grow(void *array_p, size_t n, size_t item)
+{
+	void **array = array_p, *more;
+
+	if (n & (n - 1))
+		return 0;
+	more = reallocarray(*array, n ? 2 * n : 1, item);
+	if (!more)
+		return -ENOMEM;
+	*array = more;
+	return 0;
 }

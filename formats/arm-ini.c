@@ -30,15 +30,8 @@ static char *strip(char *text)
 	return text;
 }
 
-/* Room for one more, at powers of two */
-static void *grow(void *items, size_t n, size_t size)
-{
-	return n & (n - 1) ? items : reallocarray(items, n ? n * 2 : 1, size);
-}
-
 static void begin_section(struct reader *r, unsigned line, char *text)
 {
-	struct arm_ini_section *more;
 	char *end = strchr(text, ']');
 
 	r->skip = true;
@@ -52,20 +45,17 @@ static void begin_section(struct reader *r, unsigned line, char *text)
 		fault(r, line, "a section without a name");
 		return;
 	}
-	more = grow(r->ini.sections, r->ini.n_sections, sizeof(*more));
-	if (!more) {
+	if (array_grow(&r->ini.sections, r->ini.n_sections, sizeof(*r->ini.sections)) < 0) {
 		r->no_memory = true;
 		return;
 	}
-	r->ini.sections = more;
-	more[r->ini.n_sections++] = (struct arm_ini_section){.line = line, .name = text};
+	r->ini.sections[r->ini.n_sections++] = (struct arm_ini_section){.line = line, .name = text};
 	r->skip = false;
 }
 
 static void assign(struct reader *r, unsigned line, char *text)
 {
 	struct arm_ini_section *section;
-	struct arm_ini_key *more;
 	char *equals = strchr(text, '=');
 
 	if (!equals || equals == text) {
@@ -79,14 +69,12 @@ static void assign(struct reader *r, unsigned line, char *text)
 		return;
 	}
 	section = &r->ini.sections[r->ini.n_sections - 1];
-	more = grow(section->keys, section->n_keys, sizeof(*more));
-	if (!more) {
+	if (array_grow(&section->keys, section->n_keys, sizeof(*section->keys)) < 0) {
 		r->no_memory = true;
 		return;
 	}
-	section->keys = more;
 	*equals = '\0';
-	more[section->n_keys++] = (struct arm_ini_key){
+	section->keys[section->n_keys++] = (struct arm_ini_key){
 		.line = line,
 		.name = strip(text),
 		.value = strip(equals + 1),

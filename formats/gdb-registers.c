@@ -305,14 +305,9 @@ static int collect(const char *xml, struct found **ret, size_t *ret_n)
 			continue;
 		p += strspn(p, " \t\n\r");
 		size = strcspn(p, ">");
-		if ((n & (n - 1)) == 0) {
-			struct found *more = reallocarray(list, n ? 2 * n : 1, sizeof(*list));
-
-			if (!more) {
-				free(list);
-				return -ENOMEM;
-			}
-			list = more;
+		if (array_grow(&list, n, sizeof(*list)) < 0) {
+			free(list);
+			return -ENOMEM;
 		}
 		if (!take_reg(p, size, next, &list[n]))
 			continue;

@@ -12,9 +12,12 @@ int cursor_broken(struct cursor *c, int error, uint64_t offset, const char *form
 	char text[512];
 	va_list ap;
 
+	if (c->error)
+		return c->error;
 	va_start(ap, format);
 	(void)vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
+	c->error = error;
 	return fault_set(c->why, error, "%s: offset 0x%" PRIx64 ": %s", c->dat->path, offset, text);
 }
 
@@ -28,132 +31,114 @@ uint64_t cursor_left(const struct cursor *c)
 	return c->dat->file_size - c->pos;
 }
 
-static int cursor_peek(struct cursor *c, size_t size, const char *what, const uint8_t **ret)
+static const uint8_t *cursor_peek(struct cursor *c, size_t size, const char *what)
 {
 	int r;
 
-	if (cursor_left(c) < size)
-		return cursor_cut(c, what);
+	if (!c->error && cursor_left(c) < size)
+		(void)cursor_cut(c, what);
+	if (c->error)
+		return NULL;
 	if (c->pos < c->window_offset || c->pos + size > c->window_offset + c->window_size) {
 		c->window_offset = c->pos;
 		c->window_size = MIN(cursor_left(c), CURSOR_WINDOW);
 		r = io_pread_all(c->dat->fd, c->window, c->window_size, c->pos);
 		if (r < 0) {
 			c->window_size = 0;
-			if (r == -ENODATA)
-				return cursor_cut(c, what);
-			return fault_errno(c->why, r, "%s: offset 0x%" PRIx64 ": cannot read",
-					   c->dat->path, c->pos);
+			c->error = r == -ENODATA
+					   ? cursor_cut(c, what)
+					   : fault_errno(c->why, r,
+							 "%s: offset 0x%" PRIx64 ": cannot read",
+							 c->dat->path, c->pos);
+			return NULL;
 		}
 	}
-	*ret = c->window + (c->pos - c->window_offset);
-	return 0;
+	return c->window + (c->pos - c->window_offset);
 }
 
-int cursor_get(struct cursor *c, size_t size, const char *what, const uint8_t **ret)
+const uint8_t *cursor_get(struct cursor *c, size_t size, const char *what)
 {
-	int r = cursor_peek(c, size, what, ret);
+	const uint8_t *p = cursor_peek(c, size, what);
 
-	if (r >= 0)
+	if (p)
 		c->pos += size;
-	return r;
+	return p;
 }
 
-int cursor_number(struct cursor *c, size_t size, const char *what, uint64_t *ret)
+uint64_t cursor_number(struct cursor *c, size_t size, const char *what)
 {
-	const uint8_t *p;
-	int r;
+	const uint8_t *p = cursor_get(c, size, what);
 
-	r = cursor_get(c, size, what, &p);
-	if (r < 0)
-		return r;
-	*ret = size == 1   ? *p
+	if (!p)
+		return 0;
+	return size == 1   ? *p
 	       : size == 2 ? trace_dat_u16(c->dat, p)
 	       : size == 4 ? trace_dat_u32(c->dat, p)
 			   : trace_dat_u64(c->dat, p);
+}
+
+uint64_t cursor_count(struct cursor *c, uint64_t max, const char *what)
+{
+	uint64_t at = c->pos, n = cursor_number(c, 4, what);
+
+	if (n <= max && n <= cursor_left(c))
+		return n;
+	(void)cursor_broken(c, -EBADMSG, at, "%s is %" PRIu64 ", which cannot be", what, n);
 	return 0;
 }
 
-int cursor_count(struct cursor *c, uint64_t max, const char *what, uint64_t *ret)
+struct trace_dat_extent cursor_extent(struct cursor *c, size_t size_size, const char *what)
 {
-	uint64_t at = c->pos, n;
-	int r;
+	uint64_t at = c->pos, size = cursor_number(c, size_size, what);
+	struct trace_dat_extent extent = {c->pos, size};
 
-	r = cursor_number(c, 4, what, &n);
-	if (r < 0)
-		return r;
-	if (n > max || n > cursor_left(c))
-		return cursor_broken(c, -EBADMSG, at, "%s is %" PRIu64 ", which cannot be", what,
-				     n);
-	*ret = n;
-	return 0;
-}
-
-int cursor_extent(struct cursor *c, size_t size_size, const char *what,
-		  struct trace_dat_extent *ret)
-{
-	uint64_t at = c->pos, size;
-	int r;
-
-	r = cursor_number(c, size_size, what, &size);
-	if (r < 0)
-		return r;
 	if (size > cursor_left(c))
-		return cursor_broken(c, -ENODATA, at,
-				     "%s has %" PRIu64 " bytes, but only %" PRIu64
-				     " follow in the file",
-				     what, size, cursor_left(c));
-	*ret = (struct trace_dat_extent){c->pos, size};
+		(void)cursor_broken(c, -ENODATA, at,
+				    "%s has %" PRIu64 " bytes, but only %" PRIu64
+				    " follow in the file",
+				    what, size, cursor_left(c));
+	if (c->error)
+		return (struct trace_dat_extent){};
 	c->pos += size;
-	return 0;
+	return extent;
 }
 
-int cursor_word(struct cursor *c, const char *word, size_t size)
+void cursor_word(struct cursor *c, const char *word, size_t size)
 {
 	uint64_t at = c->pos;
-	const uint8_t *p;
-	int r;
+	const uint8_t *p = cursor_get(c, size, word);
 
-	r = cursor_get(c, size, word, &p);
-	if (r < 0)
-		return r;
-	if (memcmp(p, word, size) != 0)
-		return cursor_broken(c, -EBADMSG, at, "\"%s\" is expected here", word);
-	return 0;
+	if (p && memcmp(p, word, size) != 0)
+		(void)cursor_broken(c, -EBADMSG, at, "\"%s\" is expected here", word);
 }
 
-int cursor_string(struct cursor *c, const char *what, char **ret)
+char *cursor_string(struct cursor *c, const char *what)
 {
 	size_t room = MIN(cursor_left(c), (uint64_t)CURSOR_NAME_MAX), n;
-	const uint8_t *p;
+	const uint8_t *p = cursor_peek(c, room, what);
 	char *s;
-	int r;
 
-	r = cursor_peek(c, room, what, &p);
-	if (r < 0)
-		return r;
+	if (!p)
+		return NULL;
 	n = strnlen((const char *)p, room);
-	if (n == room)
-		return room == cursor_left(c)
-			       ? cursor_cut(c, what)
-			       : cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);
+	if (n == room) {
+		if (room == cursor_left(c))
+			(void)cursor_cut(c, what);
+		else
+			(void)cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);
+		return NULL;
+	}
 	s = strndup((const char *)p, n);
-	if (!s)
-		return -ENOMEM;
-	c->pos += n + 1;
-	*ret = s;
-	return 0;
+	if (s)
+		c->pos += n + 1;
+	else
+		c->error = -ENOMEM;
+	return s;
 }
 
-int cursor_grow(void *array_p, size_t n, size_t item)
+bool cursor_grow(struct cursor *c, void *array_p, size_t n, size_t item)
 {
-	void **array = array_p, *p;
-
-	if (n & (n - 1))
-		return 0;
-	p = reallocarray(*array, MAX(2 * n, (size_t)1), item);
-	if (!p)
-		return -ENOMEM;
-	*array = p;
-	return 0;
+	if (!c->error)
+		c->error = array_grow(array_p, n, item);
+	return !c->error;
 }

@@ -14,6 +14,9 @@
 
 /* Nothing real comes near these; they bound what a bad file can make us do */
 #define MAX_FORMATS	131072U
+#define MAX_CPUS	65536U
+#define MAX_OPTIONS	1048576U
+#define MAX_REGIONS	262144U /* CPUs times buffers */
 #define MAX_SYSTEMS	65536U
 #define MAX_HEADER_PAGE (64 * KIB)
 #define MAX_SUBBUF	(16 * MIB)
@@ -30,6 +33,8 @@ static int refuse_other(struct cursor *c)
 
 	if (r < 0)
 		return fault_errno(c->why, r, "%s: cannot read", c->dat->path);
+	if (n == 0)
+		return fault_set(c->why, -EBADMSG, "%s: empty file", c->dat->path);
 	if (n >= TRACE_DAT_MAGIC_SIZE && memcmp(bytes, TRACE_DAT_MAGIC, TRACE_DAT_MAGIC_SIZE) == 0)
 		return 0;
 	kind = file_kind(bytes, n);
@@ -41,69 +46,48 @@ static int refuse_other(struct cursor *c)
 						      : "not a trace.dat: wrong magic");
 }
 
-static int read_version(struct cursor *c)
+static void read_version(struct cursor *c)
 {
 	_cleanup_free_ char *version = NULL;
-	const uint8_t *p;
-	uint64_t at;
-	int r;
 
-	if (cursor_left(c) == 0)
-		return fault_set(c->why, -EBADMSG, "%s: empty file", c->dat->path);
-	r = refuse_other(c);
-	if (r < 0)
-		return r;
-	r = cursor_get(c, TRACE_DAT_MAGIC_SIZE, "the magic", &p);
-	if (r < 0)
-		return r;
-	at = c->pos;
-	r = cursor_string(c, "the version", &version);
-	if (r < 0)
-		return r;
-	if (strcmp(version, "6") == 0)
+	c->error = refuse_other(c);
+	(void)cursor_get(c, TRACE_DAT_MAGIC_SIZE, "the magic");
+	version = cursor_string(c, "the version");
+	if (version && strcmp(version, "6") == 0)
 		c->dat->version = 6;
-	else if (strcmp(version, "7") == 0)
+	else if (version && strcmp(version, "7") == 0)
 		c->dat->version = 7;
 	else
-		return cursor_broken(c, -EOPNOTSUPP, at,
-				     "a version of trace.dat that is not known");
-	return 0;
+		(void)cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
+				    "a version of trace.dat that is not known");
 }
 
-static int read_initial(struct cursor *c)
+static void read_initial(struct cursor *c)
 {
 	struct trace_dat *dat = c->dat;
 	uint64_t at = c->pos, n;
-	int r;
 
 	if (dat->version != 6)
-		return cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
-				     "version 7, which this build does not read: trace-cmd convert "
-				     "--file-version 6 -i FILE -o OUT");
-	r = cursor_number(c, 1, "the byte order", &n);
-	if (r < 0)
-		return r;
+		(void)cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
+				    "version 7, which this build does not read: trace-cmd convert "
+				    "--file-version 6 -i FILE -o OUT");
+	n = cursor_number(c, 1, "the byte order");
 	if (n > 1)
-		return cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1",
-				     n);
+		(void)cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1",
+				    n);
 	dat->big_endian = n;
 	at = c->pos;
-	r = cursor_number(c, 1, "the long size", &n);
-	if (r < 0)
-		return r;
+	n = cursor_number(c, 1, "the long size");
 	if (n != 4 && n != 8)
-		return cursor_broken(c, -EBADMSG, at, "long size is %" PRIu64 ", neither 4 nor 8",
-				     n);
+		(void)cursor_broken(c, -EBADMSG, at, "long size is %" PRIu64 ", neither 4 nor 8",
+				    n);
 	dat->long_size = (unsigned)n;
 	dat->page_size_offset = at = c->pos;
-	r = cursor_number(c, 4, "the page size", &n);
-	if (r < 0)
-		return r;
+	n = cursor_number(c, 4, "the page size");
 	if (n < 64 || n > MAX_SUBBUF || (n & (n - 1)))
-		return cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be",
-				     n);
+		(void)cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be",
+				    n);
 	dat->page_size = (uint32_t)n;
-	return 0;
 }
 
 /* "\tfield: TYPE NAME;\toffset:N;\tsize:N;…": find NAME's line, read its numbers */
@@ -122,14 +106,9 @@ static int read_header_page(struct cursor *c)
 	unsigned ts_offset, ts_size, commit_offset, commit_size, data_offset, data_size;
 	struct trace_dat *dat = c->dat;
 	_cleanup_free_ char *text = NULL;
-	int r;
 
-	r = cursor_word(c, TRACE_DAT_HEADER_PAGE, sizeof(TRACE_DAT_HEADER_PAGE));
-	if (r < 0)
-		return r;
-	r = cursor_extent(c, 8, "header_page", &dat->header_page);
-	if (r < 0)
-		return r;
+	cursor_word(c, TRACE_DAT_HEADER_PAGE, sizeof(TRACE_DAT_HEADER_PAGE));
+	dat->header_page = cursor_extent(c, 8, "header_page");
 	if (dat->header_page.size == 0)
 		return cursor_broken(
 			c, -EOPNOTSUPP, dat->header_page.offset,
@@ -138,9 +117,9 @@ static int read_header_page(struct cursor *c)
 		return cursor_broken(c, -EBADMSG, dat->header_page.offset,
 				     "header_page is %" PRIu64 " bytes long, which cannot be",
 				     dat->header_page.size);
-	r = trace_dat_load(dat, &dat->header_page, MAX_HEADER_PAGE, &text, c->why);
-	if (r < 0)
-		return r;
+	c->error = trace_dat_load(dat, &dat->header_page, MAX_HEADER_PAGE, &text, c->why);
+	if (c->error)
+		return c->error;
 	if (header_page_field(text, " timestamp;", &ts_offset, &ts_size) < 0 ||
 	    header_page_field(text, " commit;", &commit_offset, &commit_size) < 0 ||
 	    header_page_field(text, " data;", &data_offset, &data_size) < 0)
@@ -163,103 +142,241 @@ static int read_header_page(struct cursor *c)
 	return 0;
 }
 
-static int read_formats(struct cursor *c, uint32_t system, uint64_t count)
+static void read_formats(struct cursor *c, const char *what)
 {
 	struct trace_dat *dat = c->dat;
-	int r;
+	uint32_t system = (uint32_t)dat->n_systems - 1;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t n = cursor_count(c, MAX_FORMATS, what); n > 0 && !c->error; n--) {
 		if (dat->n_formats >= MAX_FORMATS)
-			return cursor_broken(c, -EBADMSG, c->pos, "more than %u event formats",
-					     MAX_FORMATS);
-		r = cursor_grow(&dat->formats, dat->n_formats, sizeof(*dat->formats));
-		if (r < 0)
-			return r;
-		dat->formats[dat->n_formats] = (struct trace_dat_format){.system = system};
-		r = cursor_extent(c, 8, "an event format", &dat->formats[dat->n_formats].text);
-		if (r < 0)
-			return r;
-		dat->n_formats++;
+			(void)cursor_broken(c, -EBADMSG, c->pos, "more than %u event formats",
+					    MAX_FORMATS);
+		if (cursor_grow(c, &dat->formats, dat->n_formats, sizeof(*dat->formats)))
+			dat->formats[dat->n_formats++] = (struct trace_dat_format){
+				.system = system,
+				.text = cursor_extent(c, 8, "an event format"),
+			};
 	}
-	return 0;
 }
 
-static int add_system(struct trace_dat *dat, char *name)
+/* @name is taken over; NULL without memory, or after an error */
+static void add_system(struct cursor *c, char *name)
 {
-	int r;
+	struct trace_dat *dat = c->dat;
 
-	r = cursor_grow(&dat->systems, dat->n_systems, sizeof(*dat->systems));
-	if (r < 0)
-		return r;
-	dat->systems[dat->n_systems++] = name;
-	return 0;
-}
-
-static int read_event_formats(struct cursor *c)
-{
-	uint64_t count, systems;
-	char *name;
-	int r;
-
-	name = strdup("ftrace");
-	if (!name)
-		return -ENOMEM;
-	r = add_system(c->dat, name);
-	if (r < 0) {
+	if (!name && !c->error)
+		c->error = -ENOMEM;
+	if (cursor_grow(c, &dat->systems, dat->n_systems, sizeof(*dat->systems)))
+		dat->systems[dat->n_systems++] = name;
+	else
 		free(name);
-		return r;
+}
+
+static void read_event_formats(struct cursor *c)
+{
+	add_system(c, strdup("ftrace"));
+	read_formats(c, "the number of ftrace formats");
+	for (uint64_t n = cursor_count(c, MAX_SYSTEMS, "the number of event systems");
+	     n > 0 && !c->error; n--) {
+		add_system(c, cursor_string(c, "the name of an event system"));
+		read_formats(c, "the number of formats of a system");
 	}
-	r = cursor_count(c, MAX_FORMATS, "the number of ftrace formats", &count);
-	if (r >= 0)
-		r = read_formats(c, 0, count);
-	if (r < 0)
-		return r;
-	r = cursor_count(c, MAX_SYSTEMS, "the number of event systems", &systems);
-	if (r < 0)
-		return r;
-	for (uint64_t i = 0; i < systems; i++) {
-		r = cursor_string(c, "the name of an event system", &name);
-		if (r < 0)
-			return r;
-		r = add_system(c->dat, name);
-		if (r < 0) {
-			free(name);
-			return r;
+}
+
+/* --- the tables: number of CPUs, options, CPU tables of all buffers */
+
+static void read_options(struct cursor *c)
+{
+	struct trace_dat *dat = c->dat;
+
+	for (;;) {
+		uint64_t at = c->pos, id = cursor_number(c, 2, "the options");
+		struct trace_dat_extent data;
+
+		if (id == TRACE_DAT_OPTION_END) {
+			dat->options_end = at;
+			return;
 		}
-		r = cursor_count(c, MAX_FORMATS, "the number of formats of a system", &count);
-		if (r >= 0)
-			r = read_formats(c, (uint32_t)c->dat->n_systems - 1, count);
-		if (r < 0)
-			return r;
+		if (dat->n_options >= MAX_OPTIONS)
+			(void)cursor_broken(c, -EBADMSG, at, "more than %u options", MAX_OPTIONS);
+		data = cursor_extent(c, 4, "an option");
+		if (cursor_grow(c, &dat->options, dat->n_options, sizeof(*dat->options)))
+			dat->options[dat->n_options++] =
+				(struct trace_dat_option_place){(uint16_t)id, data};
 	}
-	return 0;
+}
+
+/* "options  "… if there, then "flyrecord"; "latency  " is refused */
+static void read_kind(struct cursor *c)
+{
+	uint64_t at = c->pos;
+	const uint8_t *p = cursor_get(c, TRACE_DAT_WORD_SIZE, "the kind of data");
+
+	if (p && memcmp(p, TRACE_DAT_OPTIONS, TRACE_DAT_WORD_SIZE) == 0) {
+		read_options(c);
+		at = c->pos;
+		p = cursor_get(c, TRACE_DAT_WORD_SIZE, "the kind of data");
+	}
+	if (p && memcmp(p, TRACE_DAT_LATENCY, TRACE_DAT_WORD_SIZE) == 0)
+		(void)cursor_broken(
+			c, -EOPNOTSUPP, at,
+			"holds the text of a latency tracer (\"latency\"), not ring buffer data");
+	if (p && memcmp(p, TRACE_DAT_FLYRECORD, TRACE_DAT_WORD_SIZE) != 0)
+		(void)cursor_broken(c, -EBADMSG, at,
+				    "\"options\", \"latency\" or \"flyrecord\" is expected here");
+}
+
+/* At the first entry; @name is taken over; NULL without memory, or after an error */
+static void read_table(struct cursor *c, uint64_t start, char *name)
+{
+	struct trace_dat *dat = c->dat;
+	struct trace_dat_buffer *buffer;
+
+	if (!name && !c->error)
+		c->error = -ENOMEM;
+	if (!cursor_grow(c, &dat->buffers, dat->n_buffers, sizeof(*dat->buffers))) {
+		free(name);
+		return;
+	}
+	buffer = &dat->buffers[dat->n_buffers++];
+	*buffer = (struct trace_dat_buffer){.name = name};
+	if (cursor_left(c) / TRACE_DAT_ENTRY_SIZE < dat->n_cpus) {
+		(void)cursor_cut(c, "the CPU table");
+		return;
+	}
+	buffer->regions = calloc(MAX(dat->n_cpus, 1U), sizeof(*buffer->regions));
+	if (!buffer->regions)
+		c->error = -ENOMEM;
+	for (uint32_t i = 0; buffer->regions && i < dat->n_cpus; i++) {
+		buffer->regions[i].entry = c->pos;
+		buffer->regions[i].offset = cursor_number(c, 8, "the CPU table");
+		buffer->regions[i].size = cursor_number(c, 8, "the CPU table");
+	}
+	buffer->table = (struct trace_dat_extent){start, c->pos - start};
+}
+
+static void read_cpus(struct cursor *c, const char *what, const char *is, const char *unit)
+{
+	uint64_t at = c->pos, n = cursor_number(c, 4, what);
+
+	if (n > MAX_CPUS)
+		(void)cursor_broken(c, -EBADMSG, at, "%s%s%" PRIu64 "%s, which cannot be", what, is,
+				    n, unit);
+	c->dat->n_cpus = (uint32_t)n;
+}
+
+/* The option may change the number of CPUs; the last one counts, as for trace-cmd */
+static void read_cpu_count(struct cursor *c)
+{
+	const uint64_t table = c->pos;
+
+	for (size_t i = 0; i < c->dat->n_options; i++) {
+		const struct trace_dat_option_place *o = &c->dat->options[i];
+
+		if (o->id != TRACE_DAT_OPTION_CPUCOUNT)
+			continue;
+		if (o->data.size < 4)
+			(void)cursor_broken(c, -EBADMSG, o->data.offset,
+					    "option CPUCOUNT: it is too short");
+		c->pos = o->data.offset;
+		read_cpus(c, "option CPUCOUNT", ": ", " CPUs");
+	}
+	c->pos = table;
+}
+
+static bool has_option(const struct trace_dat *dat, enum trace_dat_option id)
+{
+	for (size_t i = 0; i < dat->n_options; i++)
+		if (dat->options[i].id == id)
+			return true;
+	return false;
+}
+
+/* The clock text behind the table: readers warn if it is bad and go on, so do we */
+static void read_clock(struct cursor *c)
+{
+	struct fault *why = c->why;
+	struct trace_dat_extent clock;
+
+	if (c->error || !has_option(c->dat, TRACE_DAT_OPTION_TRACECLOCK))
+		return;
+	c->why = NULL;
+	clock = cursor_extent(c, 8, "the trace clock");
+	if (clock.size <= CURSOR_NAME_MAX)
+		c->dat->clock = clock;
+	c->why = why;
+	c->error = 0;
+}
+
+/*
+ * trace-cmd split, 3.3 for one, writes each of these options twice and leaves the offset of the
+ * first zero: who reads such a file finds the buffer by the second.
+ */
+static void read_buffer(struct cursor *c, const struct trace_dat_extent *option)
+{
+	_cleanup_free_ char *name = NULL;
+	const uint8_t *word;
+	uint64_t place;
+
+	if ((c->dat->n_buffers + 1) * MAX(c->dat->n_cpus, 64U) > MAX_REGIONS)
+		(void)cursor_broken(c, -EBADMSG, option->offset,
+				    "more buffers than make sense: %zu of %u CPUs",
+				    c->dat->n_buffers, c->dat->n_cpus);
+	if (option->size < 9)
+		(void)cursor_broken(c, -EBADMSG, option->offset, "option BUFFER: it is too short");
+	c->pos = option->offset;
+	place = cursor_number(c, 8, "option BUFFER");
+	name = cursor_string(c, "the name of a buffer");
+	if (c->pos > option->offset + option->size)
+		(void)cursor_broken(c, -EBADMSG, option->offset,
+				    "option BUFFER: the name of the buffer does not end in it");
+	if (c->error || place == 0)
+		return;
+	if (place > c->dat->file_size) {
+		(void)cursor_broken(c, -EBADMSG, option->offset,
+				    "option BUFFER of \"%.64s\": it points to 0x%" PRIx64
+				    ", behind the end of the file",
+				    name, place);
+		return;
+	}
+	c->pos = place;
+	word = cursor_get(c, TRACE_DAT_WORD_SIZE, "the kind of data");
+	if (word && memcmp(word, TRACE_DAT_FLYRECORD, TRACE_DAT_WORD_SIZE) != 0)
+		(void)cursor_broken(c, -EBADMSG, option->offset,
+				    "option BUFFER of \"%.64s\": at 0x%" PRIx64
+				    ", where it points, is no \"flyrecord\"",
+				    name, place);
+	read_table(c, place, TAKE_PTR(name));
+}
+
+static void read_tables(struct cursor *c)
+{
+	c->dat->n_cpus_offset = c->pos;
+	read_cpus(c, "the number of CPUs", " is ", "");
+	read_kind(c);
+	read_cpu_count(c);
+	read_table(c, c->pos - TRACE_DAT_WORD_SIZE, strdup(""));
+	read_clock(c);
+	for (size_t i = 0; i < c->dat->n_options && !c->error; i++)
+		if (c->dat->options[i].id == TRACE_DAT_OPTION_BUFFER)
+			read_buffer(c, &c->dat->options[i].data);
 }
 
 static int read_frame(struct cursor *c)
 {
 	struct trace_dat *dat = c->dat;
-	int r;
 
-	r = read_version(c);
-	if (r >= 0)
-		r = read_initial(c);
-	if (r >= 0)
-		r = read_header_page(c);
-	if (r >= 0)
-		r = cursor_word(c, TRACE_DAT_HEADER_EVENT, sizeof(TRACE_DAT_HEADER_EVENT));
-	if (r >= 0)
-		r = cursor_extent(c, 8, "header_event", &dat->header_event);
-	if (r >= 0)
-		r = read_event_formats(c);
-	if (r >= 0)
-		r = cursor_extent(c, 4, "kallsyms", &dat->kallsyms);
-	if (r >= 0)
-		r = cursor_extent(c, 4, "printk_formats", &dat->printk_formats);
-	if (r >= 0)
-		r = cursor_extent(c, 8, "the task names", &dat->cmdlines);
-	if (r >= 0)
-		r = trace_dat_read_tables(c);
-	return r;
+	read_version(c);
+	read_initial(c);
+	(void)read_header_page(c);
+	cursor_word(c, TRACE_DAT_HEADER_EVENT, sizeof(TRACE_DAT_HEADER_EVENT));
+	dat->header_event = cursor_extent(c, 8, "header_event");
+	read_event_formats(c);
+	dat->kallsyms = cursor_extent(c, 4, "kallsyms");
+	dat->printk_formats = cursor_extent(c, 4, "printk_formats");
+	dat->cmdlines = cursor_extent(c, 8, "the task names");
+	read_tables(c);
+	return c->error;
 }
 
 int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why)
@@ -301,16 +418,15 @@ int trace_dat_version(int fd, unsigned *ret)
 	_cleanup_free_ uint8_t *window = malloc(CURSOR_WINDOW);
 	struct cursor c = {.dat = &dat, .window = window};
 	struct stat st;
-	int r;
 
 	if (!window)
 		return -ENOMEM;
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	dat.file_size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
-	r = read_version(&c);
-	if (r < 0)
-		return r;
+	read_version(&c);
+	if (c.error)
+		return c.error;
 	*ret = dat.version;
 	return 0;
 }
