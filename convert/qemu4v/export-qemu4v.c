@@ -8,6 +8,7 @@
 #include "convert/convert.h"
 #include "convert/qemu4v/qemu4v-event.h"
 #include "decode/event-stream.h"
+#include "decode/text.h"
 
 #define OUT_SIZE   (256 * KIB)
 #define FORMAT_MAX (64 * KIB)
@@ -23,8 +24,7 @@ struct job {
 	uint8_t *meaning; /* [SUBBUF_EVENT_IDS] */
 	const struct field *phys, *value, *opcode, *width;
 	struct event_stream *stream;
-	char *out;
-	size_t used, room;
+	struct text out;
 	bool any;      /* a line was written */
 	bool imported; /* the file has the events of an import */
 	size_t n_faults;
@@ -34,7 +34,7 @@ static void job_done(struct job *job)
 {
 	event_stream_free(job->stream);
 	free(job->meaning);
-	free(job->out);
+	text_done(&job->out);
 }
 
 /* --- formats */
@@ -184,9 +184,10 @@ static int open_stream(struct job *job, struct fault *why)
 
 static int flush(struct job *job, struct fault *why)
 {
-	int r = out_file_write(job->fd, job->out, job->used, why);
+	int r = job->out.no_memory ? fault_errno(why, -ENOMEM, "cannot write")
+				   : out_file_write(job->fd, job->out.bytes, job->out.size, why);
 
-	job->used = 0;
+	job->out.size = 0;
 	return r;
 }
 
@@ -219,28 +220,22 @@ static int write_event(struct job *job, const struct decode_event *event, struct
 	unsigned meaning = job->meaning[event->id];
 	struct qemu4v_record record;
 	uint64_t line;
-	int r = 0;
 
 	if (meaning == MMIO) {
 		if (!read_mmio(job, event, &record))
 			return 0;
-	} else {
-		if (qemu4v_event_read(meaning - FIRST_KIND, event->cpu, event->data, event->size,
-				      &record, &line) < 0) {
-			job->n_faults++;
-			log_error("%s: offset 0x%" PRIx64 ": not an event of qemu4v, left out",
-				  dat->path, event->offset);
-			return 0;
-		}
+	} else if (qemu4v_event_read(meaning - FIRST_KIND, event->cpu, event->data, event->size,
+				     &record, &line) < 0) {
+		job->n_faults++;
+		log_error("%s: offset 0x%" PRIx64 ": not an event of qemu4v, left out", dat->path,
+			  event->offset);
+		return 0;
 	}
 	if (job->export->options->tarmac)
 		record.form.cpu = dat->n_cpus > 1 ? QEMU4V_CPU_NAME : QEMU4V_CPU_NONE;
-	if (qemu4v_print_room(&record) > job->room - job->used)
-		r = flush(job, why);
-	if (r == 0)
-		job->used += qemu4v_print(&record, job->out + job->used);
+	qemu4v_print(&record, &job->out);
 	job->any = true;
-	return r;
+	return job->out.size < OUT_SIZE && !job->out.no_memory ? 0 : flush(job, why);
 }
 
 static int write_all(struct job *job, struct fault *why)
@@ -262,10 +257,6 @@ static int run(struct job *job, struct fault *why)
 {
 	int r = open_stream(job, why);
 
-	job->room = OUT_SIZE;
-	job->out = malloc(job->room);
-	if (r >= 0 && !job->out)
-		r = fault_errno(why, -ENOMEM, "cannot write");
 	if (r >= 0)
 		r = write_all(job, why);
 	if (job->stream)

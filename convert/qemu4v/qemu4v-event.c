@@ -100,20 +100,6 @@ static const char text_format[] =
 	HEAD("text", "32004") "\tfield:__data_loc char[] text;\toffset:32;\tsize:4;\tsigned:0;\n"
 			      "\nprint fmt: \"%s\", __get_str(text)\n";
 
-const char *const qemu4v_event_names[_QEMU4V_KIND_MAX] = {
-	[QEMU4V_TEXT] = "text",
-	[QEMU4V_INSN] = "insn",
-	[QEMU4V_MEM] = "mem",
-	[QEMU4V_REG] = "reg",
-};
-
-const uint16_t qemu4v_event_ids[_QEMU4V_KIND_MAX] = {
-	[QEMU4V_INSN] = QEMU4V_ID_FIRST,
-	[QEMU4V_MEM] = QEMU4V_ID_FIRST + 1,
-	[QEMU4V_REG] = QEMU4V_ID_FIRST + 2,
-	[QEMU4V_TEXT] = QEMU4V_ID_FIRST + 3,
-};
-
 const char *const qemu4v_event_formats[_QEMU4V_KIND_MAX] = {
 	[QEMU4V_TEXT] = text_format,
 	[QEMU4V_INSN] = insn_format,
@@ -121,18 +107,24 @@ const char *const qemu4v_event_formats[_QEMU4V_KIND_MAX] = {
 	[QEMU4V_REG] = reg_format,
 };
 
-static const uint16_t fixed_sizes[_QEMU4V_KIND_MAX] = {
-	[QEMU4V_TEXT] = sizeof(struct text),
-	[QEMU4V_INSN] = sizeof(struct insn),
-	[QEMU4V_MEM] = sizeof(struct mem),
-	[QEMU4V_REG] = sizeof(struct reg),
+/*
+ * libkshark (KernelShark) keeps ids in 16 bits with a sign. Earlier files have 60001 and so on:
+ * readers go by the formats in the file.
+ */
+static const struct {
+	uint16_t id, size;
+} kinds[_QEMU4V_KIND_MAX] = {
+	[QEMU4V_INSN] = {32001, sizeof(struct insn)},
+	[QEMU4V_MEM] = {32002, sizeof(struct mem)},
+	[QEMU4V_REG] = {32003, sizeof(struct reg)},
+	[QEMU4V_TEXT] = {32004, sizeof(struct text)},
 };
 
 /* --- to an event */
 
 size_t qemu4v_event_size(const struct qemu4v_record *r)
 {
-	size_t size = fixed_sizes[r->kind];
+	size_t size = kinds[r->kind].size;
 
 	if (r->kind != QEMU4V_MEM)
 		size += (size_t)r->text_size + 1;
@@ -212,7 +204,7 @@ static void write_text(const struct qemu4v_record *r, const struct start *start,
 void qemu4v_event_write(const struct qemu4v_record *r, uint64_t line, int32_t pid, void *out)
 {
 	const struct start start = {
-		.head = {.type = qemu4v_event_ids[r->kind], .pid = pid},
+		.head = {.type = kinds[r->kind].id, .pid = pid},
 		.time = r->time,
 		.line = line,
 		.form = r->form,
@@ -294,7 +286,7 @@ int qemu4v_event_read(enum qemu4v_kind kind, uint32_t cpu, const void *data, siz
 	struct text text;
 	bool sound = true;
 
-	if (size < fixed_sizes[kind])
+	if (size < kinds[kind].size)
 		return -EBADMSG;
 	memcpy(&start, data, sizeof(start));
 	r.time = start.time;

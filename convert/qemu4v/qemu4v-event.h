@@ -10,18 +10,10 @@
 #include "convert/qemu4v/qemu4v.h"
 #include "formats/event-head.h"
 
-#define QEMU4V_SYSTEM "qemu4v"
-/*
- * Of insn; mem, reg and text follow. libkshark (KernelShark) keeps ids in 16 bits with a sign.
- * Earlier files have 60001 and so on: readers go by the formats in the file.
- */
-#define QEMU4V_ID_FIRST 32001U
+#define QEMU4V_SYSTEM	"qemu4v"
 #define QEMU4V_TEXT_MAX 3900U /* bytes of text in an event: more goes into further ones */
 
-/* By enum qemu4v_kind: text, insn, mem, reg */
-extern const char *const qemu4v_event_names[_QEMU4V_KIND_MAX];
-extern const uint16_t qemu4v_event_ids[_QEMU4V_KIND_MAX];
-/* as events/qemu4v/NAME/format */
+/* By enum qemu4v_kind, as events/qemu4v/NAME/format */
 extern const char *const qemu4v_event_formats[_QEMU4V_KIND_MAX];
 
 /**

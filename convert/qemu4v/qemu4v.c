@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parsing: the line as a whole, memory accesses and register writes; instructions are in
- * qemu4v-insn.c. A line takes some 50 ns: no copies, no tables but that of digits.
+ * Parsing goes through a line, never beyond its end. A line takes some 50 ns: no copies, no tables
+ * but that of digits.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "basic/macro.h"
-#include "convert/qemu4v/qemu4v-internal.h"
+#include "convert/qemu4v/qemu4v.h"
+#include "decode/text.h"
 
+#define HEX_DIGITS_MAX 16
+#define ZEROS_MAX      15   /* that the form has room for */
+#define CAPITAL	       0x10 /* these two: bits in digits[], beside the value */
+#define DIGIT	       0x20
+#define NO_DIGIT       0
+
+#define _likely_(x)	__builtin_expect(!!(x), 1)
 #define DATA_DIGITS_MAX 32
 #define UNDERSCORE_STEP 8
 
 /* clang-format off */
 #define D(c, value) [c] = DIGIT | (value)
 #define L(c, value) D(c, value), [(c) - 'a' + 'A'] = DIGIT | CAPITAL | (value)
-const uint8_t qemu4v_digits[256] = {
+static const uint8_t digits[256] = {
 	D('0', 0), D('1', 1), D('2', 2), D('3', 3), D('4', 4),
 	D('5', 5), D('6', 6), D('7', 7), D('8', 8), D('9', 9),
 	L('a', 10), L('b', 11), L('c', 12), L('d', 13), L('e', 14), L('f', 15),
@@ -24,18 +32,123 @@ const uint8_t qemu4v_digits[256] = {
 #undef L
 /* clang-format on */
 
+/* The rest of a line */
+struct cursor {
+	const char *p, *end;
+};
+
+static inline bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static inline bool is_decimal(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static inline char peek(const struct cursor *c)
+{
+	return c->p < c->end ? *c->p : '\0';
+}
+
+static inline void skip_blanks(struct cursor *c)
+{
+	while (c->p < c->end && is_blank(*c->p))
+		c->p++;
+}
+
+/* The end of a word: a blank or the end of the line */
+static inline bool at_word_end(const struct cursor *c)
+{
+	return c->p == c->end || is_blank(*c->p);
+}
+
+static inline bool take(struct cursor *c, char wanted)
+{
+	if (peek(c) != wanted)
+		return false;
+	c->p++;
+	return true;
+}
+
+static inline size_t word_size(const struct cursor *c)
+{
+	const char *p = c->p;
+
+	while (p < c->end && !is_blank(*p))
+		p++;
+	return (size_t)(p - c->p);
+}
+
+static inline bool is_word(const struct cursor *c, const char *word, size_t size)
+{
+	return (size_t)(c->end - c->p) >= size && memcmp(c->p, word, size) == 0 &&
+	       (c->p + size == c->end || is_blank(c->p[size]));
+}
+
+/* At least one digit, no overflow. @ret_zeros: how many were not needed */
+static inline bool take_decimal(struct cursor *c, uint64_t *ret, unsigned *ret_zeros)
+{
+	const char *begin = c->p;
+	unsigned zeros = 0;
+	uint64_t value = 0;
+
+	while (c->p < c->end && *c->p == '0')
+		c->p++;
+	zeros = (unsigned)(c->p - begin);
+	for (; c->p < c->end && is_decimal(*c->p); c->p++) {
+		if (!_likely_(value < UINT64_MAX / 10)) {
+			uint64_t digit = (uint64_t)(*c->p - '0');
+
+			if (value > (UINT64_MAX - digit) / 10)
+				return false;
+		}
+		value = value * 10 + (uint64_t)(*c->p - '0');
+	}
+	if (c->p == begin)
+		return false;
+	*ret = value;
+	*ret_zeros = zeros > 0 && value == 0 ? zeros - 1 : zeros;
+	return true;
+}
+
+/* 1 to 16 digits. @ret_upper: one of them is a capital letter */
+static inline bool take_hex(struct cursor *c, uint64_t *ret, uint8_t *ret_digits, bool *ret_upper)
+{
+	const char *begin = c->p;
+	uint64_t value = 0;
+	unsigned seen = 0;
+
+	for (; c->p < c->end; c->p++) {
+		uint8_t digit = digits[(uint8_t)*c->p];
+
+		if (digit == NO_DIGIT)
+			break;
+		seen |= digit;
+		value = value << 4 | (digit & 15);
+	}
+	if (c->p == begin || c->p - begin > HEX_DIGITS_MAX)
+		return false;
+	*ret = value;
+	*ret_digits = (uint8_t)(c->p - begin);
+	*ret_upper = seen & CAPITAL;
+	return true;
+}
+
 static const char *const scales[_QEMU4V_SCALE_MAX] = {
 	[QEMU4V_CLK] = "clk", [QEMU4V_TIC] = "tic", [QEMU4V_CYC] = "cyc", [QEMU4V_CS] = "cs",
 	[QEMU4V_PS] = "ps",   [QEMU4V_NS] = "ns",   [QEMU4V_US] = "us",
 };
 
-const char *qemu4v_scale_name(enum qemu4v_scale scale)
-{
-	return scale < _QEMU4V_SCALE_MAX ? scales[scale] : scales[QEMU4V_CLK];
-}
-
-/* qemu4v-internal.h says of what */
-bool qemu4v_take_address(struct cursor *c, struct qemu4v_record *r)
+/* ADDR[:PHYS[_S|_NS][,PHYS…]]: Fast Models give a second address where an instruction crosses a
+ * page, which is left out */
+static bool take_address(struct cursor *c, struct qemu4v_record *r)
 {
 	uint64_t second;
 	uint8_t n;
@@ -75,7 +188,7 @@ static bool take_data(struct cursor *c, struct qemu4v_record *r)
 	uint64_t low = 0, high = 0;
 
 	for (; c->p < c->end; c->p++) {
-		uint8_t digit = qemu4v_digits[(uint8_t)*c->p];
+		uint8_t digit = digits[(uint8_t)*c->p];
 
 		if (_likely_(digit != NO_DIGIT)) {
 			high = high << 4 | low >> 60;
@@ -87,7 +200,7 @@ static bool take_data(struct cursor *c, struct qemu4v_record *r)
 		if (*c->p == '_' && c->p > begin)
 			r->form.flags |= QEMU4V_UNDERSCORES;
 		else if (n == 16 && *c->p == ' ' && c->p + 1 < c->end &&
-			 qemu4v_digits[(uint8_t)c->p[1]] != NO_DIGIT)
+			 digits[(uint8_t)c->p[1]] != NO_DIGIT)
 			r->form.flags |= QEMU4V_TWO_WORDS;
 		else
 			break;
@@ -124,7 +237,7 @@ static const char *parse_mem(struct cursor *c, struct qemu4v_record *r)
 		r->attrib[i] = *c->p;
 	}
 	skip_blanks(c);
-	if (!qemu4v_take_address(c, r))
+	if (!take_address(c, r))
 		return "memory access: no address";
 	skip_blanks(c);
 	if (is_word(c, "(ABORTED)", 9)) {
@@ -144,7 +257,7 @@ static const char *parse_mem(struct cursor *c, struct qemu4v_record *r)
 
 static bool is_value_char(char c)
 {
-	return qemu4v_digits[(uint8_t)c] != NO_DIGIT || c == '_' || c == ':' || c == '-';
+	return digits[(uint8_t)c] != NO_DIGIT || c == '_' || c == ':' || c == '-';
 }
 
 /* A word of a value; a later one may be a comment, as cpsr's flags are: "20000000 __C_" */
@@ -169,7 +282,7 @@ static bool take_value(struct cursor *c, struct qemu4v_record *r)
 		if (word.p == end || !is_value_word(word.p, end))
 			break;
 		for (; word.p < end; word.p++) {
-			uint8_t digit = qemu4v_digits[(uint8_t)*word.p];
+			uint8_t digit = digits[(uint8_t)*word.p];
 
 			if (*word.p == '_' || *word.p == ':')
 				continue;
@@ -208,6 +321,156 @@ static const char *parse_reg(struct cursor *c, struct qemu4v_record *r)
 	skip_blanks(c);
 	if (!take_value(c, r))
 		return "register write: no value";
+	r->text = c->p;
+	r->text_size = (uint32_t)(c->end - c->p);
+	return NULL;
+}
+
+/* The end of a mode: a blank, or the colon behind it */
+static inline size_t mode_size(const struct cursor *c)
+{
+	const char *p = c->p;
+
+	while (p < c->end && !is_blank(*p) && *p != ':')
+		p++;
+	return (size_t)(p - c->p);
+}
+
+/* MODE, MODE_s, MODE_ns, MODE_n: what stands there else is all mode */
+static bool take_mode(struct cursor *c, struct qemu4v_record *r)
+{
+	size_t size = mode_size(c), n = size;
+	const char *mode = c->p;
+
+	r->secure = QEMU4V_SECURE_UNTOLD;
+	if (n > 2 && mode[n - 2] == '_' && mode[n - 1] == 's') {
+		r->secure = QEMU4V_SECURE;
+		n -= 2;
+	} else if (n > 3 && memcmp(mode + n - 3, "_ns", 3) == 0) {
+		r->secure = QEMU4V_NON_SECURE;
+		n -= 3;
+	} else if (n > 2 && mode[n - 2] == '_' && mode[n - 1] == 'n') {
+		r->secure = QEMU4V_NON_SECURE;
+		r->form.flags |= QEMU4V_SHORT_N;
+		n -= 2;
+	}
+	if (n == 0 || n > QEMU4V_MAX_MODE || memchr(mode, '\0', n))
+		return false;
+	memcpy(r->mode, mode, n);
+	c->p += size;
+	return true;
+}
+
+static inline size_t iset_size(const struct cursor *c)
+{
+	char first = peek(c);
+
+	if (first == 'T' && (is_word(c, "T16", 3) || is_word(c, "T32", 3)))
+		return 3;
+	if (first != 'A' && first != 'T' && first != 'X' && first != 'O')
+		return 0;
+	return c->p + 1 == c->end || is_blank(c->p[1]) ? 1 : 0;
+}
+
+/* (ID), or (ADDR) by those who leave the id out, or neither */
+static const char *parse_brackets(struct cursor *c, struct qemu4v_record *r, bool *ret_addr)
+{
+	struct cursor inside;
+	unsigned zeros;
+	bool upper;
+
+	*ret_addr = false;
+	if (!take(c, '(')) {
+		r->form.flags |= QEMU4V_NO_ID;
+		return NULL;
+	}
+	inside = *c;
+	if (take_decimal(c, &r->id, &zeros) && take(c, ')')) {
+		if (zeros > ZEROS_MAX)
+			return "instruction: the number in brackets has too many zeros";
+		r->form.zeros |= (uint8_t)(zeros << 4);
+	} else {
+		*c = inside;
+		r->id = 0;
+	}
+	/* it may be an address all the same: what follows will tell */
+	if (!take_hex(&inside, &r->addr, &r->form.addr_digits, &upper) || !take(&inside, ')'))
+		return c->p[-1] == ')' ? NULL : "instruction: no number in brackets";
+	if (c->p != inside.p) { /* not decimal */
+		c->p = inside.p;
+		r->form.flags |= QEMU4V_BRACKET_ADDR;
+	}
+	r->form.flags |= upper ? QEMU4V_UPPER_ADDR : 0;
+	*ret_addr = true;
+	return NULL;
+}
+
+static const char *parse_address_and_opcode(struct cursor *c, struct qemu4v_record *r)
+{
+	struct qemu4v_record brackets = *r; /* in case they had the address */
+	bool has_addr, upper;
+	const char *why;
+	uint8_t n;
+
+	why = parse_brackets(c, &brackets, &has_addr);
+	if (why)
+		return why;
+	skip_blanks(c);
+	*r = brackets;
+	r->form.flags &= (uint16_t) ~(QEMU4V_UPPER_ADDR | QEMU4V_BRACKET_ADDR);
+	if (!take_address(c, r))
+		return "instruction: no address";
+	skip_blanks(c);
+	if (has_addr && iset_size(c) > 0 && r->form.phys_digits == 0) {
+		/* IT (ADDR) OPCODE ISET */
+		uint64_t opcode = r->addr;
+
+		n = r->form.addr_digits;
+		upper = r->form.flags & QEMU4V_UPPER_ADDR;
+		*r = brackets;
+		r->id = 0;
+		r->form.zeros &= 15;
+		r->form.flags |= QEMU4V_BRACKET_ADDR;
+		r->data = opcode;
+	} else {
+		if (brackets.form.flags & QEMU4V_BRACKET_ADDR)
+			return "instruction: the number in brackets is not decimal";
+		if (!take_hex(c, &r->data, &n, &upper) || !at_word_end(c))
+			return "instruction: no opcode";
+	}
+	r->form.flags |= upper ? QEMU4V_UPPER_DATA : 0;
+	r->bits = (uint16_t)(n * 4);
+	return NULL;
+}
+
+static const char *parse_insn(struct cursor *c, struct qemu4v_record *r)
+{
+	const char *why;
+	size_t n;
+
+	r->kind = QEMU4V_INSN;
+	r->taken = c->p[1] == 'T';
+	c->p += 2;
+	skip_blanks(c);
+	why = parse_address_and_opcode(c, r);
+	if (why)
+		return why;
+	skip_blanks(c);
+	n = iset_size(c);
+	if (n == 0)
+		return "instruction: no instruction set: one of A T X O is wanted";
+	memcpy(r->iset, c->p, n);
+	c->p += n;
+	skip_blanks(c);
+	if (!take_mode(c, r))
+		return "instruction: no mode, or one that is too long";
+	skip_blanks(c);
+	if (!take(c, ':'))
+		return "instruction: no colon before the disassembly";
+	if (c->p == c->end)
+		r->form.flags |= QEMU4V_BARE_COLON;
+	else if (is_blank(*c->p))
+		c->p++;
 	r->text = c->p;
 	r->text_size = (uint32_t)(c->end - c->p);
 	return NULL;
@@ -287,7 +550,7 @@ static const char *parse_rest(struct cursor *c, struct qemu4v_record *r)
 
 	if (first == 'I' && (second == 'T' || second == 'S') &&
 	    (c->end - c->p == 2 || is_blank(c->p[2])))
-		return qemu4v_parse_insn(c, r);
+		return parse_insn(c, r);
 	if (first == 'M' && (second == 'R' || second == 'W') && c->end - c->p > 2 &&
 	    is_decimal(c->p[2]))
 		return parse_mem(c, r);
@@ -339,4 +602,136 @@ int qemu4v_parse(const char *line, size_t size, struct qemu4v_record *ret, const
 		return 0;
 	*ret_why = why;
 	return -EBADMSG;
+}
+
+/* --- printing */
+
+/* The last @n digits */
+static void put_hex(struct text *out, uint64_t value, unsigned n, bool upper)
+{
+	const struct text_spec spec = {.conversion = upper ? 'X' : 'x', .zero = true, .width = n};
+
+	if (n > 0)
+		text_number(out, &spec, n < 16 ? value & ((UINT64_C(1) << 4 * n) - 1) : value);
+}
+
+static void put_start(struct text *out, const struct qemu4v_record *r)
+{
+	text_fill(out, '0', r->form.zeros & 15);
+	text_u64(out, r->time);
+	text_char(out, ' ');
+	text_string(out, scales[MIN(r->form.scale, _QEMU4V_SCALE_MAX - 1)]);
+	text_char(out, ' ');
+	if (r->form.cpu == QEMU4V_CPU_NONE)
+		return;
+	if (r->form.cpu == QEMU4V_CPU_NAME)
+		text_string(out, "cpu");
+	text_u64(out, r->cpu);
+	text_char(out, ' ');
+}
+
+static void put_address(struct text *out, const struct qemu4v_record *r)
+{
+	unsigned flags = r->form.flags;
+
+	put_hex(out, r->addr, MIN(r->form.addr_digits, 16), flags & QEMU4V_UPPER_ADDR);
+	if (r->form.phys_digits == 0)
+		return;
+	text_char(out, ':');
+	put_hex(out, r->phys, MIN(r->form.phys_digits, 16), flags & QEMU4V_UPPER_PHYS);
+	if (flags & QEMU4V_PHYS_NS)
+		text_string(out, "_NS");
+	else if (flags & QEMU4V_PHYS_S)
+		text_string(out, "_S");
+}
+
+static void put_insn(struct text *out, const struct qemu4v_record *r)
+{
+	unsigned flags = r->form.flags;
+
+	text_string(out, r->taken ? "IT " : "IS ");
+	if (flags & QEMU4V_BRACKET_ADDR) {
+		text_char(out, '(');
+		put_hex(out, r->addr, MIN(r->form.addr_digits, 16), flags & QEMU4V_UPPER_ADDR);
+		text_string(out, ") ");
+	} else {
+		if (!(flags & QEMU4V_NO_ID)) {
+			text_char(out, '(');
+			text_fill(out, '0', r->form.zeros >> 4);
+			text_u64(out, r->id);
+			text_string(out, ") ");
+		}
+		put_address(out, r);
+		text_char(out, ' ');
+	}
+	put_hex(out, r->data, MIN(r->bits / 4U, 16U), flags & QEMU4V_UPPER_DATA);
+	text_char(out, ' ');
+	text_bytes(out, r->iset, strnlen(r->iset, sizeof(r->iset)));
+	text_char(out, ' ');
+	text_bytes(out, r->mode, strnlen(r->mode, sizeof(r->mode)));
+	if (r->secure == QEMU4V_SECURE)
+		text_string(out, "_s");
+	else if (r->secure == QEMU4V_NON_SECURE)
+		text_string(out, flags & QEMU4V_SHORT_N ? "_n" : "_ns");
+	text_string(out, flags & QEMU4V_BARE_COLON ? " :" : " : ");
+	text_bytes(out, r->text, r->text_size);
+}
+
+static void put_data(struct text *out, const struct qemu4v_record *r)
+{
+	unsigned n = MIN(r->form.data_digits, DATA_DIGITS_MAX), flags = r->form.flags;
+
+	for (unsigned i = n; i-- > 0;) {
+		uint64_t word = i < 16 ? r->data : r->data_hi;
+		unsigned done = n - i;
+
+		put_hex(out, word >> (4 * (i % 16)), 1, flags & QEMU4V_UPPER_DATA);
+		if (flags & QEMU4V_TWO_WORDS && done == 16 && i > 0)
+			text_char(out, ' ');
+		else if (flags & QEMU4V_UNDERSCORES && done % UNDERSCORE_STEP == 0 && i > 0)
+			text_char(out, '_');
+	}
+}
+
+static void put_mem(struct text *out, const struct qemu4v_record *r)
+{
+	text_string(out, r->write ? "MW" : "MR");
+	text_u64(out, r->size);
+	text_bytes(out, r->attrib, strnlen(r->attrib, sizeof(r->attrib)));
+	text_char(out, ' ');
+	put_address(out, r);
+	if (r->aborted)
+		text_string(out, " (ABORTED)");
+	if (r->form.data_digits > 0) {
+		text_char(out, ' ');
+		put_data(out, r);
+	}
+}
+
+static void put_reg(struct text *out, const struct qemu4v_record *r)
+{
+	text_string(out, "R ");
+	text_bytes(out, r->name, r->name_size);
+	text_char(out, ' ');
+	text_bytes(out, r->text, r->text_size);
+}
+
+void qemu4v_print(const struct qemu4v_record *r, struct text *out)
+{
+	if (r->kind == QEMU4V_TEXT)
+		text_bytes(out, r->text, r->text_size);
+	else
+		put_start(out, r);
+	if (r->kind == QEMU4V_INSN)
+		put_insn(out, r);
+	else if (r->kind == QEMU4V_MEM)
+		put_mem(out, r);
+	else if (r->kind == QEMU4V_REG)
+		put_reg(out, r);
+	if (r->form.flags & QEMU4V_CONTINUED)
+		return;
+	if (r->form.flags & QEMU4V_CR)
+		text_char(out, '\r');
+	if (!(r->form.flags & QEMU4V_NO_NEWLINE))
+		text_char(out, '\n');
 }

@@ -112,21 +112,11 @@ struct qemu4v_record {
  */
 int qemu4v_parse(const char *line, size_t size, struct qemu4v_record *ret, const char **ret_why);
 
-/**
- * qemu4v_scale_name() - "clk" …
- */
-const char *qemu4v_scale_name(enum qemu4v_scale scale);
+struct text;
 
 /**
- * qemu4v_print_room() - bytes that qemu4v_print() may need
- */
-size_t qemu4v_print_room(const struct qemu4v_record *record);
-
-/**
- * qemu4v_print() - the line that a record was made of, with its newline
- * @out: qemu4v_print_room() bytes
+ * qemu4v_print() - append the line that a record was made of, with its newline
  * Records of qemu4v_parse() become the same line again, if its words were separated by single
  * blanks, and a hexadecimal number had no capital and small letters at a time.
- * Return: bytes printed.
  */
-size_t qemu4v_print(const struct qemu4v_record *record, char *out);
+void qemu4v_print(const struct qemu4v_record *record, struct text *out);

@@ -4,6 +4,7 @@
 
 #include "basic/macro.h"
 #include "convert/qemu4v/qemu4v-event.h"
+#include "decode/text.h"
 #include "tests/fuzz/qemu4v-target.h"
 
 static void require(bool true_, const char *what)
@@ -17,16 +18,17 @@ static void require(bool true_, const char *what)
 /* malloc'ed to the byte, so that a byte too many is found */
 static char *print(const struct qemu4v_record *r, size_t *ret_size)
 {
-	char *line = malloc(qemu4v_print_room(r)), *exact;
+	_cleanup_(text_done) struct text line = {};
+	char *exact;
 
-	require(line, "no memory");
-	*ret_size = qemu4v_print(r, line);
-	require(*ret_size <= qemu4v_print_room(r), "the room is too small");
-	exact = malloc(*ret_size + 1);
+	qemu4v_print(r, &line);
+	require(!line.no_memory, "no memory");
+	exact = malloc(line.size + 1);
 	require(exact, "no memory");
-	memcpy(exact, line, *ret_size);
-	exact[*ret_size] = '\0';
-	free(line);
+	if (line.size)
+		memcpy(exact, line.bytes, line.size);
+	exact[line.size] = '\0';
+	*ret_size = line.size;
 	return exact;
 }
 

@@ -14,6 +14,7 @@
 #include "basic/io.h"
 #include "basic/macro.h"
 #include "convert/qemu4v/qemu4v-event.h"
+#include "decode/text.h"
 #include "tests/fuzz/qemu4v-target.h"
 
 static struct qemu4v_record parse(const char *line)
@@ -216,11 +217,11 @@ static void test_malformed(void **state)
 
 static void assert_printed(const char *line, size_t size)
 {
-	_cleanup_free_ char *out = NULL, *event = NULL;
+	_cleanup_(text_done) struct text out = {};
+	_cleanup_free_ char *event = NULL;
 	struct qemu4v_record r, back;
 	const char *reason = "";
 	uint64_t number;
-	size_t n;
 
 	if (qemu4v_parse(line, size, &r, &reason) < 0 && r.kind != QEMU4V_TEXT)
 		fail_msg("%.*s: %s", (int)size, line, reason);
@@ -228,10 +229,9 @@ static void assert_printed(const char *line, size_t size)
 	qemu4v_event_write(&r, 1, 1, event);
 	assert_int_equal(
 		qemu4v_event_read(r.kind, r.cpu, event, qemu4v_event_size(&r), &back, &number), 0);
-	out = malloc(qemu4v_print_room(&back));
-	n = qemu4v_print(&back, out);
-	if (n != size + 1 || memcmp(out, line, size) != 0 || out[size] != '\n')
-		fail_msg("\"%.*s\" became \"%.*s\"", (int)size, line, (int)n, out);
+	qemu4v_print(&back, &out);
+	if (out.size != size + 1 || memcmp(out.bytes, line, size) != 0 || out.bytes[size] != '\n')
+		fail_msg("\"%.*s\" became \"%.*s\"", (int)size, line, (int)out.size, out.bytes);
 }
 
 /* Every line of the fixtures is the same again */
