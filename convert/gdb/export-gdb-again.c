@@ -10,11 +10,7 @@
 
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-record.h"
-#include "decode/event-stream.h"
-#include "decode/text.h"
 #include "formats/trace-dat.h"
-
-#define OUTPUT_SIZE MIB
 
 /* Where a kind of frame has its variables */
 struct kind {
@@ -31,21 +27,14 @@ struct again {
 	bool big_endian;
 	struct kind *kinds; /* by index of the format */
 
-	bool writing; /* else counting */
 	bool more;
-	uint64_t frames;
-	bool in_frame; /* its events are wanted */
+	uint64_t frames, counted; /* so far in this pass; in all of the first one */
+	bool in_frame;		  /* its events are wanted */
 	uint32_t frame, tracepoint;
 	struct text blocks;  /* of the frame at hand */
 	size_t registers_at; /* in them */
-	struct text output;
 	struct fault *why;
 };
-
-static int no_memory(struct again *a)
-{
-	return fault_errno(a->why, -ENOMEM, "%s: cannot export", a->job->dat->path);
-}
 
 static int bad_event(struct again *a, const struct decode_event *event)
 {
@@ -78,7 +67,7 @@ static int parse_note(struct again *a, char *note, struct fault *why)
 	a->big_endian = strcmp(order, "big") == 0;
 	n = asprintf(&text, GDB_TFILE_MAGIC "%s\n", lines);
 	if (n < 0)
-		return no_memory(a);
+		return -ENOMEM;
 	return gdb_tfile_parse(text, (size_t)n, a->job->dat->path, NULL, &a->tfile, why);
 }
 
@@ -115,15 +104,7 @@ static int learn_kind(struct again *a, size_t format)
 
 /* --- frames */
 
-static int flush(struct again *a)
-{
-	int r = out_file_write(a->job->fd, a->output.bytes, a->output.size, a->why);
-
-	a->output.size = 0;
-	return r;
-}
-
-static int end_frame(struct again *a)
+static int end_frame(struct again *a, struct text *out)
 {
 	uint8_t head[GDB_TFILE_HEAD_SIZE];
 
@@ -131,14 +112,22 @@ static int end_frame(struct again *a)
 		return 0;
 	a->in_frame = false;
 	a->frames++;
-	if (!a->writing)
+	if (!out)
 		return 0;
 	(void)gdb_tfile_put_frame(head, a->big_endian, a->tracepoint, (uint32_t)a->blocks.size);
-	text_bytes(&a->output, head, sizeof(head));
-	text_bytes(&a->output, a->blocks.bytes, a->blocks.size);
-	if (a->output.no_memory || a->blocks.no_memory)
-		return no_memory(a);
-	return a->output.size >= OUTPUT_SIZE ? flush(a) : 0;
+	text_bytes(out, head, sizeof(head));
+	text_bytes(out, a->blocks.bytes, a->blocks.size);
+	return a->blocks.no_memory ? -ENOMEM : 0;
+}
+
+static int end_pass(void *userdata, struct text *out)
+{
+	struct again *a = userdata;
+	int r = end_frame(a, out);
+
+	a->counted = a->frames;
+	a->frames = 0;
+	return r;
 }
 
 static void put_variable(struct again *a, uint32_t number, uint64_t value)
@@ -149,7 +138,8 @@ static void put_variable(struct again *a, uint32_t number, uint64_t value)
 	text_bytes(&a->blocks, block, sizeof(block));
 }
 
-static int begin_frame(struct again *a, const struct decode_event *event, size_t format)
+static int begin_frame(struct again *a, const struct decode_event *event, size_t format,
+		       bool writing)
 {
 	const struct trace_dat *dat = a->job->dat;
 	const struct kind *kind = &a->kinds[format];
@@ -167,7 +157,7 @@ static int begin_frame(struct again *a, const struct decode_event *event, size_t
 	if (a->tracepoint == 0 || a->tracepoint > GDB_TFILE_MAX_NUMBER)
 		return bad_event(a, event);
 	a->blocks.size = 0;
-	if (!a->writing)
+	if (!writing)
 		return 0;
 	if (kind->has_registers) {
 		text_char(&a->blocks, 'R');
@@ -175,7 +165,7 @@ static int begin_frame(struct again *a, const struct decode_event *event, size_t
 		text_bytes(&a->blocks, event->data + at, a->record->kept);
 		text_fill(&a->blocks, '\0', a->tfile->register_size - a->record->kept);
 		if (a->blocks.no_memory)
-			return no_memory(a);
+			return -ENOMEM;
 		if (a->big_endian != dat->big_endian)
 			gdb_record_swap(a->record, (uint8_t *)a->blocks.bytes + a->registers_at);
 		at += a->record->kept;
@@ -230,14 +220,15 @@ static int put_memory(struct again *a, const struct decode_event *event)
 }
 
 /* What belongs to the frame before */
-static int add_to_frame(struct again *a, const struct decode_event *event, uint32_t id)
+static int add_to_frame(struct again *a, const struct decode_event *event, bool writing)
 {
 	static const uint32_t sizes[] = {GDB_RECORD_MEMORY_SIZE, GDB_RECORD_REGISTERS_SIZE,
 					 GDB_RECORD_VARIABLE_SIZE};
+	const uint32_t id = event->id;
 
 	if (event->size < sizes[id - GDB_RECORD_MEMORY_ID])
 		return bad_event(a, event);
-	if (!a->in_frame || get32(a, event, GDB_RECORD_FRAME_AT) != a->frame || !a->writing)
+	if (!a->in_frame || get32(a, event, GDB_RECORD_FRAME_AT) != a->frame || !writing)
 		return 0;
 	if (id == GDB_RECORD_REGISTERS_ID)
 		return more_registers(a, event);
@@ -248,144 +239,100 @@ static int add_to_frame(struct again *a, const struct decode_event *event, uint3
 	return 0;
 }
 
-/* Return: 1 to go on, 0 enough, OUT_FILE_E_PIPE + 1 they have, or negative errno */
-static int take_event(struct again *a, const struct decode_event *event)
+static int take(void *userdata, const struct decode_event *event, struct text *out,
+		struct fault *why)
 {
+	struct again *a = userdata;
 	const struct export_gdb_job *job = a->job;
-	const uint32_t id = event->id;
-	const int32_t format = decoder_find(job->decoder, id);
+	const int32_t format = decoder_find(job->decoder, event->id);
 	int r;
 
+	(void)why; /* a->why */
+	if (event->ts > job->filter->to)
+		return EXPORT_GDB_ENOUGH;
 	if (format < 0 ||
 	    strcmp(job->dat->systems[job->dat->formats[format].system], GDB_RECORD_SYSTEM) != 0)
-		return 1;
-	if (id >= GDB_RECORD_MEMORY_ID && id < GDB_RECORD_FIRST_ID) {
-		r = add_to_frame(a, event, id);
-		return r < 0 ? r : 1;
-	}
-	r = end_frame(a);
-	if (r != 0)
-		return r < 0 ? r : OUT_FILE_E_PIPE + 1;
-	if (!event_filter_wants(job->filter, event))
-		return 1;
+		return 0;
+	if (event->id >= GDB_RECORD_MEMORY_ID && event->id < GDB_RECORD_FIRST_ID)
+		return add_to_frame(a, event, out);
+	r = end_frame(a, out);
+	if (r < 0 || !event_filter_wants(job->filter, event))
+		return r;
 	if (job->max_frames && a->frames == job->max_frames) {
 		a->more = true;
-		return 0;
+		return EXPORT_GDB_ENOUGH;
 	}
-	r = event->size < GDB_RECORD_BLOCK_AT ? bad_event(a, event)
-					      : begin_frame(a, event, (size_t)format);
-	return r < 0 ? r : 1;
-}
-
-static int pass(struct again *a)
-{
-	struct export_gdb_job *job = a->job;
-	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
-	const struct event_stream_config config = {
-		.filter = job->filter,
-		.all = true,
-		.no_tasks = true,
-		.on_fault = a->writing ? NULL : job->on_fault,
-	};
-	struct decode_event event;
-	int r;
-
-	a->frames = 0;
-	r = event_stream_new(job->decoder, &config, &stream, a->why);
-	if (r < 0)
-		return r;
-	do {
-		r = event_next(stream, &event, a->why);
-		if (r > 0 && event.ts > job->filter->to)
-			r = 0;
-		if (r > 0)
-			r = take_event(a, &event);
-	} while (r == 1);
-	if (r == 0)
-		r = end_frame(a);
-	else if (r > 0)
-		r = OUT_FILE_E_PIPE;
-	if (!a->writing)
-		job->n_faults += event_stream_faults(stream);
-	return r;
+	if (event->size < GDB_RECORD_BLOCK_AT)
+		return bad_event(a, event);
+	return begin_frame(a, event, (size_t)format, out);
 }
 
 /* --- output */
 
 /* The status as it was, but for the number of frames */
-static void put_status(struct again *a, const char *line)
+static void put_status(const struct again *a, const char *line, FILE *out)
 {
 	static const char *const keys[] = {"tframes:", "tcreated:"};
 
 	while (*line) {
 		size_t n = strcspn(line, ";");
-		bool counts = false;
+		const char *key = NULL;
 
 		for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-			if (strncmp(line, keys[i], strlen(keys[i])) == 0) {
-				text_string(&a->output, keys[i]);
-				text_hex(&a->output, a->frames);
-				counts = true;
-			}
-		if (!counts)
-			text_bytes(&a->output, line, n);
+			if (strncmp(line, keys[i], strlen(keys[i])) == 0)
+				key = keys[i];
+		if (key)
+			(void)fprintf(out, "%s%" PRIx64, key, a->counted);
+		else
+			(void)fwrite(line, 1, n, out);
 		line += n;
-		if (*line == ';') {
-			text_char(&a->output, ';');
-			line++;
-		}
+		if (*line)
+			(void)putc(*line++, out);
 	}
-	text_char(&a->output, '\n');
+	(void)putc('\n', out);
 }
 
-static int write_all(struct again *a)
+static void put_head(void *userdata, FILE *out)
 {
-	int r;
+	const struct again *a = userdata;
 
-	r = pass(a);
-	if (r != 0)
-		return r;
-	text_bytes(&a->output, GDB_TFILE_MAGIC, GDB_TFILE_MAGIC_SIZE);
+	(void)fwrite(GDB_TFILE_MAGIC, 1, GDB_TFILE_MAGIC_SIZE, out);
 	for (size_t i = 0; i < a->tfile->n_lines; i++) {
 		const char *line = a->tfile->lines[i];
 
-		if (strncmp(line, "status ", 7) == 0) {
-			put_status(a, line);
-			continue;
-		}
-		text_string(&a->output, line);
-		text_char(&a->output, '\n');
+		if (strncmp(line, "status ", 7) == 0)
+			put_status(a, line, out);
+		else
+			(void)fprintf(out, "%s\n", line);
 	}
-	text_char(&a->output, '\n');
-	a->writing = true;
-	r = pass(a);
-	if (r != 0)
-		return r;
-	text_fill(&a->output, '\0', 4);
-	if (a->output.no_memory)
-		return no_memory(a);
-	return flush(a);
+	(void)putc('\n', out);
+}
+
+static void put_command(void *userdata, FILE *out)
+{
+	const struct again *a = userdata;
+
+	(void)fprintf(out,
+		      "# Written by flyrecctl export, see flyrec-gdb(7). Use: gdb -x THIS-FILE\n"
+		      "# An imported trace file: load the program first, with gdb's file command.\n"
+		      "target tfile %s\n",
+		      a->job->tfile);
 }
 
 static int run(struct again *a)
 {
-	struct export_gdb_job *job = a->job;
-	int r;
+	static const struct export_gdb_maker maker = {
+		.all = true,
+		.take = take,
+		.end_pass = end_pass,
+		.put_head = put_head,
+		.put_command = put_command,
+	};
 
-	a->kinds = calloc(MAX(job->dat->n_formats, (size_t)1), sizeof(*a->kinds));
+	a->kinds = calloc(MAX(a->job->dat->n_formats, (size_t)1), sizeof(*a->kinds));
 	if (!a->kinds || gdb_record_new(a->tfile, &a->record) < 0)
-		return no_memory(a);
-	r = write_all(a);
-	if (r != 0 || !job->command)
-		return r;
-	(void)fprintf(job->command,
-		      "# Written by flyrecctl export, see flyrec-gdb(7). Use: gdb -x THIS-FILE\n"
-		      "# An imported trace file: load the program first, with gdb's file command.\n"
-		      "target tfile %s\n",
-		      job->tfile);
-	if (fflush(job->command) != 0)
-		return fault_errno(a->why, -EIO, "cannot write the command file");
-	return 0;
+		return -ENOMEM;
+	return export_gdb_write(a->job, &maker, a, a->why);
 }
 
 int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *why)
@@ -404,14 +351,11 @@ int export_gdb_again(struct export_gdb_job *job, bool *ret_done, struct fault *w
 	r = parse_note(&a, note, why);
 	if (r >= 0)
 		r = run(&a);
-	if (r == 0 && a.more && job->on_notice)
-		job->on_notice("not all frames were written, see --max-frames=");
-	if (r < 0 && why->error == 0)
-		r = fault_errno(why, r, "%s: cannot export", job->dat->path);
+	if (r == 0 && a.more)
+		export_gdb_notice(job, "not all frames were written, see --max-frames=");
 	text_done(&a.blocks);
-	text_done(&a.output);
 	gdb_tfile_free(a.tfile);
 	gdb_record_free(a.record);
 	free(a.kinds);
-	return r;
+	return export_gdb_result(job, r, why);
 }

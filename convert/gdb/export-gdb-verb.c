@@ -1,12 +1,110 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * export --format=gdb-tfile: its options and its two files, OUT and OUT.gdb.
+ * export --format=gdb-tfile: its options, its two files, OUT and OUT.gdb, and the two passes.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "basic/log.h"
 #include "convert/gdb/export-gdb.h"
+#include "decode/event-stream.h"
+
+#define OUTPUT_SIZE MIB
+
+int export_gdb_result(const struct export_gdb_job *job, int r, struct fault *why)
+{
+	if (r < 0 && why->error == 0)
+		return fault_errno(why, r, "%s: cannot export", job->dat->path);
+	return r;
+}
+
+void export_gdb_notice(const struct export_gdb_job *job, const char *text)
+{
+	if (job->on_notice)
+		job->on_notice(text);
+}
+
+/* --- writing */
+
+static int flush(const struct export_gdb_job *job, struct text *out, struct fault *why)
+{
+	int r = out->no_memory ? -ENOMEM : out_file_write(job->fd, out->bytes, out->size, why);
+
+	out->size = 0;
+	return r;
+}
+
+/* @out: NULL: the first pass */
+static int pass(struct export_gdb_job *job, const struct export_gdb_maker *maker, void *userdata,
+		struct text *out, struct fault *why)
+{
+	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
+	const struct event_stream_config config = {
+		.filter = job->filter,
+		.all = maker->all,
+		.no_tasks = !out || maker->all,
+		.on_fault = out ? NULL : job->on_fault, /* what is broken is told of once */
+	};
+	struct decode_event event;
+	int r;
+
+	r = event_stream_new(job->decoder, &config, &stream, why);
+	if (r < 0)
+		return r;
+	while ((r = event_next(stream, &event, why)) > 0) {
+		r = maker->take(userdata, &event, out, why);
+		if (r != 0)
+			break;
+		if (out && (out->size >= OUTPUT_SIZE || out->no_memory)) {
+			r = flush(job, out, why);
+			if (r != 0)
+				return r;
+		}
+	}
+	if (!out)
+		job->n_faults += event_stream_faults(stream);
+	return r < 0 ? r : maker->end_pass(userdata, out);
+}
+
+static int write_head(const struct export_gdb_job *job, const struct export_gdb_maker *maker,
+		      void *userdata, struct fault *why)
+{
+	_cleanup_free_ char *head = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&head, &size);
+
+	if (!out)
+		return -ENOMEM;
+	maker->put_head(userdata, out);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	return out_file_write(job->fd, head, size, why);
+}
+
+int export_gdb_write(struct export_gdb_job *job, const struct export_gdb_maker *maker,
+		     void *userdata, struct fault *why)
+{
+	_cleanup_(text_done) struct text out = {};
+	int r;
+
+	r = pass(job, maker, userdata, NULL, why);
+	if (r == 0)
+		r = write_head(job, maker, userdata, why);
+	if (r == 0)
+		r = pass(job, maker, userdata, &out, why);
+	if (r != 0)
+		return r;
+	text_fill(&out, '\0', 4);
+	r = flush(job, &out, why);
+	if (r != 0 || !job->command)
+		return r;
+	maker->put_command(userdata, job->command);
+	if (fflush(job->command) != 0 || ferror(job->command))
+		return fault_errno(why, -EIO, "cannot write the command file");
+	return 0;
+}
+
+/* --- the verb */
 
 static void on_fault(const char *text)
 {

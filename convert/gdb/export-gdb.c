@@ -7,9 +7,7 @@
 #include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-plan.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "decode/event-stream.h"
 
-#define OUTPUT_SIZE  MIB
 #define MAX_PROGRAMS 64U
 #define NOTES_MAX    400U
 
@@ -27,9 +25,8 @@ struct export_gdb {
 	struct tracepoint *tracepoints;
 	size_t n_tracepoints, last;
 	uint64_t frames, bytes, first_ts, last_ts;
-	bool more; /* events than max_frames lets through */
-	uint8_t *output;
-	size_t used, room;
+	uint64_t wanted; /* events in this pass */
+	bool more;	 /* than max_frames lets through */
 };
 
 static struct gdb_plan *plan_of(const struct export_gdb *x, int32_t format)
@@ -37,7 +34,7 @@ static struct gdb_plan *plan_of(const struct export_gdb *x, int32_t format)
 	return x->plans[format];
 }
 
-static int make_plan(struct export_gdb *x, int32_t format, struct fault *why)
+static int make_plan(struct export_gdb *x, int32_t format)
 {
 	const struct export_gdb_job *job = x->job;
 	char text[256];
@@ -49,19 +46,16 @@ static int make_plan(struct export_gdb *x, int32_t format, struct fault *why)
 	if (r == -EOPNOTSUPP) {
 		(void)snprintf(text, sizeof(text), "%.100s: format not understood, no fields of it",
 			       decoder_name(job->decoder, (size_t)format));
-		if (job->on_notice)
-			job->on_notice(text);
+		export_gdb_notice(job, text);
 		return 0;
 	}
-	return r < 0 ? fault_errno(why, r, "%s: cannot export", job->dat->path) : 0;
+	return r;
 }
 
 /* Number of an event's tracepoint, less one; @add: if it is new */
 static int find_tracepoint(struct export_gdb *x, int32_t format, uint64_t address, bool add,
 			   size_t *ret, struct fault *why)
 {
-	struct tracepoint *more;
-
 	for (size_t k = 0; k < x->n_tracepoints; k++) {
 		const size_t i = (x->last + k) % x->n_tracepoints;
 
@@ -77,27 +71,19 @@ static int find_tracepoint(struct export_gdb *x, int32_t format, uint64_t addres
 				 "%s: events at more than %d places, which gdb cannot number: "
 				 "export fewer with --event= or --pid=",
 				 x->job->dat->path, GDB_TFILE_MAX_NUMBER);
-	more = reallocarray(x->tracepoints, x->n_tracepoints + 1, sizeof(*more));
-	if (!more)
-		return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
-	x->tracepoints = more;
-	more[x->n_tracepoints] = (struct tracepoint){.format = format, .address = address};
+	if (array_grow(&x->tracepoints, x->n_tracepoints, sizeof(*x->tracepoints)) < 0)
+		return -ENOMEM;
+	x->tracepoints[x->n_tracepoints] =
+		(struct tracepoint){.format = format, .address = address};
 	*ret = x->last = x->n_tracepoints++;
 	return 0;
 }
 
-/* --- the two passes over the events */
+/* --- the passes over the events */
 
-typedef int take_event(struct export_gdb *x, const struct decode_event *event,
-		       struct gdb_plan *plan, size_t tracepoint, struct fault *why);
-
-static int count_event(struct export_gdb *x, const struct decode_event *event,
-		       struct gdb_plan *plan, size_t tracepoint, struct fault *why)
+static void count_event(struct export_gdb *x, const struct decode_event *event,
+			struct tracepoint *t, size_t size)
 {
-	struct tracepoint *t = &x->tracepoints[tracepoint];
-	const uint64_t size = gdb_plan_frame_size(plan, event);
-
-	(void)why;
 	if (x->frames == 0)
 		x->first_ts = event->ts;
 	x->last_ts = event->ts;
@@ -105,95 +91,53 @@ static int count_event(struct export_gdb *x, const struct decode_event *event,
 	x->bytes += size;
 	t->frames++;
 	t->bytes += size;
-	return 0;
 }
 
-static int flush(struct export_gdb *x, struct fault *why)
+static int take(void *userdata, const struct decode_event *event, struct text *out,
+		struct fault *why)
 {
-	int r = out_file_write(x->job->fd, x->output, x->used, why);
-
-	x->used = 0;
-	return r;
-}
-
-static int put_event(struct export_gdb *x, const struct decode_event *event, struct gdb_plan *plan,
-		     size_t tracepoint, struct fault *why)
-{
-	const size_t size = gdb_plan_frame_size(plan, event);
-	int r;
-
-	if (size > x->room - x->used) {
-		r = flush(x, why);
-		if (r != 0)
-			return r;
-	}
-	if (size > x->room) {
-		uint8_t *more = realloc(x->output, size);
-
-		if (!more)
-			return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
-		x->output = more;
-		x->room = size;
-	}
-	gdb_plan_put(plan, event, (uint32_t)tracepoint + 1, size, x->output + x->used);
-	x->used += size;
-	return 0;
-}
-
-static int each_event(struct export_gdb *x, struct event_stream *stream, bool first,
-		      take_event *take, struct fault *why)
-{
+	struct export_gdb *x = userdata;
 	const struct export_gdb_job *job = x->job;
-	struct decode_event event;
-	uint64_t wanted = 0;
+	const int32_t format = decoder_find(job->decoder, event->id);
+	const struct gdb_plan *plan;
+	size_t tracepoint = 0, size;
+	void *frame;
 	int r;
 
-	while ((r = event_next(stream, &event, why)) > 0) {
-		const int32_t format = decoder_find(job->decoder, event.id);
-		struct gdb_plan *plan;
-		size_t tracepoint = 0;
-
-		if (job->max_frames && wanted == job->max_frames) {
-			x->more = true;
-			return 0;
-		}
-		wanted++;
-		if (format < 0)
-			continue; /* of no event that the file knows: not even its fields' names */
-		r = make_plan(x, format, why);
-		if (r < 0)
-			return r;
-		plan = plan_of(x, format);
-		r = find_tracepoint(x, format, gdb_plan_address(plan, &event), first, &tracepoint,
-				    why);
-		if (r >= 0)
-			r = take(x, &event, plan, tracepoint, why);
-		if (r != 0)
-			return r;
+	if (job->max_frames && x->wanted == job->max_frames) {
+		x->more = true;
+		return EXPORT_GDB_ENOUGH;
 	}
-	return r;
-}
-
-static int pass(struct export_gdb *x, bool first, take_event *take, struct fault *why)
-{
-	struct export_gdb_job *job = x->job;
-	_cleanup_(event_stream_freep) struct event_stream *stream = NULL;
-	const struct event_stream_config config = {
-		.filter = job->filter,
-		.no_tasks = first,
-		.on_fault = first ? job->on_fault : NULL, /* what is broken is told of once */
-	};
-	int r;
-
-	r = event_stream_new(job->decoder, &config, &stream, why);
+	x->wanted++;
+	if (format < 0)
+		return 0; /* of no event that the file knows: not even its fields' names */
+	r = make_plan(x, format);
 	if (r < 0)
 		return r;
-	r = each_event(x, stream, first, take, why);
-	if (first)
-		job->n_faults += event_stream_faults(stream);
-	if (r < 0 && why->error == 0)
-		return fault_errno(why, r, "%s: cannot export", job->dat->path);
-	return r;
+	plan = plan_of(x, format);
+	r = find_tracepoint(x, format, gdb_plan_address(plan, event), !out, &tracepoint, why);
+	if (r < 0)
+		return r;
+	size = gdb_plan_frame_size(plan, event);
+	if (!out) {
+		count_event(x, event, &x->tracepoints[tracepoint], size);
+		return 0;
+	}
+	frame = text_reserve(out, size);
+	if (!frame)
+		return -ENOMEM;
+	gdb_plan_put(plan, event, (uint32_t)tracepoint + 1, size, frame);
+	out->size += size;
+	return 0;
+}
+
+static int end_pass(void *userdata, struct text *out)
+{
+	struct export_gdb *x = userdata;
+
+	(void)out;
+	x->wanted = 0;
+	return 0;
 }
 
 /* --- the head of the file */
@@ -230,36 +174,23 @@ static void put_status(const struct export_gdb *x, FILE *out)
 	(void)fputs(";username:\n", out);
 }
 
-struct command_line {
-	FILE *out;
-	uint32_t number;
-	uint64_t address;
-};
-
-static void put_collect(void *userdata, const char *command)
-{
-	const struct command_line *line = userdata;
-
-	gdb_tfile_put_source(line->out, line->number, line->address, "cmd", command);
-}
-
 static void put_tracepoint(const struct export_gdb *x, size_t i, FILE *out)
 {
 	const struct tracepoint *t = &x->tracepoints[i];
 	const uint32_t number = (uint32_t)i + 1;
-	struct command_line line = {out, number, t->address};
 	char at[32];
 
 	(void)fprintf(out, "tp T%" PRIx32 ":%" PRIx64 ":E:0:0\n", number, t->address);
 	(void)snprintf(at, sizeof(at), "*0x%" PRIx64, t->address);
 	gdb_tfile_put_source(out, number, t->address, "at", at);
-	gdb_plan_collects(plan_of(x, t->format), put_collect, &line);
+	gdb_plan_collects(plan_of(x, t->format), out, number, t->address);
 	(void)fprintf(out, "tp V%" PRIx32 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 "\n", number,
 		      t->address, t->frames, t->bytes);
 }
 
-static void put_head(const struct export_gdb *x, FILE *out)
+static void put_head(void *userdata, FILE *out)
 {
+	const struct export_gdb *x = userdata;
 	const struct gdb_variables *variables = &x->planner->variables;
 	char xml[512];
 
@@ -280,20 +211,6 @@ static void put_head(const struct export_gdb *x, FILE *out)
 		       gdb_arch_tdesc(x->planner->arch));
 	gdb_tfile_put_tdesc(out, xml);
 	(void)putc('\n', out);
-}
-
-static int write_head(struct export_gdb *x, struct fault *why)
-{
-	_cleanup_free_ char *head = NULL;
-	size_t size = 0;
-	FILE *out = open_memstream(&head, &size);
-
-	if (!out)
-		return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
-	put_head(x, out);
-	if (fclose(out) != 0)
-		return fault_errno(why, -ENOMEM, "%s: cannot export", x->job->dat->path);
-	return out_file_write(x->job->fd, head, size, why);
 }
 
 /* --- the command file */
@@ -325,22 +242,18 @@ static size_t find_programs(const struct export_gdb *x, struct gdb_program *prog
 	return n;
 }
 
-static int write_command(const struct export_gdb *x, struct fault *why)
+static void put_command(void *userdata, FILE *out)
 {
-	const struct export_gdb_job *job = x->job;
+	const struct export_gdb *x = userdata;
 	struct gdb_program programs[MAX_PROGRAMS];
 	bool several;
 	size_t n = find_programs(x, programs, &several);
 
-	if (!job->command)
-		return 0;
-	if (several && job->on_notice)
-		job->on_notice("the program ran at several addresses: the command file has the "
-			       "first, --pid= selects one");
-	gdb_command_write(job->command, job->tfile, programs, n);
-	if (fflush(job->command) != 0 || ferror(job->command))
-		return fault_errno(why, -EIO, "cannot write the command file");
-	return 0;
+	if (several)
+		export_gdb_notice(x->job,
+				  "the program ran at several addresses: the command file has the "
+				  "first, --pid= selects one");
+	gdb_command_write(out, x->job->tfile, programs, n);
 }
 
 static void done(struct export_gdb *x)
@@ -350,7 +263,6 @@ static void done(struct export_gdb *x)
 	free(x->plans);
 	gdb_planner_free(x->planner);
 	free(x->tracepoints);
-	free(x->output);
 }
 
 static void tell_more(const struct export_gdb *x)
@@ -360,36 +272,28 @@ static void tell_more(const struct export_gdb *x)
 	(void)snprintf(text, sizeof(text),
 		       "only the first %" PRIu64 " events were written, see --max-frames=",
 		       x->job->max_frames);
-	if (x->more && x->job->on_notice)
-		x->job->on_notice(text);
+	if (x->more)
+		export_gdb_notice(x->job, text);
 }
 
 int export_gdb_run(struct export_gdb_job *job, struct fault *why)
 {
-	struct export_gdb x = {.job = job, .room = OUTPUT_SIZE};
-	static const uint8_t end[4];
+	static const struct export_gdb_maker maker = {
+		.take = take,
+		.end_pass = end_pass,
+		.put_head = put_head,
+		.put_command = put_command,
+	};
+	struct export_gdb x = {.job = job};
 	int r;
 
 	*why = (struct fault){};
 	x.plans = calloc(MAX(job->dat->n_formats, (size_t)1), sizeof(struct gdb_plan *));
-	x.output = malloc(x.room);
-	r = x.plans && x.output ? gdb_planner_new(job->decoder, &x.planner, why) : -ENOMEM;
+	r = x.plans ? gdb_planner_new(job->decoder, &x.planner, why) : -ENOMEM;
 	if (r == 0)
-		r = pass(&x, true, count_event, why);
-	if (r == 0)
-		r = write_head(&x, why);
-	if (r == 0)
-		r = pass(&x, false, put_event, why);
-	if (r == 0)
-		r = flush(&x, why);
-	if (r == 0)
-		r = out_file_write(job->fd, end, sizeof(end), why);
-	if (r == 0)
-		r = write_command(&x, why);
+		r = export_gdb_write(job, &maker, &x, why);
 	if (r == 0)
 		tell_more(&x);
 	done(&x);
-	if (r < 0 && why->error == 0)
-		return fault_errno(why, r, "%s: cannot export", job->dat->path);
-	return r;
+	return export_gdb_result(job, r, why);
 }

@@ -199,7 +199,6 @@ static void plan_memory(struct gdb_plan *plan, const struct gdb_argument *argume
 static int add_step(struct gdb_plan *plan, const struct step *step)
 {
 	struct step *last = plan->n_steps ? &plan->steps[plan->n_steps - 1] : NULL;
-	struct step *more;
 
 	/* parts of one piece of memory, which a probe reads in arrays of 64 */
 	if (last && last->kind == STEP_MEMORY && step->kind == STEP_MEMORY && !last->variable &&
@@ -210,11 +209,9 @@ static int add_step(struct gdb_plan *plan, const struct step *step)
 		last->place.size += step->place.size;
 		return 0;
 	}
-	more = reallocarray(plan->steps, plan->n_steps + 1, sizeof(*more));
-	if (!more)
+	if (array_grow(&plan->steps, plan->n_steps, sizeof(*plan->steps)) < 0)
 		return -ENOMEM;
-	plan->steps = more;
-	more[plan->n_steps++] = *step;
+	plan->steps[plan->n_steps++] = *step;
 	return 0;
 }
 
@@ -428,14 +425,14 @@ void gdb_plan_put(const struct gdb_plan *plan, const struct decode_event *event,
 		p = put_step(plan, &plan->steps[i], event, &own, p);
 }
 
-void gdb_plan_collects(const struct gdb_plan *plan,
-		       void (*each)(void *userdata, const char *command), void *userdata)
+void gdb_plan_collects(const struct gdb_plan *plan, FILE *out, uint32_t tracepoint,
+		       uint64_t address)
 {
 	char *const *names = plan->planner->variables.names;
 	char line[160];
 
 	if (plan->has_registers)
-		each(userdata, "collect $regs");
+		gdb_tfile_put_source(out, tracepoint, address, "cmd", "collect $regs");
 	for (size_t i = 0; i < plan->n_steps; i++) {
 		const struct step *step = &plan->steps[i];
 
@@ -444,17 +441,15 @@ void gdb_plan_collects(const struct gdb_plan *plan,
 		(void)snprintf(line, sizeof(line),
 			       "collect *(unsigned char *)($%s + %" PRId64 ")@%" PRIu32,
 			       step->reg->name, step->add, step->place.size);
-		each(userdata, line);
+		gdb_tfile_put_source(out, tracepoint, address, "cmd", line);
 	}
-	for (size_t i = 0; i < N_COMMON; i++) {
-		(void)snprintf(line, sizeof(line), "collect $%s", common_names[i]);
-		each(userdata, line);
-	}
-	for (size_t i = 0; i < plan->n_steps; i++) {
-		if (!plan->steps[i].variable)
+	for (size_t i = 0; i < N_COMMON + plan->n_steps; i++) {
+		const uint32_t variable =
+			i < N_COMMON ? (uint32_t)i + 1 : plan->steps[i - N_COMMON].variable;
+
+		if (variable == 0)
 			continue;
-		(void)snprintf(line, sizeof(line), "collect $%.100s",
-			       names[plan->steps[i].variable - 1]);
-		each(userdata, line);
+		(void)snprintf(line, sizeof(line), "collect $%.100s", names[variable - 1]);
+		gdb_tfile_put_source(out, tracepoint, address, "cmd", line);
 	}
 }

@@ -77,7 +77,7 @@ void gdb_plan_put(const struct gdb_plan *plan, const struct decode_event *event,
 		  uint32_t tracepoint, size_t size, uint8_t *p);
 
 /**
- * gdb_plan_collects() - commands of a tracepoint that would have collected the same, one by one
+ * gdb_plan_collects() - commands of a tracepoint that would have collected the same: "cmd" lines
  */
-void gdb_plan_collects(const struct gdb_plan *plan,
-		       void (*each)(void *userdata, const char *command), void *userdata);
+void gdb_plan_collects(const struct gdb_plan *plan, FILE *out, uint32_t tracepoint,
+		       uint64_t address);

@@ -62,14 +62,10 @@ static int take_lines(struct gdb_probes *probes, char *text)
 	char *save = NULL;
 
 	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
-		struct gdb_probe *more =
-			reallocarray(probes->list, probes->n + 1, sizeof(*probes->list));
-		int r;
+		int r = array_grow(&probes->list, probes->n, sizeof(*probes->list));
 
-		if (!more)
-			return -ENOMEM;
-		probes->list = more;
-		r = gdb_probe_parse(l, &more[probes->n]);
+		if (r >= 0)
+			r = gdb_probe_parse(l, &probes->list[probes->n]);
 		if (r == -ENOMEM)
 			return r;
 		probes->n += r >= 0;

@@ -29,20 +29,6 @@ static int broken(const char *path, struct fault *why, uint64_t offset, const ch
 	return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": %s", path, offset, text);
 }
 
-/* Room for one more; it doubles when @n is a power of two */
-static int grow(void *array_p, size_t n, size_t item)
-{
-	void **array = array_p, *more;
-
-	if (n & (n - 1))
-		return 0;
-	more = reallocarray(*array, n ? 2 * n : 1, item);
-	if (!more)
-		return -ENOMEM;
-	*array = more;
-	return 0;
-}
-
 /* Hexadecimal digits up to @end (or a NUL), which is stepped over */
 static bool take_hex(const char **p, char end, uint64_t *ret)
 {
@@ -125,7 +111,7 @@ static int parse_variable(struct parser *p, const char *line, const char *text)
 	name = hex_text(text);
 	if (!name)
 		return unknown(p, line);
-	if (grow(&t->variables, t->n_variables, sizeof(*t->variables)) < 0) {
+	if (array_grow(&t->variables, t->n_variables, sizeof(*t->variables)) < 0) {
 		free(name);
 		return -ENOMEM;
 	}
@@ -146,7 +132,7 @@ static int parse_tracepoint(struct parser *p, const char *line, const char *text
 		return unknown(p, line);
 	if (kind != 'T')
 		return 0;
-	if (grow(&t->tracepoints, t->n_tracepoints, sizeof(*t->tracepoints)) < 0)
+	if (array_grow(&t->tracepoints, t->n_tracepoints, sizeof(*t->tracepoints)) < 0)
 		return -ENOMEM;
 	t->tracepoints[t->n_tracepoints++] =
 		(struct gdb_tfile_tracepoint){(uint32_t)number, address};
@@ -188,7 +174,7 @@ static int take_line(struct parser *p, const char *bytes, size_t size)
 
 	if (memchr(bytes, '\0', size))
 		return broken(p->path, p->why, p->offset, "a zero byte in the description");
-	if (grow(&t->lines, t->n_lines, sizeof(*t->lines)) < 0)
+	if (array_grow(&t->lines, t->n_lines, sizeof(*t->lines)) < 0)
 		return -ENOMEM;
 	t->lines[t->n_lines] = strndup(bytes, size);
 	if (!t->lines[t->n_lines])
