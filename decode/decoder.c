@@ -8,8 +8,7 @@
 #include "basic/strv.h"
 #include "decode/decoder.h"
 #include "decode/format-guard.h"
-#include "decode/kallsyms.h"
-#include "decode/printk-formats.h"
+#include "decode/symbols.h"
 #include "formats/trace-dat.h"
 
 /* Bounds of what a bad file can make us read */
@@ -42,8 +41,7 @@ struct decoder {
 	struct field pid, flags, preempt_count;
 	struct tep_handle *tep; /* for fields; under the lock */
 	char **warnings;
-	struct kallsyms *symbols;
-	struct printk_formats *printk;
+	struct symbols *symbols;
 
 	bool in_usecs, has_date;
 	int64_t offset;	      /* nanoseconds */
@@ -284,17 +282,13 @@ const struct field *decoder_fields(const struct decoder *decoder, size_t format,
 
 static int load_tables(struct decoder *d, struct fault *why)
 {
-	char *text;
+	_cleanup_free_ char *kallsyms = NULL, *printk = NULL;
 	int r;
 
-	r = trace_dat_load(d->dat, &d->dat->kallsyms, MAX_SYMBOLS, &text, why);
-	if (r < 0)
-		return r;
-	r = kallsyms_parse(text, &d->symbols);
-	if (r < 0)
-		return r;
-	r = trace_dat_load(d->dat, &d->dat->printk_formats, MAX_SYMBOLS, &text, why);
-	return r < 0 ? r : printk_formats_parse(text, &d->printk);
+	r = trace_dat_load(d->dat, &d->dat->kallsyms, MAX_SYMBOLS, &kallsyms, why);
+	if (r >= 0)
+		r = trace_dat_load(d->dat, &d->dat->printk_formats, MAX_SYMBOLS, &printk, why);
+	return r < 0 ? r : symbols_new(TAKE_PTR(kallsyms), TAKE_PTR(printk), &d->symbols);
 }
 
 /*
@@ -454,8 +448,7 @@ struct decoder *decoder_free(struct decoder *decoder)
 	free(decoder->formats);
 	strv_free(decoder->warnings);
 	tep_free(decoder->tep);
-	kallsyms_free(decoder->symbols);
-	printk_formats_free(decoder->printk);
+	symbols_free(decoder->symbols);
 	free(decoder);
 	return NULL;
 }
@@ -595,14 +588,9 @@ void decoder_common(const struct decoder *decoder, struct field *ret_flags,
 	*ret_preempt_count = decoder->preempt_count;
 }
 
-const struct kallsyms *decoder_symbols(const struct decoder *decoder)
+const struct symbols *decoder_symbols(const struct decoder *decoder)
 {
 	return decoder->symbols;
-}
-
-const struct printk_formats *decoder_printk(const struct decoder *decoder)
-{
-	return decoder->printk;
 }
 
 int32_t decoder_graph_exit(const struct decoder *decoder)

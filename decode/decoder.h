@@ -114,12 +114,10 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 
 /* --- for the printers */
 
-struct kallsyms;
-struct printk_formats;
+struct symbols;
 struct tep_event;
 struct tep_handle;
-const struct kallsyms *decoder_symbols(const struct decoder *decoder);
-const struct printk_formats *decoder_printk(const struct decoder *decoder);
+const struct symbols *decoder_symbols(const struct decoder *decoder);
 
 /**
  * decoder_graph_exit() - the format that ends what decoder_is_leaf() pairs; -1: none

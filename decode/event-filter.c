@@ -45,17 +45,12 @@ int event_filter_event(struct event_filter *filter, const char *text)
 static int take_pid(struct event_filter *filter, const char *word)
 {
 	unsigned pid;
-	int32_t *pids;
-	int r;
 
-	r = parse_unsigned(word, &pid);
-	if (r < 0 || pid > INT32_MAX)
+	if (parse_unsigned(word, &pid) < 0 || pid > INT32_MAX)
 		return -EINVAL;
-	pids = reallocarray(filter->pids, filter->n_pids + 1, sizeof(*pids));
-	if (!pids)
+	if (array_grow(&filter->pids, filter->n_pids, sizeof(*filter->pids)) < 0)
 		return -ENOMEM;
-	filter->pids = pids;
-	pids[filter->n_pids++] = (int32_t)pid;
+	filter->pids[filter->n_pids++] = (int32_t)pid;
 	filter->has_pids = true;
 	return 0;
 }

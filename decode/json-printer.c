@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "decode/json-printer.h"
-#include "decode/tools.h"
+#include "decode/symbols.h"
 
 enum json_kind {
 	JSON_NUMBER,
@@ -32,7 +32,7 @@ struct json_printer {
 	const struct decoder *decoder;
 	struct field flags, preempt_count;
 	struct json_plan **plans; /* by index of the format; NULL: not met yet */
-	struct decode_tools tools;
+	struct symbols_cache symbols;
 };
 
 /* Length of a good UTF-8 sequence, 0 if there is none (RFC 3629: no surrogates, nothing overlong)
@@ -227,21 +227,33 @@ static const uint8_t *bytes_of(const struct json_field *f, const struct decode_e
 	return p;
 }
 
-static void put_numbers(const struct json_field *f, const struct decode_event *event,
-			struct text *out)
+/* Each number of an array */
+static bool each_number(const struct json_field *f, const struct decode_event *event,
+			bool (*put)(const struct json_field *f, uint64_t value,
+				    struct symbols_cache *symbols, struct text *out),
+			struct symbols_cache *symbols, struct text *out)
 {
 	uint32_t size, at;
 	const uint8_t *p = bytes_of(f, event, &size);
+	bool any = false;
 
 	at = (uint32_t)(p - event->data);
 	text_char(out, '[');
 	for (uint32_t i = 0; i + f->at.element <= size; i += f->at.element) {
 		if (i)
 			text_char(out, ',');
-		put_number(decode_number(event, (uint64_t)at + i, f->at.element), f->at.element,
-			   f->at.is_signed, out);
+		any |= put(f, decode_number(event, (uint64_t)at + i, f->at.element), symbols, out);
 	}
 	text_char(out, ']');
+	return any;
+}
+
+static bool put_element(const struct json_field *f, uint64_t value, struct symbols_cache *symbols,
+			struct text *out)
+{
+	(void)symbols;
+	put_number(value, f->at.element, f->at.is_signed, out);
+	return true;
 }
 
 static void put_field(const struct json_field *f, const struct decode_event *event,
@@ -262,7 +274,7 @@ static void put_field(const struct json_field *f, const struct decode_event *eve
 		put_string(p, size, out);
 		break;
 	case JSON_NUMBERS:
-		put_numbers(f, event, out);
+		each_number(f, event, put_element, NULL, out);
 		break;
 	case JSON_CPUS:
 		p = bytes_of(f, event, &size);
@@ -274,10 +286,10 @@ static void put_field(const struct json_field *f, const struct decode_event *eve
 }
 
 /* "NAME+0xOFFSET" of an address of code, or the string that the kernel keeps there */
-static bool put_symbol(struct decode_tools *tools, uint64_t address, uint32_t size,
+static bool put_symbol(struct symbols_cache *symbols, uint64_t address, uint32_t size,
 		       struct text *out)
 {
-	const char *string = printk_formats_find(tools->printk, address), *name;
+	const char *string = symbols_string(symbols->symbols, address), *name;
 	uint64_t start;
 
 	if (string) {
@@ -287,7 +299,7 @@ static bool put_symbol(struct decode_tools *tools, uint64_t address, uint32_t si
 	/* the kernel is in the upper half */
 	if (!(address >> (8 * size - 1)))
 		return false;
-	name = kallsyms_cache_find(&tools->symbols, address, &start);
+	name = symbols_find(symbols, address, &start);
 	if (!name)
 		return false;
 	text_char(out, '"');
@@ -298,31 +310,17 @@ static bool put_symbol(struct decode_tools *tools, uint64_t address, uint32_t si
 	return true;
 }
 
-/* One symbol, or null, for each number of an array; nothing if there is none at all */
-static bool put_array_symbols(struct decode_tools *tools, const struct json_field *f,
-			      const struct decode_event *event, struct text *out)
+static bool put_element_symbol(const struct json_field *f, uint64_t value,
+			       struct symbols_cache *symbols, struct text *out)
 {
-	uint32_t size, at;
-	const uint8_t *p = bytes_of(f, event, &size);
-	bool any = false;
+	bool any = put_symbol(symbols, value, f->at.element, out);
 
-	at = (uint32_t)(p - event->data);
-	text_char(out, '[');
-	for (uint32_t i = 0; i + f->at.element <= size; i += f->at.element) {
-		uint64_t address = decode_number(event, (uint64_t)at + i, f->at.element);
-
-		if (i)
-			text_char(out, ',');
-		if (put_symbol(tools, address, f->at.element, out))
-			any = true;
-		else
-			text_string(out, "null");
-	}
-	text_char(out, ']');
+	if (!any)
+		text_string(out, "null");
 	return any;
 }
 
-static void put_symbols(struct decode_tools *tools, const struct json_plan *plan,
+static void put_symbols(struct symbols_cache *symbols, const struct json_plan *plan,
 			const struct decode_event *event, struct text *out)
 {
 	bool first = true;
@@ -338,9 +336,9 @@ static void put_symbols(struct decode_tools *tools, const struct json_plan *plan
 		key = i == 0 ? 0 : 1; /* without its comma */
 		text_bytes(out, f->key.bytes + key, f->key.size - key);
 		if (f->kind == JSON_NUMBERS)
-			any = put_array_symbols(tools, f, event, out);
+			any = each_number(f, event, put_element_symbol, symbols, out);
 		else
-			any = put_symbol(tools, field_number(&f->at, event), f->at.element, out);
+			any = put_symbol(symbols, field_number(&f->at, event), f->at.element, out);
 		if (any)
 			first = false;
 		else
@@ -420,7 +418,7 @@ int json_printer_put(struct json_printer *printer, const struct decode_event *ev
 		put_field(&plan->fields[i], event, out);
 	}
 	text_char(out, '}');
-	put_symbols(&printer->tools, plan, event, out);
+	put_symbols(&printer->symbols, plan, event, out);
 	text_string(out, "}\n");
 	if (own)
 		free_plan(plan);
@@ -440,8 +438,7 @@ int json_printer_new(const struct decoder *decoder, struct json_printer **ret)
 	}
 	p->decoder = decoder;
 	decoder_common(decoder, &p->flags, &p->preempt_count);
-	p->tools.symbols.symbols = decoder_symbols(decoder);
-	p->tools.printk = decoder_printk(decoder);
+	p->symbols.symbols = decoder_symbols(decoder);
 	*ret = p;
 	return 0;
 }

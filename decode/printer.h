@@ -56,3 +56,21 @@ enum {
  */
 int printer_put(struct printer *printer, const struct decode_event *event, bool ordered,
 		struct text *out);
+
+/* --- for tests */
+
+/* Who makes the text of an event */
+enum text_how {
+	TEXT_UNKNOWN,	  /* nobody: no format, or none that can be trusted */
+	TEXT_COMPILED,	  /* decode/print */
+	TEXT_TEP,	  /* libtraceevent */
+	TEXT_TEP_ORDERED, /* libtraceevent, and it depends on what it printed before */
+};
+
+struct tep_event;
+
+/**
+ * printer_how() - who prints the events of an id
+ * @ret: the parsed format, if there is one
+ */
+enum text_how printer_how(struct printer *printer, uint32_t id, struct tep_event **ret);

@@ -125,16 +125,13 @@ const struct task_name *tasks_find(struct tasks *tasks, int32_t pid)
 
 static int replace(struct tasks *tasks, struct slot *slot, const char *name, size_t size)
 {
-	struct task_name *fresh, **old;
+	struct task_name *fresh;
 
-	fresh = make_name(name, size, true);
-	old = reallocarray(tasks->old, tasks->n_old + 1, sizeof(struct task_name *));
-	if (old)
-		tasks->old = old;
-	if (!fresh || !old) {
-		free(fresh);
+	if (array_grow(&tasks->old, tasks->n_old, sizeof(struct task_name *)) < 0)
 		return -ENOMEM;
-	}
+	fresh = make_name(name, size, true);
+	if (!fresh)
+		return -ENOMEM;
 	tasks->old[tasks->n_old++] = slot->name;
 	slot->name = fresh;
 	return 0;

@@ -44,7 +44,7 @@ struct expr {
 
 struct compiler {
 	struct tep_event *event;
-	const struct kallsyms *symbols;
+	const struct symbols *symbols;
 	unsigned depth;
 };
 
@@ -82,7 +82,7 @@ static struct expr *compile_atom(struct compiler *c, const char *atom)
 	uint64_t value = strtoull(atom, NULL, 0);
 
 	if (value == 0 && !isdigit((unsigned char)atom[0]) && c->symbols)
-		(void)kallsyms_address(c->symbols, atom, &value);
+		(void)symbols_address(c->symbols, atom, &value);
 	return make_constant(value);
 }
 
@@ -284,7 +284,7 @@ static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg)
 }
 
 struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct kallsyms *symbols)
+			  const struct symbols *symbols)
 {
 	struct compiler c = {.event = event, .symbols = symbols};
 

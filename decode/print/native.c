@@ -14,7 +14,7 @@
 #define PLACES 7
 
 typedef void native_put(const struct native *native, const struct decode_event *event,
-			struct decode_tools *tools, struct text *out);
+			struct symbols_cache *symbols, struct text *out);
 
 struct native {
 	native_put *put;
@@ -123,9 +123,9 @@ static void put_state(const struct native *n, uint32_t state, struct text *out)
 enum { PREV_PID, PREV_COMM, PREV_PRIO, PREV_STATE, NEXT_PID, NEXT_COMM, NEXT_PRIO };
 
 static void print_switch(const struct native *n, const struct decode_event *event,
-			 struct decode_tools *tools, struct text *out)
+			 struct symbols_cache *symbols, struct text *out)
 {
-	(void)tools;
+	(void)symbols;
 	put_comm(n, event, PREV_COMM, out);
 	text_i64(out, (int64_t)number(n, event, PREV_PID));
 	text_string(out, " [");
@@ -143,9 +143,9 @@ static void print_switch(const struct native *n, const struct decode_event *even
 enum { WAKEUP_PID, WAKEUP_COMM, WAKEUP_PRIO, WAKEUP_SUCCESS, WAKEUP_CPU };
 
 static void print_wakeup(const struct native *n, const struct decode_event *event,
-			 struct decode_tools *tools, struct text *out)
+			 struct symbols_cache *symbols, struct text *out)
 {
-	(void)tools;
+	(void)symbols;
 	put_comm(n, event, WAKEUP_COMM, out);
 	text_i64(out, (int64_t)number(n, event, WAKEUP_PID));
 	text_string(out, " [");
@@ -160,7 +160,7 @@ static void print_wakeup(const struct native *n, const struct decode_event *even
 }
 
 static void print_stack(const struct native *n, const struct decode_event *event,
-			struct decode_tools *tools, struct text *out)
+			struct symbols_cache *symbols, struct text *out)
 {
 	unsigned size = n->long_size;
 
@@ -172,7 +172,7 @@ static void print_stack(const struct native *n, const struct decode_event *event
 		if ((size == 8 && address == UINT64_MAX) || (int32_t)address == -1)
 			break;
 		text_string(out, "=> ");
-		name = kallsyms_cache_find(&tools->symbols, address, &start);
+		name = symbols_find(symbols, address, &start);
 		if (name) {
 			text_string(out, name);
 			text_string(out, " (");
@@ -184,10 +184,10 @@ static void print_stack(const struct native *n, const struct decode_event *event
 
 /* "(FUNCTION+0xOFFSET) " before the usual text */
 static void print_call_site(const struct native *n, const struct decode_event *event,
-			    struct decode_tools *tools, struct text *out)
+			    struct symbols_cache *symbols, struct text *out)
 {
 	uint64_t start, address = number(n, event, 0);
-	const char *name = kallsyms_cache_find(&tools->symbols, address, &start);
+	const char *name = symbols_find(symbols, address, &start);
 
 	if (!name)
 		return;
@@ -236,10 +236,10 @@ static void put_indent(uint64_t depth, struct text *out)
 }
 
 static void print_graph_entry(const struct native *n, const struct decode_event *event,
-			      struct decode_tools *tools, struct text *out)
+			      struct symbols_cache *symbols, struct text *out)
 {
 	uint64_t start, address = number(n, event, GRAPH_FUNC);
-	const char *name = kallsyms_cache_find(&tools->symbols, address, &start);
+	const char *name = symbols_find(symbols, address, &start);
 
 	if (event->leaf && n->leaf[0].size) {
 		const struct decode_event leaf = {
@@ -262,9 +262,9 @@ static void print_graph_entry(const struct native *n, const struct decode_event 
 }
 
 static void print_graph_exit(const struct native *n, const struct decode_event *event,
-			     struct decode_tools *tools, struct text *out)
+			     struct symbols_cache *symbols, struct text *out)
 {
-	(void)tools;
+	(void)symbols;
 	put_duration(number(n, event, GRAPH_RETTIME) - number(n, event, GRAPH_CALLTIME), out);
 	put_indent(number(n, event, GRAPH_DEPTH), out);
 	text_char(out, '}');
@@ -394,7 +394,7 @@ struct native *native_free(struct native *native)
 }
 
 void native_print(const struct native *native, const struct decode_event *event,
-		  struct decode_tools *tools, struct text *out)
+		  struct symbols_cache *symbols, struct text *out)
 {
-	native->put(native, event, tools, out);
+	native->put(native, event, symbols, out);
 }

@@ -45,7 +45,7 @@ size_t pointer_extension(const char *f)
 }
 
 static bool compile(struct pointer_arg *p, const struct tep_print_arg *arg, const char *f,
-		    struct tep_event *event, const struct kallsyms *symbols)
+		    struct tep_event *event, const struct symbols *symbols)
 {
 	if (*f == 'U')
 		return compile_uuid(p, arg, f + 1, event);
@@ -60,7 +60,7 @@ static bool compile(struct pointer_arg *p, const struct tep_print_arg *arg, cons
 }
 
 struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
-					struct tep_event *event, const struct kallsyms *symbols)
+					struct tep_event *event, const struct symbols *symbols)
 {
 	struct pointer_arg *p;
 
@@ -85,10 +85,10 @@ struct pointer_arg *pointer_arg_free(struct pointer_arg *arg)
 }
 
 static void print_function(const struct pointer_arg *arg, uint64_t address,
-			   struct decode_tools *tools, struct text *out)
+			   struct symbols_cache *symbols, struct text *out)
 {
 	uint64_t start;
-	const char *name = kallsyms_cache_find(&tools->symbols, address, &start);
+	const char *name = symbols_find(symbols, address, &start);
 
 	if (!name) {
 		text_string(out, "0x");
@@ -117,7 +117,7 @@ static void print_uuid(const struct pointer_arg *arg, const uint8_t *p, struct t
 }
 
 void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event *event,
-		       struct decode_tools *tools, struct text *out)
+		       struct symbols_cache *symbols, struct text *out)
 {
 	uint64_t value;
 
@@ -130,7 +130,7 @@ void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event 
 		break;
 	case POINTER_FUNCTION:
 	case POINTER_FUNCTION_OFFSET:
-		print_function(arg, expr_eval(arg->value, event), tools, out);
+		print_function(arg, expr_eval(arg->value, event), symbols, out);
 		break;
 	case POINTER_UUID:
 		if (arg->place.offset <= event->size &&

@@ -23,7 +23,7 @@ struct expr;
  * Return: NULL if this is not an expression that can be compiled, or without memory.
  */
 struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct kallsyms *symbols);
+			  const struct symbols *symbols);
 struct expr *expr_free(struct expr *expr);
 
 uint64_t expr_eval(const struct expr *expr, const struct decode_event *event);
@@ -46,7 +46,7 @@ struct string_arg;
  * Return: NULL if it is none that can be compiled, or without memory.
  */
 struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct kallsyms *symbols);
+				      const struct symbols *symbols);
 struct string_arg *string_arg_free(struct string_arg *arg);
 
 /**
@@ -54,7 +54,7 @@ struct string_arg *string_arg_free(struct string_arg *arg);
  * @star: value of the argument that a '*' stands for
  */
 void string_arg_print(const struct string_arg *arg, const struct decode_event *event,
-		      struct decode_tools *tools, const struct string_spec *spec, int star,
+		      struct symbols_cache *symbols, const struct string_spec *spec, int star,
 		      struct text *out);
 
 /* --- pointer.c */
@@ -66,10 +66,10 @@ struct pointer_arg;
  * @extension: what follows the 'p'
  */
 struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
-					struct tep_event *event, const struct kallsyms *symbols);
+					struct tep_event *event, const struct symbols *symbols);
 struct pointer_arg *pointer_arg_free(struct pointer_arg *arg);
 void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event *event,
-		       struct decode_tools *tools, struct text *out);
+		       struct symbols_cache *symbols, struct text *out);
 
 /**
  * pointer_extension() - how many characters behind "%p" belong to it, of those that are compiled
@@ -94,4 +94,4 @@ int native_compile(struct tep_event *event, const struct decoder *decoder, bool 
 		   struct native **ret);
 struct native *native_free(struct native *native);
 void native_print(const struct native *native, const struct decode_event *event,
-		  struct decode_tools *tools, struct text *out);
+		  struct symbols_cache *symbols, struct text *out);

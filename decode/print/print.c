@@ -36,7 +36,7 @@ struct print {
 struct compiler {
 	struct print *print;
 	struct tep_event *event;
-	const struct kallsyms *symbols;
+	const struct symbols *symbols;
 	const struct tep_print_arg *args;
 };
 
@@ -72,14 +72,11 @@ struct print *print_free(struct print *print)
 static struct part *add_part(struct compiler *c, enum part_kind kind)
 {
 	struct print *b = c->print;
-	struct part *p = reallocarray(b->parts, b->n + 1, sizeof(*p));
 
-	if (!p)
+	if (array_grow(&b->parts, b->n, sizeof(*b->parts)) < 0)
 		return NULL;
-	b->parts = p;
-	p += b->n++;
-	*p = (struct part){.kind = kind};
-	return p;
+	b->parts[b->n] = (struct part){.kind = kind};
+	return &b->parts[b->n++];
 }
 
 /* Text up to the next conversion, with its escapes; returns where that is, NULL without memory */
@@ -285,7 +282,7 @@ static const char *compile_conversion(struct compiler *c, const char *f)
 
 /* false: it has parts that are not compiled */
 static bool compile_parts(struct print *print, struct tep_event *event,
-			  const struct kallsyms *symbols)
+			  const struct symbols *symbols)
 {
 	struct compiler c = {print, event, symbols, event->print_fmt.args};
 	const char *f = event->print_fmt.format;
@@ -357,7 +354,7 @@ static void print_printf(const struct part *p, uint64_t value, int star, struct 
 #pragma GCC diagnostic pop
 
 static void print_part(const struct part *p, const struct decode_event *event,
-		       struct decode_tools *tools, struct text *out)
+		       struct symbols_cache *symbols, struct text *out)
 {
 	int star = p->star ? (int)expr_eval(p->star, event) : -1;
 	bool is_signed = p->number.conversion == 'd' || p->number.conversion == 'i';
@@ -374,21 +371,21 @@ static void print_part(const struct part *p, const struct decode_event *event,
 		print_printf(p, expr_eval(p->value, event), star, out);
 		break;
 	case PART_STRING:
-		string_arg_print(p->string, event, tools, &p->string_spec, star, out);
+		string_arg_print(p->string, event, symbols, &p->string_spec, star, out);
 		break;
 	case PART_POINTER:
-		pointer_arg_print(p->pointer, event, tools, out);
+		pointer_arg_print(p->pointer, event, symbols, out);
 		break;
 	}
 }
 
 void print_put(const struct print *print, const struct decode_event *event,
-	       struct decode_tools *tools, struct text *out)
+	       struct symbols_cache *symbols, struct text *out)
 {
 	const size_t begin = out->size;
 
 	if (print->native)
-		native_print(print->native, event, tools, out);
+		native_print(print->native, event, symbols, out);
 	for (size_t i = 0; i < print->n && out->size - begin <= MAX_TEXT; i++)
-		print_part(&print->parts[i], event, tools, out);
+		print_part(&print->parts[i], event, symbols, out);
 }

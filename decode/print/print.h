@@ -2,13 +2,14 @@
 /*
  * An event's text, compiled: what libtraceevent walks through for each event again is looked at
  * once. Prints what libtraceevent and its plugins print, and is nothing but quicker: whoever gets
- * NULL lets libtraceevent do it. What is compiled does not change; struct decode_tools is one
+ * NULL lets libtraceevent do it. What is compiled does not change; struct symbols_cache is one
  * thread's.
  */
 #pragma once
 
 #include "decode/decoder.h"
-#include "decode/tools.h"
+#include "decode/symbols.h"
+#include "decode/text.h"
 
 struct tep_event;
 struct print;
@@ -26,4 +27,4 @@ struct print *print_free(struct print *print);
  * print_put() - append it
  */
 void print_put(const struct print *print, const struct decode_event *event,
-	       struct decode_tools *tools, struct text *out);
+	       struct symbols_cache *symbols, struct text *out);

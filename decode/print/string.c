@@ -115,7 +115,7 @@ static bool compile_field(struct string_arg *s, const struct tep_print_arg *arg,
 }
 
 static bool compile_arrays(struct string_arg *s, const struct tep_print_arg *arg,
-			   struct tep_event *event, const struct kallsyms *symbols)
+			   struct tep_event *event, const struct symbols *symbols)
 {
 	if (arg->type == TEP_PRINT_INT_ARRAY) {
 		s->kind = STRING_INT_ARRAY;
@@ -129,7 +129,7 @@ static bool compile_arrays(struct string_arg *s, const struct tep_print_arg *arg
 }
 
 static bool compile_condition(struct string_arg *s, const struct tep_print_arg *arg,
-			      struct tep_event *event, const struct kallsyms *symbols)
+			      struct tep_event *event, const struct symbols *symbols)
 {
 	const struct tep_print_arg *choice = arg->op.right;
 
@@ -145,7 +145,7 @@ static bool compile_condition(struct string_arg *s, const struct tep_print_arg *
 }
 
 static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struct tep_event *event,
-		    const struct kallsyms *symbols)
+		    const struct symbols *symbols)
 {
 	switch (arg->type) {
 	case TEP_PRINT_NULL:
@@ -185,7 +185,7 @@ static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struc
 }
 
 struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct kallsyms *symbols)
+				      const struct symbols *symbols)
 {
 	struct string_arg *s;
 
@@ -368,25 +368,22 @@ static void put_bitmask(const struct decode_event *event, const uint8_t *mask, u
 }
 
 static void print_mask(const struct string_arg *arg, const struct decode_event *event,
-		       struct decode_tools *tools, const struct string_spec *spec, int star,
-		       struct text *out)
+		       const struct string_spec *spec, int star, struct text *out)
 {
+	_cleanup_(text_done) struct text list = {};
 	uint32_t size;
 	const uint8_t *mask = decode_dynamic(event, &arg->place, &size);
-	struct text *list = &tools->scratch;
 
-	list->size = 0;
 	if (arg->kind == STRING_BITMASK)
-		put_bitmask(event, mask, size, list);
+		put_bitmask(event, mask, size, &list);
 	else
-		text_cpus(list, mask, size, event->big_endian);
-	if (list->no_memory)
-		out->no_memory = true;
-	put(spec, star, list->size ? list->bytes : "", list->size, out);
+		text_cpus(&list, mask, size, event->big_endian);
+	out->no_memory |= list.no_memory;
+	put(spec, star, list.size ? list.bytes : "", list.size, out);
 }
 
 static void print_pointer(const struct string_arg *arg, const struct decode_event *event,
-			  struct decode_tools *tools, struct text *out)
+			  struct symbols_cache *symbols, struct text *out)
 {
 	uint64_t address = 0;
 	const char *string;
@@ -395,7 +392,7 @@ static void print_pointer(const struct string_arg *arg, const struct decode_even
 	if (arg->place.offset <= event->size &&
 	    arg->place.size <= MIN(event->size - arg->place.offset, (uint32_t)sizeof(address)))
 		address = element(event->data + arg->place.offset, arg->place.size);
-	string = printk_formats_find(tools->printk, address);
+	string = symbols_string(symbols->symbols, address);
 	if (string)
 		text_string(out, string);
 	else
@@ -423,7 +420,7 @@ static void print_bytes(const struct string_arg *arg, const struct decode_event 
 }
 
 void string_arg_print(const struct string_arg *arg, const struct decode_event *event,
-		      struct decode_tools *tools, const struct string_spec *spec, int star,
+		      struct symbols_cache *symbols, const struct string_spec *spec, int star,
 		      struct text *out)
 {
 	switch (arg->kind) {
@@ -437,7 +434,7 @@ void string_arg_print(const struct string_arg *arg, const struct decode_event *e
 		print_bytes(arg, event, spec, star, out);
 		break;
 	case STRING_POINTER:
-		print_pointer(arg, event, tools, out);
+		print_pointer(arg, event, symbols, out);
 		break;
 	case STRING_FLAGS:
 		print_flags(arg, expr_eval(arg->value, event), spec, star, out);
@@ -454,10 +451,10 @@ void string_arg_print(const struct string_arg *arg, const struct decode_event *e
 		break;
 	case STRING_BITMASK:
 	case STRING_CPUMASK:
-		print_mask(arg, event, tools, spec, star, out);
+		print_mask(arg, event, spec, star, out);
 		break;
 	case STRING_CONDITION:
-		string_arg_print(expr_eval(arg->value, event) ? arg->yes : arg->no, event, tools,
+		string_arg_print(expr_eval(arg->value, event) ? arg->yes : arg->no, event, symbols,
 				 spec, star, out);
 		break;
 	}

@@ -17,7 +17,7 @@
 
 #include "basic/io.h"
 #include "decode/print/print.h"
-#include "decode/text-printer.h"
+#include "decode/printer.h"
 #include "tests/unit/craft-formats.h"
 
 #define MAX_FORMATS 20000U
@@ -59,18 +59,17 @@ static void collect(struct collection *all, char *dir)
 	fts_close(fts);
 }
 
-static void print_text(struct text_printer *p, const struct decode_event *event, struct text *out)
+static void print_text(struct printer *p, const struct decode_event *event, struct text *out)
 {
 	out->size = 0;
-	if (text_printer_put(p, event, true, out) < 0)
+	if (printer_put(p, event, true, out) < 0)
 		errx(1, "out of memory");
 	text_char(out, '\0');
 }
 
 /* How many of @rounds records are printed otherwise; shows the first */
-static unsigned compare(struct text_printer *fast, struct text_printer *slow,
-			struct decode_event *event, struct tep_event *format, unsigned rounds,
-			bool big_endian)
+static unsigned compare(struct printer *fast, struct printer *slow, struct decode_event *event,
+			struct tep_event *format, unsigned rounds, bool big_endian)
 {
 	static uint8_t record[64 * KIB];
 	struct text a = {}, b = {};
@@ -101,7 +100,7 @@ struct printing {
 	const struct task_name *task;
 	unsigned rounds;
 	bool big_endian;
-	struct text_printer *printer;
+	struct printer *printer;
 	pthread_t thread;
 	uint64_t hash, lines;
 };
@@ -128,7 +127,7 @@ static void *print_records(void *userdata)
 			unsigned seed = id + round * SUBBUF_EVENT_IDS;
 
 			/* those that depend on order are never left to several */
-			if (text_printer_how(p->printer, id, &format) != TEXT_TEP)
+			if (printer_how(p->printer, id, &format) != TEXT_TEP)
 				continue;
 			event.size = craft_record(format, p->big_endian, false, &seed, record);
 			print_text(p->printer, &event, &out);
@@ -153,7 +152,7 @@ static uint64_t print_by(unsigned n, const struct printing *what, uint64_t *ret_
 		errx(1, "out of memory");
 	for (unsigned i = 0; i < n; i++) {
 		all[i] = *what;
-		if (text_printer_new(what->decoder, &config, &all[i].printer) < 0)
+		if (printer_new(what->decoder, &config, &all[i].printer) < 0)
 			errx(1, "out of memory");
 	}
 	for (unsigned i = 0; i < n; i++)
@@ -166,7 +165,7 @@ static uint64_t print_by(unsigned n, const struct printing *what, uint64_t *ret_
 	for (unsigned i = 0; i < n; i++) {
 		if (all[i].hash != all[0].hash || all[i].lines != all[0].lines)
 			hash = 0;
-		text_printer_free(all[i].printer);
+		printer_free(all[i].printer);
 	}
 	free(all);
 	return hash;
@@ -212,7 +211,7 @@ int main(int argc, char **argv)
 	unsigned rounds = 200, threads = 0, n_bad = 0, n_compiled = 0;
 	static struct collection all;
 	struct printer_config config = {};
-	struct text_printer *fast, *slow;
+	struct printer *fast, *slow;
 	struct decoder *decoder;
 	struct tasks *tasks;
 	struct trace_dat *dat;
@@ -245,15 +244,15 @@ int main(int argc, char **argv)
 							  .rounds = rounds,
 							  .big_endian = big_endian},
 				       threads);
-	if (text_printer_new(decoder, &config, &fast) < 0)
+	if (printer_new(decoder, &config, &fast) < 0)
 		errx(1, "out of memory");
 	config.by_libtraceevent = true;
-	if (text_printer_new(decoder, &config, &slow) < 0)
+	if (printer_new(decoder, &config, &slow) < 0)
 		errx(1, "out of memory");
 	for (uint32_t id = 0; id < SUBBUF_EVENT_IDS; id++) {
 		struct decode_event event = {.ts = 1000, .id = id, .big_endian = big_endian};
 		struct tep_event *format = NULL;
-		enum text_how how = text_printer_how(fast, id, &format);
+		enum text_how how = printer_how(fast, id, &format);
 
 		if (!format)
 			continue;
@@ -268,8 +267,8 @@ int main(int argc, char **argv)
 		n_bad += compare(fast, slow, &event, format, rounds, big_endian) > 0;
 	}
 	printf("%zu formats: %u compiled, %u differ\n", all.n, n_compiled, n_bad);
-	text_printer_free(fast);
-	text_printer_free(slow);
+	printer_free(fast);
+	printer_free(slow);
 	tasks_free(tasks);
 	decoder_free(decoder);
 	trace_dat_free(dat);

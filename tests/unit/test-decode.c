@@ -13,8 +13,8 @@
 
 #include "basic/io.h"
 #include "decode/json-printer.h"
-#include "decode/kallsyms.h"
-#include "decode/text-printer.h"
+#include "decode/printer.h"
+#include "decode/symbols.h"
 #include "tests/unit/craft-formats.h"
 
 /* Of made-up records of each event; sanitizers take a millisecond for each */
@@ -94,7 +94,7 @@ struct fixture {
 	struct trace_dat *dat;
 	struct decoder *decoder;
 	struct tasks *tasks;
-	struct text_printer *fast, *slow;
+	struct printer *fast, *slow;
 	struct json_printer *json;
 };
 
@@ -112,9 +112,9 @@ static void setup(struct fixture *f, const struct craft_file *file, bool big_end
 	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
 	assert_int_equal(decoder_new_tasks(f->decoder, &f->tasks, &why), 0);
 	assert_int_equal(json_printer_new(f->decoder, &f->json), 0);
-	assert_int_equal(text_printer_new(f->decoder, &config, &f->fast), 0);
+	assert_int_equal(printer_new(f->decoder, &config, &f->fast), 0);
 	config.by_libtraceevent = true;
-	assert_int_equal(text_printer_new(f->decoder, &config, &f->slow), 0);
+	assert_int_equal(printer_new(f->decoder, &config, &f->slow), 0);
 	craft_done(&c);
 }
 
@@ -122,8 +122,8 @@ static void teardown(struct fixture *f)
 {
 	int fd = f->dat->fd;
 
-	text_printer_free(f->fast);
-	text_printer_free(f->slow);
+	printer_free(f->fast);
+	printer_free(f->slow);
 	json_printer_free(f->json);
 	tasks_free(f->tasks);
 	decoder_free(f->decoder);
@@ -145,12 +145,12 @@ static void complete(struct fixture *f, struct decode_event *event)
 	assert_int_equal(decoder_task(f->decoder, f->tasks, event), 0);
 }
 
-static char *line(struct fixture *f, struct text_printer *printer, struct decode_event *event)
+static char *line(struct fixture *f, struct printer *printer, struct decode_event *event)
 {
 	struct text out = {};
 
 	complete(f, event);
-	assert_int_equal(text_printer_put(printer, event, true, &out), 0);
+	assert_int_equal(printer_put(printer, event, true, &out), 0);
 	text_char(&out, '\0');
 	return out.bytes;
 }
@@ -169,7 +169,7 @@ static void test_compare(void **state)
 			struct tep_event *format = NULL;
 
 			/* that has parts which are left to libtraceevent */
-			assert_int_equal(text_printer_how(f.fast, id, &format),
+			assert_int_equal(printer_how(f.fast, id, &format),
 					 id == 106 ? TEXT_TEP : TEXT_COMPILED);
 			for (unsigned i = 0; i < ROUNDS; i++) {
 				struct decode_event event = {.ts = 1, .data = record};
@@ -198,7 +198,7 @@ static void test_hostile(void **state)
 	for (unsigned id = 100; id < 107; id++) {
 		struct tep_event *format = NULL;
 
-		assert_int_not_equal(text_printer_how(f.fast, id, &format), TEXT_UNKNOWN);
+		assert_int_not_equal(printer_how(f.fast, id, &format), TEXT_UNKNOWN);
 		for (unsigned i = 0; i < ROUNDS; i++) {
 			uint32_t size = craft_record(format, false, true, &seed, record);
 			uint8_t *exact = malloc(size); /* for the sanitizer */
@@ -266,8 +266,7 @@ static void test_line(void **state)
 	/* only in order, and by libtraceevent */
 	record[0] = 105;
 	complete(&f, &event);
-	assert_int_equal(text_printer_put(f.fast, &event, false, &(struct text){}),
-			 PRINTER_E_ORDER);
+	assert_int_equal(printer_put(f.fast, &event, false, &(struct text){}), PRINTER_E_ORDER);
 	teardown(&f);
 }
 
@@ -341,18 +340,18 @@ static void test_json(void **state)
 static void test_symbols(void **state)
 {
 	struct tep_handle *tep = tep_alloc();
-	_cleanup_(kallsyms_freep) struct kallsyms *symbols = NULL;
-	struct kallsyms_cache *cache = calloc(1, sizeof(*cache));
+	_cleanup_(symbols_freep) struct symbols *symbols = NULL;
+	struct symbols_cache *cache = calloc(1, sizeof(*cache));
 
 	assert_non_null(tep);
 	assert_non_null(cache);
 	assert_int_equal(tep_parse_kallsyms(tep, kallsyms), 0);
-	assert_int_equal(kallsyms_parse(strdup(kallsyms), &symbols), 0);
+	assert_int_equal(symbols_new(strdup(kallsyms), strdup(""), &symbols), 0);
 	cache->symbols = symbols;
 	for (unsigned round = 0; round < 2; round++) {
 		for (uint64_t a = 0xffffffff80ffff00; a < 0xffffffff81000300; a += 0x10) {
 			uint64_t start = 0;
-			const char *name = kallsyms_cache_find(cache, a, &start);
+			const char *name = symbols_find(cache, a, &start);
 			const char *theirs = tep_find_function(tep, a);
 
 			assert_int_equal(!name, !theirs);
@@ -362,9 +361,8 @@ static void test_symbols(void **state)
 			assert_int_equal(start, tep_find_function_address(tep, a));
 		}
 	}
-	assert_null(kallsyms_cache_find(cache, 0xffffffffc0001001, &(uint64_t){0}));
-	assert_string_equal(kallsyms_cache_find(cache, 0xffffffffc0001000, &(uint64_t){0}),
-			    "of_module");
+	assert_null(symbols_find(cache, 0xffffffffc0001001, &(uint64_t){0}));
+	assert_string_equal(symbols_find(cache, 0xffffffffc0001000, &(uint64_t){0}), "of_module");
 	free(cache);
 	tep_free(tep);
 }
