@@ -11,47 +11,43 @@
 
 #include "basic/escape.h"
 #include "ctl/bus.h"
-#include "ctl/remote.h"
 
-#define DEFAULT_RUNTIME_DIR  "/run/flyrec"
+#define BUS_PATH	 "/org/flyrec/Recorder1"
+#define BUS_SESSION_PATH BUS_PATH "/session"
+#define BUS_MANAGER	 "org.flyrec.Recorder1.Manager"
+#define BUS_ERROR	 "org.flyrec.Recorder1.Error."
+#define BUS_PROPERTIES	 "org.freedesktop.DBus.Properties"
+#define BUS_OBJECTS	 "org.freedesktop.DBus.ObjectManager"
+
 #define HUNG_UP		     "flyrecd has hung up: too many connections, or it ended"
-#define RECONNECTS	     20	     /* when flyrecd hangs up */
-#define CONNECT_PATIENCE_SEC 10	     /* while its queue of connections is full */
-#define HOST_PREFIX	     "host " /* description of a connection through ssh */
-#define ERROR_NO_DATA	     "org.flyrec.Recorder1.Error.NothingRecorded"
+#define RECONNECTS	     20 /* when flyrecd hangs up */
+#define CONNECT_PATIENCE_SEC 10 /* while its queue of connections is full */
 
-/* Values in addresses: everything but these as %XX */
-static void append_escaped(FILE *f, const char *text)
+static const sd_bus_error_map errors[] = {
+	SD_BUS_ERROR_MAP(BUS_ERROR "NotRecording", -BUS_E_NOT_RECORDING),
+	SD_BUS_ERROR_MAP(BUS_ERROR "NoSuchSession", -BUS_E_NO_SUCH_SESSION),
+	SD_BUS_ERROR_MAP(BUS_ERROR "NothingRecorded", -BUS_E_NOTHING_RECORDED),
+	SD_BUS_ERROR_MAP(BUS_ERROR "NotFound", -BUS_E_NOT_FOUND),
+	SD_BUS_ERROR_MAP_END,
+};
+
+/* To the caller, who has his own way to tell it, or on stderr. Return: @error. */
+static int tell(const struct ctl *ctl, struct fault *why, int error, const char *format, ...)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_-/.\\";
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
 
-	for (; *text; text++)
-		if (strchr(plain, *text))
-			(void)fputc(*text, f);
-		else
-			(void)fprintf(f, "%%%02x", (unsigned char)*text);
+	va_start(ap, format);
+	if (vasprintf(&text, format, ap) < 0)
+		text = NULL;
+	va_end(ap);
+	if (why)
+		return fault_set(why, error, "%s", text ? text : "?");
+	(void)ctl_complain(ctl, "%s", text ? text : "?");
+	return error;
 }
 
-char *bus_ssh_address(const char *host, const char *runtime_dir)
-{
-	_cleanup_free_ char *quoted = NULL;
-	char *address = NULL;
-	size_t size;
-	FILE *f = open_memstream(&address, &size);
-
-	if (!f)
-		return NULL;
-	(void)fputs("unixexec:path=ssh,argv1=-xT,argv2=--,argv3=", f);
-	append_escaped(f, host);
-	(void)fputs(",argv4=flyrecctl,argv5=stdio-bridge", f);
-	if (runtime_dir && strcmp(runtime_dir, DEFAULT_RUNTIME_DIR) != 0) {
-		quoted = remote_quoted(runtime_dir);
-		(void)fputs(",argv6=--runtime-dir,argv7=", f);
-		append_escaped(f, quoted ? quoted : runtime_dir);
-	}
-	return fclose(f) == 0 ? address : NULL;
-}
+/* --- connecting */
 
 /*
  * Waits in the queue where it is full: sd-bus' own connect(2) would fail at once, and one who tries
@@ -87,70 +83,29 @@ static int set_local(sd_bus *bus, const char *runtime_dir)
 	return r;
 }
 
-/* For messages, much later */
-static int describe(sd_bus *bus, const char *host)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (asprintf(&text, HOST_PREFIX "%s", host) < 0) {
-		text = NULL;
-		return -ENOMEM;
-	}
-	return sd_bus_set_description(bus, text);
-}
-
-static int set_ssh(sd_bus *bus, const struct ctl *ctl)
-{
-	_cleanup_free_ char *address = bus_ssh_address(ctl->host, ctl->runtime_dir);
-	int r = address ? sd_bus_set_address(bus, address) : -ENOMEM;
-
-	return r < 0 ? r : describe(bus, ctl->host);
-}
-
 static bool is_cut_off(int error)
 {
 	return error == -ECONNRESET || error == -ENOTCONN || error == -EPIPE;
 }
 
-static void explain_connect(const struct ctl *ctl, const char *verb, int error)
+static int explain_connect(const struct ctl *ctl, struct fault *why, int error)
 {
-	if (ctl->host)
-		(void)fprintf(stderr, "flyrecctl: %s: cannot reach flyrecd on %s: %s\n", verb,
-			      ctl->host, strerror(-error));
-	else if (error == -ENOENT || error == -ECONNREFUSED)
-		(void)fprintf(stderr, "flyrecctl: %s: no flyrecd listens on %s/control: %s\n", verb,
-			      ctl->runtime_dir, strerror(-error));
-	else if (error == -EACCES || error == -EPERM)
-		(void)fprintf(stderr,
-			      "flyrecctl: %s: %s/control: %s: it is for root and group flyrec\n",
-			      verb, ctl->runtime_dir, strerror(-error));
-	else if (error == -EAGAIN)
-		(void)fprintf(stderr,
-			      "flyrecctl: %s: no place in the queue of %s/control for %d s: others "
-			      "connect without end\n",
-			      verb, ctl->runtime_dir, CONNECT_PATIENCE_SEC);
-	else if (is_cut_off(error))
-		(void)fprintf(stderr, "flyrecctl: %s: " HUNG_UP "\n", verb);
-	else
-		(void)fprintf(stderr, "flyrecctl: %s: cannot connect to %s/control: %s\n", verb,
-			      ctl->runtime_dir, strerror(-error));
-}
+	const char *dir = ctl->runtime_dir;
 
-int bus_open(const struct ctl *ctl, sd_bus **ret)
-{
-	_cleanup_bus_ sd_bus *bus = NULL;
-	int r = sd_bus_new(&bus);
-
-	if (r >= 0)
-		r = sd_bus_negotiate_fds(bus, !ctl->host); /* none go through ssh */
-	if (r >= 0)
-		r = ctl->host ? set_ssh(bus, ctl) : set_local(bus, ctl->runtime_dir);
-	if (r >= 0)
-		r = sd_bus_start(bus);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(bus);
-	return 0;
+	if (error == -ENOENT || error == -ECONNREFUSED)
+		return tell(ctl, why, error, "no flyrecd listens on %s/control: %s", dir,
+			    strerror(-error));
+	if (error == -EACCES || error == -EPERM)
+		return tell(ctl, why, error, "%s/control: %s: it is for root and group flyrec", dir,
+			    strerror(-error));
+	if (error == -EAGAIN)
+		return tell(ctl, why, error,
+			    "no place in the queue of %s/control for %d s: others connect without "
+			    "end",
+			    dir, CONNECT_PATIENCE_SEC);
+	if (is_cut_off(error))
+		return tell(ctl, why, error, HUNG_UP);
+	return tell(ctl, why, error, "cannot connect to %s/control: %s", dir, strerror(-error));
 }
 
 /* Does somebody answer? Not only a process that is about to end, with the next one on its way */
@@ -162,136 +117,199 @@ static int greet(sd_bus *bus)
 	return is_cut_off(r) ? r : 0; /* what else there is to say the call itself is told */
 }
 
-int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret)
+static int open_bus(struct ctl *ctl)
 {
+	_cleanup_(sd_bus_close_unrefp) sd_bus *bus = NULL;
+	int r = sd_bus_new(&bus);
+
+	if (r >= 0)
+		r = sd_bus_error_add_map(errors);
+	if (r >= 0)
+		r = sd_bus_negotiate_fds(bus, true);
+	if (r >= 0)
+		r = set_local(bus, ctl->runtime_dir);
+	if (r >= 0)
+		r = sd_bus_start(bus);
+	if (r >= 0)
+		r = greet(bus);
+	if (r >= 0)
+		ctl->bus = TAKE_PTR(bus);
+	return r;
+}
+
+/* Again for a while where a daemon ends meanwhile */
+static int connect_bus(struct ctl *ctl, struct fault *why)
+{
+	const struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
 	unsigned cut_off = 0;
 	int r;
 
-	for (;;) {
-		const struct timespec pause = {.tv_nsec = (long)(NSEC_PER_SEC / 10)};
-
-		r = bus_open(ctl, ret);
-		if (r >= 0 && !ctl->host)
-			r = greet(*ret);
-		if (!is_cut_off(r) || cut_off++ == RECONNECTS)
-			break;
-		*ret = sd_bus_flush_close_unref(*ret);
+	if (ctl->bus)
+		return 0;
+	while (is_cut_off(r = open_bus(ctl)) && cut_off++ < RECONNECTS)
 		(void)nanosleep(&pause, NULL);
-	}
-	if (r < 0)
-		explain_connect(ctl, verb, r);
-	return r;
+	return r < 0 ? explain_connect(ctl, why, r) : 0;
 }
 
-/* One that was cut off while connecting says so only now */
-static char *why_it_failed(sd_bus *bus, const sd_bus_error *error, int r)
+void bus_close(struct ctl *ctl)
 {
-	const char *host = NULL;
-	char *text;
+	ctl->bus = sd_bus_close_unref(ctl->bus);
+}
 
-	if (is_cut_off(r) && sd_bus_get_description(bus, &host) >= 0 && host &&
-	    strncmp(host, HOST_PREFIX, strlen(HOST_PREFIX)) == 0) {
-		if (asprintf(&text, "no connection to %s: ssh, or flyrecctl there, has ended",
-			     host + strlen(HOST_PREFIX)) < 0)
-			return NULL;
-		return text;
-	}
+/* --- calls */
+
+/* One that was cut off while connecting says so only now */
+static int explain_call(const struct ctl *ctl, struct fault *why, const char *path,
+			const sd_bus_error *error, int r)
+{
+	_cleanup_free_ char *text = NULL, *session = NULL;
+
+	if (sd_bus_path_decode(path, BUS_SESSION_PATH, &session) < 0)
+		session = NULL;
+	if (session && r == BUS_E_NOTHING_RECORDED)
+		return r;
 	/* reload tells all faults, a line each */
-	return escape_text(is_cut_off(r)    ? HUNG_UP
+	text = escape_text(is_cut_off(r)    ? HUNG_UP
 			   : error->message ? error->message
 					    : strerror(-r),
 			   true);
+	if (session && !why && text && !strstr(text, session))
+		return tell(ctl, why, r, "%s: %s", session, text);
+	return tell(ctl, why, r, "%s", text ? text : "?");
 }
 
-/* @quiet: ERROR_NO_DATA is the caller's */
-static int call_message(sd_bus *bus, const char *verb, sd_bus_message *call, bool quiet,
-			sd_bus_message **ret)
+static int call_v(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
+		  const char *member, sd_bus_message **ret, const char *types, va_list ap)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_free_ char *why = NULL, *session = NULL;
-	int r = sd_bus_call(bus, call, UINT64_MAX, &error, ret);
-
-	if (r >= 0)
-		return 0;
-	if (quiet && sd_bus_error_has_name(&error, ERROR_NO_DATA))
-		return -ENODATA;
-	why = why_it_failed(bus, &error, r);
-	if (sd_bus_path_decode(sd_bus_message_get_path(call), BUS_SESSION_PATH, &session) < 0)
-		session = NULL;
-	if (session && why && !strstr(why, session))
-		(void)fprintf(stderr, "flyrecctl: %s: %s: %s\n", verb, session, why);
-	else
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, why ? why : "?");
-	return r;
-}
-
-int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
-{
-	return call_message(bus, verb, call, false, ret);
-}
-
-int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret)
-{
-	return call_message(bus, verb, call, true, ret);
-}
-
-int bus_bad_answer(const char *verb, int error)
-{
-	(void)fprintf(stderr,
-		      "flyrecctl: %s: cannot make sense of flyrecd's answer (other version?): %s\n",
-		      verb, strerror(-error));
-	return error;
-}
-
-int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interface,
-	     const char *member, sd_bus_message **ret, const char *types, ...)
-{
 	_cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+	int r = connect_bus(ctl, why);
+
+	if (r < 0)
+		return r;
+	r = sd_bus_message_new_method_call(ctl->bus, &call, NULL, path, interface, member);
+	if (r >= 0 && types && strncmp(types, "as", 2) == 0) {
+		r = sd_bus_message_append_strv(call, va_arg(ap, char **));
+		types += 2;
+	}
+	if (r >= 0 && types && *types)
+		r = sd_bus_message_appendv(call, types, ap);
+	if (r >= 0)
+		r = sd_bus_call(ctl->bus, call, UINT64_MAX, &error, &reply);
+	if (r < 0)
+		return explain_call(ctl, why, path, &error, r);
+	if (ret)
+		*ret = TAKE_PTR(reply);
+	return 0;
+}
+
+static int call(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
+		const char *member, sd_bus_message **ret, const char *types, ...)
+{
 	va_list ap;
 	int r;
 
-	r = sd_bus_message_new_method_call(bus, &call, NULL, path, interface, member);
-	if (r >= 0 && types) {
-		va_start(ap, types);
-		r = sd_bus_message_appendv(call, types, ap);
-		va_end(ap);
-	}
-	if (r < 0) {
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", verb, strerror(-r));
-		return r;
-	}
-	r = bus_call_message(bus, verb, call, &reply);
-	if (r >= 0 && ret)
-		*ret = TAKE_PTR(reply);
+	va_start(ap, types);
+	r = call_v(ctl, why, path, interface, member, ret, types, ap);
+	va_end(ap);
 	return r;
 }
 
-int bus_find_session(sd_bus *bus, const char *verb, const char *name, char **ret)
+static int bad_answer(const struct ctl *ctl, struct fault *why, int error)
+{
+	return tell(ctl, why, error, "cannot make sense of flyrecd's answer (other version?): %s",
+		    strerror(-error));
+}
+
+int bus_bad_answer(const struct ctl *ctl, int error)
+{
+	return bad_answer(ctl, NULL, error);
+}
+
+static int find_session(struct ctl *ctl, struct fault *why, const char *name, char **ret)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	const char *path;
-	int r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
+	int r = call(ctl, why, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
 
 	if (r < 0 || !ret)
 		return r;
 	r = sd_bus_message_read(reply, "o", &path);
 	if (r < 0)
-		return bus_bad_answer(verb, r);
+		return bad_answer(ctl, why, r);
 	*ret = strdup(path);
 	return *ret ? 0 : -ENOMEM;
 }
 
-int bus_open_file(sd_bus *bus, const char *verb, const char *session, const char *path)
+int bus_find_session(struct ctl *ctl, const char *name, char **ret)
+{
+	return find_session(ctl, NULL, name, ret);
+}
+
+static int call_of(struct ctl *ctl, struct fault *why, const char *session, const char *member,
+		   sd_bus_message **ret, const char *types, va_list ap)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = session ? find_session(ctl, why, session, &path) : 0;
+
+	return r < 0 ? r
+		     : call_v(ctl, why, path ? path : BUS_PATH, path ? BUS_SESSION : BUS_MANAGER,
+			      member, ret, types, ap);
+}
+
+int bus_call(struct ctl *ctl, const char *session, const char *member, sd_bus_message **ret,
+	     const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = call_of(ctl, NULL, session, member, ret, types, ap);
+	va_end(ap);
+	return r;
+}
+
+int bus_call_fd(struct ctl *ctl, struct fault *why, const char *session, const char *member,
+		const char *types, ...)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
+	va_list ap;
 	int fd, r;
 
-	r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "OpenFile", &reply, "ss", session, path);
+	va_start(ap, types);
+	r = call_of(ctl, why, session, member, &reply, types, ap);
+	va_end(ap);
 	if (r < 0)
 		return r;
 	r = sd_bus_message_read(reply, "h", &fd);
 	if (r < 0)
-		return bus_bad_answer(verb, r);
+		return bad_answer(ctl, why, r);
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message has its own, and closes it */
-	return fd < 0 ? bus_bad_answer(verb, -errno) : fd;
+	return fd < 0 ? bad_answer(ctl, why, -errno) : fd;
+}
+
+int bus_get_properties(struct ctl *ctl, const char *session, sd_bus_message **ret)
+{
+	_cleanup_free_ char *path = NULL;
+	int r = session ? bus_find_session(ctl, session, &path) : 0;
+
+	return r < 0 ? r
+		     : call(ctl, NULL, path ? path : BUS_PATH, BUS_PROPERTIES, "GetAll", ret, "s",
+			    path ? BUS_SESSION : BUS_MANAGER);
+}
+
+int bus_get_objects(struct ctl *ctl, sd_bus_message **ret)
+{
+	return call(ctl, NULL, BUS_PATH, BUS_OBJECTS, "GetManagedObjects", ret, NULL);
+}
+
+int bus_read(const struct ctl *ctl, sd_bus_message *reply, const char *types, ...)
+{
+	va_list ap;
+	int r;
+
+	va_start(ap, types);
+	r = sd_bus_message_readv(reply, types, ap);
+	va_end(ap);
+	return r < 0 ? bus_bad_answer(ctl, r) : 0;
 }

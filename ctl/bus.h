@@ -1,79 +1,79 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The connection to flyrecd: its control socket here, or through ssh to another machine's. What
- * fails is said on stderr, once. Main thread.
+ * Calls of flyrecd through its control socket, to which the first call connects. What fails is said
+ * on stderr, once. Main thread.
  */
 #pragma once
 
+#include <errno.h>
+
 #include <systemd/sd-bus.h>
 
+#include "basic/fault.h"
 #include "basic/macro.h"
 #include "ctl/ctl.h"
 
-#define BUS_PATH	 "/org/flyrec/Recorder1"
-#define BUS_SESSION_PATH BUS_PATH "/session"
-#define BUS_MANAGER	 "org.flyrec.Recorder1.Manager"
-#define BUS_SESSION	 "org.flyrec.Recorder1.Session"
+#define BUS_SESSION "org.flyrec.Recorder1.Session"
 
-/**
- * bus_connect() - to the daemon that the options name; again for a while where one ends meanwhile
- * @verb: for the message
- * Return: 0, or negative errno after a line on stderr.
- */
-int bus_connect(const struct ctl *ctl, const char *verb, sd_bus **ret);
-
-/**
- * bus_open() - the same without a word
- */
-int bus_open(const struct ctl *ctl, sd_bus **ret);
+/* What calls return for errors of flyrecd's that verbs act on */
+enum {
+	BUS_E_NOT_RECORDING = -ENOLINK,
+	BUS_E_NO_SUCH_SESSION = -ENODEV,
+	BUS_E_NOTHING_RECORDED = -ENODATA,
+	BUS_E_NOT_FOUND = -ENOENT,
+};
 
 /**
  * bus_call() - call a method and wait for the answer, however long it takes
+ * @session: whose method it is, asked of the daemon, which says what might have been meant; NULL:
+ * the daemon's own
  * @ret: NULL: not wanted
- * @types: of the arguments, as sd_bus_message_append()
- * Return: 0, or negative errno after a line on stderr.
+ * @types: of the arguments, as sd_bus_message_append(); "as" at the beginning is a char **
+ * Return: 0, or negative errno after a line on stderr, which names the session; but without one for
+ * a session's BUS_E_NOTHING_RECORDED.
  */
-int bus_call(sd_bus *bus, const char *verb, const char *path, const char *interface,
-	     const char *member, sd_bus_message **ret, const char *types, ...);
+int bus_call(struct ctl *ctl, const char *session, const char *member, sd_bus_message **ret,
+	     const char *types, ...);
 
 /**
- * bus_call_message() - the same with a call made by sd_bus_message_new_method_call()
- * The line names the session whose object is called.
+ * bus_call_fd() - the same for a method that gives a descriptor
+ * @why: gets the story instead of stderr; NULL: there
+ * Return: an fd, which is the caller's; or as bus_call().
  */
-int bus_call_message(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret);
+int bus_call_fd(struct ctl *ctl, struct fault *why, const char *session, const char *member,
+		const char *types, ...);
 
 /**
- * bus_call_snapshot() - likewise, for a call that makes one
- * Return: also -ENODATA, without a line: nothing was recorded in that time.
+ * bus_get_properties() - a{sv} of a session, or of the daemon
  */
-int bus_call_snapshot(sd_bus *bus, const char *verb, sd_bus_message *call, sd_bus_message **ret);
+int bus_get_properties(struct ctl *ctl, const char *session, sd_bus_message **ret);
+
+/**
+ * bus_get_objects() - a{oa{sa{sv}}} of all sessions
+ */
+int bus_get_objects(struct ctl *ctl, sd_bus_message **ret);
+
+/**
+ * bus_find_session() - the object of a session
+ * @ret: malloc'ed; NULL: not wanted
+ * Return: as bus_call().
+ */
+int bus_find_session(struct ctl *ctl, const char *name, char **ret);
 
 /**
  * bus_bad_answer() - the line for an answer that cannot be read: daemon and client differ
  * Return: @error.
  */
-int bus_bad_answer(const char *verb, int error);
+int bus_bad_answer(const struct ctl *ctl, int error);
 
 /**
- * bus_find_session() - the object of a session, asked of the daemon, which says what might have
- * been meant
- * @ret: malloc'ed; NULL: not wanted
- * Return: as bus_call().
+ * bus_read() - values of an answer, as sd_bus_message_read(); says what is wrong with it
  */
-int bus_find_session(sd_bus *bus, const char *verb, const char *name, char **ret);
+int bus_read(const struct ctl *ctl, sd_bus_message *reply, const char *types, ...);
 
 /**
- * bus_open_file() - a recording of a session
- * Return: an fd, which is the caller's; or as bus_call().
+ * bus_close() - the next call connects anew
  */
-int bus_open_file(sd_bus *bus, const char *verb, const char *session, const char *path);
+void bus_close(struct ctl *ctl);
 
-/**
- * bus_ssh_address() - a D-Bus address that runs flyrecctl at the other end of ssh
- * @runtime_dir: of the daemon there; NULL: the usual
- * Return: malloc'ed, or NULL. Pure function.
- */
-char *bus_ssh_address(const char *host, const char *runtime_dir);
-
-#define _cleanup_bus_	  _cleanup_(sd_bus_close_unrefp)
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)

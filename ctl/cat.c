@@ -10,7 +10,6 @@
 #include "ctl/bus.h"
 #include "ctl/output.h"
 #include "ctl/remote.h"
-#include "ctl/verbs.h"
 #include "writer/copy.h"
 
 #define BAR_WIDTH 40
@@ -39,15 +38,16 @@ static void end_progress(void)
 		(void)fprintf(stderr, "\r%*s\r", BAR_WIDTH + 20, "");
 }
 
-static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
+static enum ctl_status cat_here(struct ctl *ctl, char **argv, int out_fd)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
 	_cleanup_close_ int fd = -EBADF;
 	struct fault why = {};
 	int r;
 
-	if (bus_connect(ctl, "cat", &bus) < 0 || bus_find_session(bus, "cat", argv[1], NULL) < 0 ||
-	    (fd = bus_open_file(bus, "cat", argv[1], argv[2])) < 0)
+	if (bus_find_session(ctl, argv[1], NULL) < 0)
+		return CTL_FAILED;
+	fd = bus_call_fd(ctl, NULL, NULL, "OpenFile", "ss", argv[1], argv[2]);
+	if (fd < 0)
 		return CTL_FAILED;
 	begin_usec = now_usec(CLOCK_MONOTONIC);
 	r = copy_trace(fd, argv[2], out_fd, isatty(STDERR_FILENO) ? show_progress : NULL, &why);
@@ -57,31 +57,24 @@ static enum ctl_status cat_here(const struct ctl *ctl, char **argv, int out_fd)
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-enum ctl_status verb_cat(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_cat(struct ctl *ctl, int argc, char **argv)
 {
 	struct out_file out;
 	enum ctl_status result;
 	struct fault why;
 	int r;
 
-	if (argc != 3) {
-		(void)fprintf(stderr, "flyrecctl: cat: SESSION and FILE are needed\n");
-		return CTL_USAGE;
-	}
-	if (ctl->json) {
-		(void)fprintf(stderr, "flyrecctl: cat: --json is not an option of this verb\n");
-		return CTL_USAGE;
-	}
+	if (argc != 3)
+		return ctl_complain(ctl, "SESSION and FILE are needed");
+	if (ctl->json)
+		return ctl_complain(ctl, "--json is not an option of this verb");
 	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
 	r = out_file_open(&out, ctl->output, -EBADF, "copy", OUT_FILE_BINARY, &why);
 	if (r < 0) {
 		log_error("cat: %s", why.text);
 		return out.kind == OUT_FILE_STANDARD ? CTL_USAGE : CTL_FAILED;
 	}
-	/* Descriptors do not go through ssh, but a command's output does */
-	result = ctl->host ? remote_run(ctl, (const char *const[]){"cat", argv[1], argv[2], NULL},
-					out.fd)
-			   : cat_here(ctl, argv, out.fd);
+	result = ctl->host ? remote_run(ctl, argv, out.fd) : cat_here(ctl, argv, out.fd);
 	if (result == CTL_DONE && out_file_publish(&out, &why) < 0) {
 		log_error("cat: %s", why.text);
 		result = CTL_FAILED;

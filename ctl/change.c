@@ -6,66 +6,54 @@
 #include "basic/escape.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
+#include "ctl/bus.h"
 #include "ctl/output.h"
-#include "ctl/verbs.h"
 #include "ctl/view.h"
 
-static enum ctl_status usage(const char *verb, const char *what)
+static enum ctl_status usage(const struct ctl *ctl, const char *what)
 {
-	(void)fprintf(stderr, "flyrecctl: %s: %s, see flyrecctl %s --help\n", verb, what, verb);
-	return CTL_USAGE;
+	return ctl_complain(ctl, "%s, see flyrecctl %s --help", what, ctl->verb);
 }
 
-/* What scripts get with --json from verbs that have nothing to tell: {"sessions":[NAME…]} */
-static enum ctl_status done_with(const struct ctl *ctl, char *const *names, int n)
+/*
+ * What scripts get with --json from verbs that have nothing to tell: {"sessions":[NAME…]}
+ * @names: NULL-terminated
+ */
+static enum ctl_status done_with(const struct ctl *ctl, char *const *names)
 {
-	struct json_object *o, *array;
-
-	if (!ctl->json)
-		return CTL_DONE;
-	o = json_object_new_object();
-	array = json_object_new_array();
-	for (int i = 0; array && i < n; i++)
-		(void)json_object_array_add(array, json_text(names[i]));
-	json_add(o, "sessions", array);
-	return print_json(o);
+	return ctl->json ? print_json_member("sessions", json_list(names)) : CTL_DONE;
 }
 
 /* --- rotate */
 
-static int rotate_one(sd_bus *bus, const char *name, struct json_object *array)
+static int rotate_one(struct ctl *ctl, const char *name, struct json_object *array)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	_cleanup_free_ char *path = NULL;
 	const char *file;
-	int r = bus_find_session(bus, "rotate", name, &path);
+	int r = bus_call(ctl, name, "Rotate", &reply, NULL);
 
 	if (r >= 0)
-		r = bus_call(bus, "rotate", path, BUS_SESSION, "Rotate", &reply, NULL);
+		r = bus_read(ctl, reply, "s", &file);
 	if (r < 0)
 		return r;
-	r = sd_bus_message_read(reply, "s", &file);
-	if (r < 0)
-		return bus_bad_answer("rotate", r);
 	if (array) {
 		struct json_object *o = json_object_new_object();
 
 		json_add(o, "name", json_text(name));
 		json_add(o, "path", json_text(file));
-		(void)json_object_array_add(array, o);
+		json_append(array, o);
 	} else if (*file) {
 		printf("%s\n", file);
 	} else {
-		(void)fprintf(stderr, "flyrecctl: rotate: session %s had recorded nothing yet\n",
-			      name);
+		(void)ctl_complain(ctl, "session %s had recorded nothing yet", name);
 	}
 	return 0;
 }
 
-static int rotate_all(sd_bus *bus, struct json_object *array)
+static int rotate_all(struct ctl *ctl, struct json_object *array)
 {
 	struct view_status status;
-	int r = view_read_status(bus, "rotate", NULL, &status);
+	int r = view_read_status(ctl, NULL, &status);
 
 	if (r < 0)
 		return r;
@@ -75,169 +63,100 @@ static int rotate_all(sd_bus *bus, struct json_object *array)
 		int one = 0;
 
 		if (runs && strcmp(status.sessions[i].mode, "flight") != 0)
-			one = rotate_one(bus, status.sessions[i].name, array);
+			one = rotate_one(ctl, status.sessions[i].name, array);
 		r = one < 0 ? one : r;
 	}
-	view_status_done(&status);
+	view_done(view_status_fields, &status);
 	return r;
 }
 
-enum ctl_status verb_rotate(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_rotate(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
-	struct json_object *array = NULL, *o;
-	int r;
+	struct json_object *array = ctl->json ? json_object_new_array() : NULL;
+	int r = argc == 1 ? rotate_all(ctl, array) : 0;
 
-	if (bus_connect(ctl, argv[0], &bus) < 0)
-		return CTL_FAILED;
-	if (ctl->json)
-		array = json_object_new_array();
-	r = argc == 1 ? rotate_all(bus, array) : 0;
 	for (int i = 1; i < argc; i++) {
-		int one = rotate_one(bus, argv[i], array);
+		int one = rotate_one(ctl, argv[i], array);
 
 		r = one < 0 ? one : r;
 	}
-	if (array) {
-		o = json_object_new_object();
-		json_add(o, "sessions", array);
-		if (print_json(o) != CTL_DONE)
-			r = -EIO;
-	}
+	if (array && print_json_member("sessions", array) != CTL_DONE)
+		return CTL_FAILED;
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
 /* --- start, stop, pause, resume */
 
-/* @persistable: the method takes whether to keep it */
-static enum ctl_status each_session(const struct ctl *ctl, int argc, char **argv,
-				    const char *method, bool persistable)
+/* @types: "b" where the method takes whether to keep it, or NULL */
+static enum ctl_status each_session(struct ctl *ctl, int argc, char **argv, const char *types)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
 	int r = 0;
 
 	if (argc < 2)
-		return usage(argv[0], "a SESSION is missing");
-	if (bus_connect(ctl, argv[0], &bus) < 0)
-		return CTL_FAILED;
+		return usage(ctl, "a SESSION is missing");
 	for (int i = 1; i < argc; i++) {
-		_cleanup_free_ char *path = NULL;
-		int one = bus_find_session(bus, argv[0], argv[i], &path);
+		int one = bus_call(ctl, argv[i], ctl->method, NULL, types, ctl->persist);
 
-		if (one >= 0)
-			one = persistable ? bus_call(bus, argv[0], path, BUS_SESSION, method, NULL,
-						     "b", ctl->persist)
-					  : bus_call(bus, argv[0], path, BUS_SESSION, method, NULL,
-						     NULL);
 		r = one < 0 ? one : r;
 	}
-	return r < 0 ? CTL_FAILED : done_with(ctl, argv + 1, argc - 1);
+	return r < 0 ? CTL_FAILED : done_with(ctl, argv + 1);
 }
 
-enum ctl_status verb_start(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_start(struct ctl *ctl, int argc, char **argv)
 {
-	return each_session(ctl, argc, argv, "Start", true);
+	return each_session(ctl, argc, argv, "b");
 }
 
-enum ctl_status verb_stop(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_pause(struct ctl *ctl, int argc, char **argv)
 {
-	return each_session(ctl, argc, argv, "Stop", true);
-}
-
-enum ctl_status verb_pause(const struct ctl *ctl, int argc, char **argv)
-{
-	return each_session(ctl, argc, argv, "Pause", false);
-}
-
-enum ctl_status verb_resume(const struct ctl *ctl, int argc, char **argv)
-{
-	return each_session(ctl, argc, argv, "Resume", false);
+	return each_session(ctl, argc, argv, NULL);
 }
 
 /* --- events */
 
-static enum ctl_status change_events(const struct ctl *ctl, int argc, char **argv,
-				     const char *method)
+enum ctl_status verb_events(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_message_ sd_bus_message *call = NULL;
-	_cleanup_bus_ sd_bus *bus = NULL;
-	_cleanup_free_ char *path = NULL;
-	int r;
-
 	if (argc < 3)
-		return usage(argv[0], "a SESSION and an EVENT are needed");
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    bus_find_session(bus, argv[0], argv[1], &path) < 0)
+		return usage(ctl, "a SESSION and an EVENT are needed");
+	if (bus_call(ctl, argv[1], ctl->method, NULL, "asb", argv + 2, ctl->persist) < 0)
 		return CTL_FAILED;
-	r = sd_bus_message_new_method_call(bus, &call, NULL, path, BUS_SESSION, method);
-	if (r >= 0)
-		r = sd_bus_message_append_strv(call, argv + 2);
-	if (r >= 0)
-		r = sd_bus_message_append(call, "b", ctl->persist);
-	if (r < 0)
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", argv[0], strerror(-r));
-	else
-		r = bus_call_message(bus, argv[0], call, NULL);
-	return r < 0 ? CTL_FAILED : done_with(ctl, argv + 1, 1);
+	return done_with(ctl, (char *[]){argv[1], NULL});
 }
 
-enum ctl_status verb_event_enable(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_filter(struct ctl *ctl, int argc, char **argv)
 {
-	return change_events(ctl, argc, argv, "EnableEvents");
-}
-
-enum ctl_status verb_event_disable(const struct ctl *ctl, int argc, char **argv)
-{
-	return change_events(ctl, argc, argv, "DisableEvents");
-}
-
-enum ctl_status verb_filter(const struct ctl *ctl, int argc, char **argv)
-{
-	_cleanup_bus_ sd_bus *bus = NULL;
-	_cleanup_free_ char *path = NULL;
-
 	if (argc != 4)
-		return usage(argv[0], "SESSION, EVENT and FILTER are needed");
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    bus_find_session(bus, argv[0], argv[1], &path) < 0 ||
-	    bus_call(bus, argv[0], path, BUS_SESSION, "SetFilter", NULL, "ssb", argv[2], argv[3],
-		     ctl->persist) < 0)
+		return usage(ctl, "SESSION, EVENT and FILTER are needed");
+	if (bus_call(ctl, argv[1], "SetFilter", NULL, "ssb", argv[2], argv[3], ctl->persist) < 0)
 		return CTL_FAILED;
-	return done_with(ctl, argv + 1, 1);
+	return done_with(ctl, (char *[]){argv[1], NULL});
 }
 
 /* --- vacuum */
 
-enum ctl_status verb_vacuum(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_vacuum(struct ctl *ctl, int argc, char **argv)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	_cleanup_bus_ sd_bus *bus = NULL;
 	_cleanup_free_ char *freed = NULL;
 	uint64_t max_use = 0, older = 0, bytes;
 	uint32_t files;
-	int r;
 
 	if (argc > 1)
-		return usage(argv[0], "no arguments but options");
+		return usage(ctl, "no arguments but options");
 	if (!ctl->max_use && !ctl->older_than)
-		return usage(argv[0], "--max-use= or --older-than= is needed");
+		return usage(ctl, "--max-use= or --older-than= is needed");
 	if (ctl->max_use && parse_size(ctl->max_use, &max_use) < 0)
-		return usage(argv[0], "--max-use= takes a size such as 500M; 0: remove all");
+		return usage(ctl, "--max-use= takes a size such as 500M; 0: remove all");
 	if (ctl->older_than && parse_time(ctl->older_than, &older) < 0)
-		return usage(argv[0], "--older-than= takes a time span such as 2weeks; 0: remove "
-				      "all");
+		return usage(ctl, "--older-than= takes a time span such as 2weeks; 0: remove all");
 	/* 0 of the call is no limit; the least that is one removes all, too */
 	if (ctl->max_use)
 		max_use = MAX(max_use, UINT64_C(1));
 	if (ctl->older_than)
 		older = MAX(older, UINT64_C(1));
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    bus_call(bus, argv[0], BUS_PATH, BUS_MANAGER, "Vacuum", &reply, "stt", "", max_use,
-		     older) < 0)
+	if (bus_call(ctl, NULL, "Vacuum", &reply, "stt", "", max_use, older) < 0 ||
+	    bus_read(ctl, reply, "ut", &files, &bytes) < 0)
 		return CTL_FAILED;
-	r = sd_bus_message_read(reply, "ut", &files, &bytes);
-	if (r < 0)
-		return bus_bad_answer(argv[0], r) < 0 ? CTL_FAILED : CTL_DONE;
 	if (ctl->json) {
 		struct json_object *o = json_object_new_object();
 
@@ -252,27 +171,23 @@ enum ctl_status verb_vacuum(const struct ctl *ctl, int argc, char **argv)
 
 /* --- reload */
 
-enum ctl_status verb_reload(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_reload(struct ctl *ctl, int argc, char **argv)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	_cleanup_(strv_freep) char **warnings = NULL;
-	_cleanup_bus_ sd_bus *bus = NULL;
 	int r;
 
 	if (argc > 1)
-		return usage(argv[0], "no arguments");
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    bus_call(bus, argv[0], BUS_PATH, BUS_MANAGER, "Reload", &reply, NULL) < 0)
+		return usage(ctl, "no arguments");
+	if (bus_call(ctl, NULL, "Reload", &reply, NULL) < 0)
 		return CTL_FAILED;
 	r = sd_bus_message_read_strv(reply, &warnings);
-	if (r < 0)
-		return bus_bad_answer(argv[0], r) < 0 ? CTL_FAILED : CTL_DONE;
-	if (ctl->json) {
-		struct json_object *o = json_object_new_object();
-
-		json_add(o, "warnings", json_list(warnings));
-		return print_json(o);
+	if (r < 0) {
+		(void)bus_bad_answer(ctl, r);
+		return CTL_FAILED;
 	}
+	if (ctl->json)
+		return print_json_member("warnings", json_list(warnings));
 	STRV_FOREACH (warning, warnings) {
 		_cleanup_free_ char *shown = escape_text(*warning, false);
 
@@ -283,42 +198,25 @@ enum ctl_status verb_reload(const struct ctl *ctl, int argc, char **argv)
 
 /* --- pin, unpin */
 
-static enum ctl_status pin_files(const struct ctl *ctl, int argc, char **argv, bool pin)
+enum ctl_status verb_pin(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
+	const bool pin = strcmp(ctl->verb, "pin") == 0;
+	struct json_object *o;
 	int r = 0;
 
 	if (argc < 2)
-		return usage(argv[0], "a FILE is missing");
-	if (bus_connect(ctl, argv[0], &bus) < 0)
-		return CTL_FAILED;
+		return usage(ctl, "a FILE is missing");
 	for (int i = 1; i < argc; i++) {
-		/* "./x" and links are ours to resolve, unless the file is on another machine */
-		_cleanup_free_ char *path =
-			argv[i][0] == '/' || ctl->host ? NULL : realpath(argv[i], NULL);
-		int one = bus_call(bus, argv[0], BUS_PATH, BUS_MANAGER, "PinFile", NULL, "sb",
-				   path ? path : argv[i], pin);
+		/* "./x" and links are ours to resolve */
+		_cleanup_free_ char *path = argv[i][0] == '/' ? NULL : realpath(argv[i], NULL);
+		int one = bus_call(ctl, NULL, "PinFile", NULL, "sb", path ? path : argv[i], pin);
 
 		r = one < 0 ? one : r;
 	}
-	if (r < 0)
-		return CTL_FAILED;
-	if (ctl->json) {
-		struct json_object *o = json_object_new_object();
-
-		json_add(o, "pinned", json_object_new_boolean(pin));
-		json_add(o, "files", json_list(argv + 1));
-		return print_json(o);
-	}
-	return CTL_DONE;
-}
-
-enum ctl_status verb_pin(const struct ctl *ctl, int argc, char **argv)
-{
-	return pin_files(ctl, argc, argv, true);
-}
-
-enum ctl_status verb_unpin(const struct ctl *ctl, int argc, char **argv)
-{
-	return pin_files(ctl, argc, argv, false);
+	if (r < 0 || !ctl->json)
+		return r < 0 ? CTL_FAILED : CTL_DONE;
+	o = json_object_new_object();
+	json_add(o, "pinned", json_object_new_boolean(pin));
+	json_add(o, "files", json_list(argv + 1));
+	return print_json(o);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -92,6 +93,18 @@ static const struct row {
 /* clang-format on */
 #undef F
 };
+
+enum ctl_status ctl_complain(const struct ctl *ctl, const char *format, ...)
+{
+	va_list ap;
+
+	(void)fprintf(stderr, "flyrecctl: %s: ", ctl->verb);
+	va_start(ap, format);
+	(void)vfprintf(stderr, format, ap);
+	va_end(ap);
+	(void)fputc('\n', stderr);
+	return CTL_USAGE;
+}
 
 #define FIRST_LONG 256 /* getopt's value of rows[0] */
 
@@ -288,13 +301,10 @@ int command_format(const struct ctl *ctl, const char *verb, const char *const *n
 
 static int add_word(char ***words, const struct row *row, const char *value)
 {
-	_cleanup_free_ char *word = NULL;
+	_cleanup_free_ char *word =
+		strf("--%s%s%s", row->name, value ? "=" : "", value ? value : "");
 
-	if (asprintf(&word, "--%s%s%s", row->name, value ? "=" : "", value ? value : "") < 0) {
-		word = NULL;
-		return -ENOMEM;
-	}
-	return strv_append(words, word);
+	return word ? strv_append(words, word) : -ENOMEM;
 }
 
 int command_words(const struct ctl *ctl, char ***words)
@@ -305,13 +315,19 @@ int command_words(const struct ctl *ctl, char ***words)
 		const struct row *row = &rows[i];
 		const void *at = (const char *)ctl + row->offset;
 
-		if (!is_given(ctl, row) || !row->verbs)
+		/* of those that all verbs have the other side needs only this one */
+		if (!is_given(ctl, row) || at == &ctl->output || (!row->verbs && at != &ctl->json))
 			continue;
-		if (row->kind == ON || row->kind == TEXT)
-			r = add_word(words, row, row->kind == ON ? NULL : *(char *const *)at);
-		else if (row->kind == LIST)
+		/* overruled by one behind it */
+		if ((row->kind == ON || row->kind == OFF) && *(const bool *)at != (row->kind == ON))
+			continue;
+		if (row->kind == LIST)
 			STRV_FOREACH (value, *(char **const *)at)
 				r = r < 0 ? r : add_word(words, row, *value);
+		else if (row->kind == RAW)
+			r = add_word(words, row, ctl->raw == CTL_RAW_YES ? "yes" : "no");
+		else
+			r = add_word(words, row, row->kind == TEXT ? *(char *const *)at : NULL);
 	}
 	return r;
 }

@@ -30,7 +30,8 @@ bool command_fit(const struct ctl *ctl, const char *verb);
 int command_format(const struct ctl *ctl, const char *verb, const char *const *names);
 
 /**
- * command_words() - those of the verb that were given, to give them again
+ * command_words() - options of the verb that were given, to give them again elsewhere; not where
+ * its output goes
  * @words: gets them, a word each
  * Return: 0 or -ENOMEM.
  */

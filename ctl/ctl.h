@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What flyrecctl's verbs share: the global options and the exit statuses scripts depend on.
- * Main thread only; plain values.
+ * What flyrecctl's verbs share: the options, the exit statuses scripts depend on, and the verbs
+ * themselves. Main thread only.
  */
 #pragma once
 
@@ -23,8 +23,13 @@ enum ctl_raw {
 	CTL_RAW_NO,
 };
 
+struct sd_bus;
+
 struct ctl {
-	uint64_t given; /* which options, by row in command.c */
+	const char *verb;
+	const char *method; /* on D-Bus, of a verb that is no more than that */
+	struct sd_bus *bus; /* bus.c's; NULL: not connected */
+	uint64_t given;	    /* which options, by row in command.c */
 	bool help, version;
 	bool json;
 	bool no_pager;
@@ -49,3 +54,26 @@ struct ctl {
 	const char *time;	   /* --time=, NULL: as usual */
 	enum ctl_raw raw;	   /* --raw[=yes|no] */
 };
+
+/**
+ * ctl_complain() - a line on standard error, behind the name of the verb
+ * Return: CTL_USAGE, for whose arguments make no sense.
+ */
+enum ctl_status ctl_complain(const struct ctl *ctl, const char *format, ...) _printf_(2, 3);
+
+/*
+ * The verbs, by the files that have them; flyrecctl(1) says what each does. argv[0] is the verb.
+ * Return: CTL_DONE; CTL_FAILED or CTL_USAGE, after a line on standard error.
+ */
+typedef enum ctl_status verb_function(struct ctl *ctl, int argc, char **argv);
+
+/* show.c */
+verb_function verb_status, verb_list, verb_stats, verb_metrics, verb_boot_parameters, verb_complete;
+/* change.c */
+verb_function verb_rotate, verb_start, verb_pause, verb_events, verb_filter, verb_vacuum,
+	verb_reload, verb_pin;
+/* a file each */
+verb_function verb_cat, verb_export, verb_import, verb_snapshot, verb_tail, verb_verify;
+
+/* All that --format= takes; NULL-terminated */
+extern const char *const export_formats[], *const import_formats[];

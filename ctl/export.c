@@ -13,7 +13,6 @@
 #include "ctl/confine.h"
 #include "ctl/events.h"
 #include "ctl/output.h"
-#include "ctl/verbs.h"
 #include "decode/plugins.h"
 #include "decode/print-all.h"
 #include "formats/file-kind.h"
@@ -221,33 +220,26 @@ static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *f
 	return export_confined(&work);
 }
 
-enum ctl_status verb_export(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)
 {
 	struct event_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
 	int n;
 
-	if (ctl->host) {
-		(void)fprintf(stderr, "flyrecctl: export: works on local files, not with -H\n");
-		return CTL_USAGE;
-	}
+	if (ctl->host)
+		return ctl_complain(ctl, "works on local files, not with -H");
 	n = command_format(ctl, "export", export_formats);
 	if (n < 0)
 		return CTL_USAGE;
 	format = &formats[n];
-	if (format->no_file && (argc > 2 || !ctl->output)) {
-		(void)fprintf(stderr, "flyrecctl: export: --format=arm-snapshot takes --output=DIR "
-				      "and at most one FILE\n");
-		return CTL_USAGE;
-	}
+	if (format->no_file && (argc > 2 || !ctl->output))
+		return ctl_complain(ctl, "--format=arm-snapshot takes --output=DIR and at most one "
+					 "FILE");
 	if (format->no_file)
 		return (enum ctl_status)export_arm(&ctl->convert, ctl->output, argv[1]);
-	if (argc != 2) {
-		(void)fprintf(stderr, "flyrecctl: export: one FILE is wanted, or - for standard "
-				      "input\n");
-		return CTL_USAGE;
-	}
+	if (argc != 2)
+		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (events_filter(&filter, ctl, "export"))
 		status = export_file(ctl, &filter, format, argv[1]);

@@ -9,7 +9,6 @@
 #include "convert/convert.h"
 #include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/verbs.h"
 
 typedef int import_function(struct import *import, struct fault *why);
 
@@ -85,26 +84,19 @@ static enum ctl_status import_file(const struct ctl *ctl, import_function *run, 
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-enum ctl_status verb_import(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_import(struct ctl *ctl, int argc, char **argv)
 {
 	int format;
 
-	if (argc != 2) {
-		(void)fprintf(stderr, "flyrecctl: import: one FILE is wanted, or - for standard "
-				      "input\n");
-		return CTL_USAGE;
-	}
-	if (ctl->host) {
-		(void)fprintf(stderr, "flyrecctl: import: works on local files, not with -H\n");
-		return CTL_USAGE;
-	}
+	if (argc != 2)
+		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
+	if (ctl->host)
+		return ctl_complain(ctl, "works on local files, not with -H");
 	format = command_format(ctl, "import", import_formats);
 	if (format < 0)
 		return CTL_USAGE;
-	if (!ctl->output) {
-		(void)fprintf(stderr, "flyrecctl: import: --output= is missing\n");
-		return CTL_USAGE;
-	}
+	if (!ctl->output)
+		return ctl_complain(ctl, "--output= is missing");
 	catch_signals();
 	return import_file(ctl, functions[format], argv[1]);
 }

@@ -9,8 +9,10 @@
 #include "basic/log.h"
 #include "basic/macro.h"
 #include "basic/near.h"
+#include "ctl/bus.h"
 #include "ctl/command.h"
-#include "ctl/verbs.h"
+#include "ctl/output.h"
+#include "ctl/remote.h"
 
 enum group {
 	LOOK,
@@ -26,6 +28,9 @@ struct verb {
 	const char *arguments;
 	const char *summary;
 	const char *help;
+	const char *method; /* on D-Bus, of a verb that is no more than that */
+	bool here;	    /* -H is the verb's own */
+	bool paged;	    /* its output may go through a pager */
 	bool hidden;
 };
 
@@ -33,13 +38,16 @@ struct verb {
 static const struct verb verbs[] = {
 	{LOOK, "status", verb_status, "[SESSION]", "Show the daemon and its sessions",
 	 "State, files, how far back they reach, lost events, and what is not as configured. Of one\n"
-	 "SESSION also its clock, buffers, triggers, and the processes that Unit= has found.\n"},
+	 "SESSION also its clock, buffers, triggers, and the processes that Unit= has found.\n",
+	 .paged = true},
 	{LOOK, "list", verb_list, "[SESSION]", "List recordings",
 	 "Each file with the times of its first and last event, oldest first; current.dat is\n"
-	 "the one being written.\n"},
+	 "the one being written.\n",
+	 .paged = true},
 	{LOOK, "stats", verb_stats, "[SESSION]", "Show the loss accounting of each CPU",
 	 "Sub-buffers and bytes recorded; events overwritten, dropped, lost; sub-buffers removed\n"
-	 "by retention or not written. Since the daemon was started.\n"},
+	 "by retention or not written. Since the daemon was started.\n",
+	 .paged = true},
 	{LOOK, "tail", verb_tail, "[-f] SESSION", "Show the last events, and those that come",
 	 "The events of all CPUs in time order, with the time of day (see --time=); --json: an\n"
 	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
@@ -51,13 +59,15 @@ static const struct verb verbs[] = {
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
 	 "With --together one file of all of them, in the first one's folder.\n"
-	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n"},
+	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
+	 .here = true},
 	{TAKE, "rotate", verb_rotate, "[SESSION...]", "Begin new segments, print the finished ones",
 	 "Waits until each file is finished and prints its path. Without SESSION: all that\n"
 	 "record.\n"},
 	{TAKE, "cat", verb_cat, "SESSION FILE", "Copy a recording to standard output",
 	 "FILE: as in list, or its name alone. A file that is being written comes as it is now,\n"
-	 "without holes.\n"},
+	 "without holes.\n",
+	 .here = true},
 	{TAKE, "export", verb_export, "FILE",
 	 "Write the events of a trace.dat file in other formats",
 	 "Print the events of all CPUs in time order. FILE: a version 6 trace.dat of flyrec or\n"
@@ -66,18 +76,22 @@ static const struct verb verbs[] = {
 	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
 	 "FILE: - is standard input.\n"
 	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
-	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n"},
+	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
+	 .here = true},
 	{CHANGE, "start", verb_start, "SESSION...", "Start recording",
-	 "Also what the configuration has not enabled. Waits until it records.\n"},
-	{CHANGE, "stop", verb_stop, "SESSION...", "Finish the segment, remove the instance",
-	 "Waits until the file is finished.\n"},
-	{CHANGE, "pause", verb_pause, "SESSION...", "Switch tracing off, leave everything else",
-	 ""},
-	{CHANGE, "resume", verb_resume, "SESSION...", "Switch tracing on again", ""},
-	{CHANGE, "event-enable", verb_event_enable, "SESSION EVENT...", "Trace more events",
-	 "EVENT: SYSTEM:NAME, \"SYSTEM:NAME if FILTER\", or SYSTEM for all of it.\n"},
-	{CHANGE, "event-disable", verb_event_disable, "SESSION EVENT...", "Stop tracing events",
-	 "EVENT: SYSTEM:NAME, or SYSTEM for all of it.\n"},
+	 "Also what the configuration has not enabled. Waits until it records.\n",
+	 .method = "Start"},
+	{CHANGE, "stop", verb_start, "SESSION...", "Finish the segment, remove the instance",
+	 "Waits until the file is finished.\n", .method = "Stop"},
+	{CHANGE, "pause", verb_pause, "SESSION...", "Switch tracing off, leave everything else", "",
+	 .method = "Pause"},
+	{CHANGE, "resume", verb_pause, "SESSION...", "Switch tracing on again", "",
+	 .method = "Resume"},
+	{CHANGE, "event-enable", verb_events, "SESSION EVENT...", "Trace more events",
+	 "EVENT: SYSTEM:NAME, \"SYSTEM:NAME if FILTER\", or SYSTEM for all of it.\n",
+	 .method = "EnableEvents"},
+	{CHANGE, "event-disable", verb_events, "SESSION EVENT...", "Stop tracing events",
+	 "EVENT: SYSTEM:NAME, or SYSTEM for all of it.\n", .method = "DisableEvents"},
 	{CHANGE, "filter", verb_filter, "SESSION EVENT FILTER", "Set the kernel filter of an event",
 	 "FILTER in the kernel's syntax, as in \"prev_pid == 0\"; 0 or \"\": no filter.\n"},
 	{CHANGE, "reload", verb_reload, "", "Read the configuration again",
@@ -95,17 +109,18 @@ static const struct verb verbs[] = {
 	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted, and every\n"
 	 "directory with a snapshot.ini in it: an Arm snapshot, whose faults are lines\n"
 	 "\"DIR/FILE:LINE: what\".\n\n"
-	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n"},
+	 "Exit status: 0 all are right, 1 any fault; each is a line \"FILE: offset 0x...: what\".\n",
+	 .here = true},
 	{FILES, "import", verb_import, "FILE",
 	 "Make a trace.dat file out of another program's trace",
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
 	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7);\n"
-	 "--format=gdb-tfile: what gdb's tsave writes, see flyrec-gdb(7).\n"},
+	 "--format=gdb-tfile: what gdb's tsave writes, see flyrec-gdb(7).\n",
+	 .here = true},
 	{FILES, "pin", verb_pin, "FILE...", "Keep recordings from being deleted by retention", ""},
-	{FILES, "unpin", verb_unpin, "FILE...", "Let retention delete recordings again", ""},
+	{FILES, "unpin", verb_pin, "FILE...", "Let retention delete recordings again", ""},
 	{FILES, "vacuum", verb_vacuum, "", "Delete old recordings",
 	 "Of each session, oldest first; pinned ones and those being written stay.\n"},
-	{FILES, "stdio-bridge", verb_stdio_bridge, "", "The far end of --host", "", .hidden = true},
 	{FILES, "complete", verb_complete, "sessions|events|files [SESSION]",
 	 "For the shell's completion", "", .hidden = true},
 };
@@ -170,11 +185,14 @@ static void unknown_verb(const char *word)
 static enum ctl_status run_verb(struct ctl *ctl, int argc, char **argv)
 {
 	const struct verb *verb = find_verb(argv[0]);
+	enum ctl_status status;
 
 	if (!verb) {
 		unknown_verb(argv[0]);
 		return CTL_USAGE;
 	}
+	ctl->verb = verb->name;
+	ctl->method = verb->method;
 	optind = 0; /* start over; argv[0], the verb, takes the program's place */
 	if (command_parse(argc, argv, false, ctl) < 0)
 		return CTL_USAGE;
@@ -189,7 +207,15 @@ static enum ctl_status run_verb(struct ctl *ctl, int argc, char **argv)
 	if (!command_fit(ctl, verb->name))
 		return CTL_USAGE;
 	argv[optind - 1] = argv[0];
-	return verb->run(ctl, argc - optind + 1, argv + optind - 1);
+	argc -= optind - 1;
+	argv += optind - 1;
+	if (!ctl->host || verb->here)
+		return verb->run(ctl, argc, argv);
+	if (!verb->paged)
+		return remote_run(ctl, argv, STDOUT_FILENO);
+	output_begin(ctl);
+	status = remote_run(ctl, argv, STDOUT_FILENO);
+	return MAX(status, output_end());
 }
 
 static enum ctl_status run(struct ctl *ctl, int argc, char **argv)
@@ -217,6 +243,7 @@ int main(int argc, char **argv)
 
 	log_open(LOG_NOTICE);
 	status = run(&ctl, argc, argv);
+	bus_close(&ctl);
 	command_done(&ctl);
 	return (int)status;
 }

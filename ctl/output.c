@@ -13,6 +13,7 @@
 
 #include "basic/escape.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "ctl/output.h"
 
 #define COLUMN_GAP 2U
@@ -278,13 +279,30 @@ const char *style(const char *sequence)
 	return out.colours ? sequence : "";
 }
 
-static void find_size(void)
+/* Of the terminal that standard output is, or that the near side of ssh has told of */
+static bool find_screen(void)
 {
+	const char *told = getenv(SCREEN_VARIABLE), *term = getenv("TERM");
 	struct winsize size = {};
 
+	if (!told && !isatty(STDOUT_FILENO))
+		return false;
 	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-	out.width = size.ws_col > 0 ? size.ws_col : 80;
+	out.width = told ? (unsigned)strtoul(told, NULL, 10) : size.ws_col;
+	out.width = out.width > 0 ? out.width : 80;
 	out.height = size.ws_row > 0 ? size.ws_row : 24;
+	out.colours = told ? strstr(told, "colours") != NULL
+			   : !getenv("NO_COLOR") && term && strcmp(term, "dumb") != 0;
+	return true;
+}
+
+char *output_screen(void)
+{
+	int fd = out.kept_fd < 0 ? STDOUT_FILENO : out.screen_fd;
+
+	if (!isatty(fd) || (out.kept_fd < 0 && !find_screen()))
+		return NULL;
+	return strf("%u%s", out.width, out.colours ? " colours" : "");
 }
 
 /* Keep what is printed until it is known how much it is */
@@ -302,14 +320,11 @@ static void keep_output(void)
 void output_begin(const struct ctl *ctl)
 {
 	const char *term = getenv("TERM");
-	bool dumb = !term || strcmp(term, "dumb") == 0;
 
-	if (ctl->json || !isatty(STDOUT_FILENO))
+	if (ctl->json || !find_screen())
 		return;
 	out.columns = true;
-	out.colours = !getenv("NO_COLOR") && !dumb;
-	find_size();
-	if (!ctl->no_pager && !dumb)
+	if (!ctl->no_pager && isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0)
 		keep_output();
 }
 
@@ -366,7 +381,7 @@ static int show_kept(void)
 enum text_escape output_escape(const struct ctl *ctl, int fd)
 {
 	if (ctl->raw == CTL_RAW_AUTO)
-		return isatty(fd) ? TEXT_ALL : TEXT_LINES;
+		return isatty(fd) || getenv(SCREEN_VARIABLE) ? TEXT_ALL : TEXT_LINES;
 	return ctl->raw == CTL_RAW_YES ? TEXT_RAW : TEXT_ALL;
 }
 
@@ -411,6 +426,20 @@ void json_add(struct json_object *object, const char *key, struct json_object *v
 		json_object_put(value);
 }
 
+void json_append(struct json_object *array, struct json_object *value)
+{
+	if (!array || json_object_array_add(array, value) != 0)
+		json_object_put(value);
+}
+
+enum ctl_status print_json_member(const char *key, struct json_object *value)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_add(o, key, value);
+	return print_json(o);
+}
+
 struct json_object *json_text(const char *text)
 {
 	return json_object_new_string(text ? text : "");
@@ -425,7 +454,7 @@ struct json_object *json_list(char *const *list)
 {
 	struct json_object *array = json_object_new_array();
 
-	for (; array && list && *list; list++)
-		(void)json_object_array_add(array, json_text(*list));
+	for (; list && *list; list++)
+		json_append(array, json_text(*list));
 	return array;
 }

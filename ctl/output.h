@@ -73,6 +73,14 @@ void output_begin(const struct ctl *ctl);
 enum ctl_status output_end(void);
 
 /**
+ * output_screen() - for flyrecctl on the far side of ssh, whose standard output is a pipe to our
+ * terminal: a value of SCREEN_VARIABLE
+ * Return: malloc'ed; NULL: it is no terminal.
+ */
+char *output_screen(void);
+#define SCREEN_VARIABLE "FLYRECCTL_SCREEN"
+
+/**
  * output_escape() - what is to be done with control characters in events' texts
  * @fd: where they go
  */
@@ -91,8 +99,12 @@ const char *style(const char *sequence);
  */
 enum ctl_status print_json(struct json_object *object);
 
+/* {"KEY": @value} */
+enum ctl_status print_json_member(const char *key, struct json_object *value);
+
 /* json-c's, that tolerate NULL from a failed allocation */
 void json_add(struct json_object *object, const char *key, struct json_object *value);
+void json_append(struct json_object *array, struct json_object *value);
 struct json_object *json_text(const char *text);
 struct json_object *json_number(uint64_t number);
 struct json_object *json_list(char *const *list);

@@ -4,98 +4,40 @@
 #include <string.h>
 
 #include "basic/strv.h"
+#include "ctl/bus.h"
 #include "ctl/output.h"
-#include "ctl/verbs.h"
 #include "ctl/view.h"
 
 #define HISTORY_SHOWN 8U /* CPUs */
 
 /* At most one argument, a session */
-static bool one_session(int argc, char **argv, const char **ret)
+static bool one_session(const struct ctl *ctl, int argc, char **argv, const char **ret)
 {
 	*ret = argc > 1 ? argv[1] : NULL;
-	if (argc <= 2)
-		return true;
-	(void)fprintf(stderr, "flyrecctl: %s: one session or none, not %d\n", argv[0], argc - 1);
-	return false;
+	if (argc > 2)
+		(void)ctl_complain(ctl, "one session or none, not %d", argc - 1);
+	return argc <= 2;
+}
+
+/* As JSON, or by @print; frees it */
+static enum ctl_status show(const struct ctl *ctl, const struct view_field *fields, void *object,
+			    int (*print)(const void *object))
+{
+	enum ctl_status result;
+	int r = 0;
+
+	if (ctl->json) {
+		result = print_json(view_json(fields, object));
+	} else {
+		output_begin(ctl);
+		r = print(object);
+		result = output_end();
+	}
+	view_done(fields, object);
+	return r < 0 ? CTL_FAILED : result;
 }
 
 /* --- status */
-
-static struct json_object *triggers_json(const struct view_session *s)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (size_t i = 0; array && i < s->n_triggers; i++) {
-		const struct view_trigger *t = &s->triggers[i];
-		struct json_object *o = json_object_new_object();
-
-		json_add(o, "kind", json_text(t->kind));
-		json_add(o, "text", json_text(t->text));
-		json_add(o, "state", json_text(t->state));
-		json_add(o, "unavailable", json_text(t->unavailable));
-		json_add(o, "fired", json_number(t->fired));
-		json_add(o, "suppressed", json_number(t->suppressed));
-		(void)json_object_array_add(array, o);
-	}
-	return array;
-}
-
-static struct json_object *history_json(const struct view_session *s)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (size_t i = 0; array && i < s->n_history; i++) {
-		struct json_object *o = json_object_new_object();
-
-		json_add(o, "cpu", json_number(s->history[i].cpu));
-		json_add(o, "history_usec", json_number(s->history[i].usec));
-		(void)json_object_array_add(array, o);
-	}
-	return array;
-}
-
-static struct json_object *field_json(const struct view_field *f, const void *object)
-{
-	const void *at = (const char *)object + f->offset;
-
-	switch (f->type) {
-	case VIEW_TEXT:
-		return json_text(*(char *const *)at);
-	case VIEW_BOOL:
-		return json_object_new_boolean(*(const bool *)at);
-	case VIEW_LIST:
-		return json_list(*(char **const *)at);
-	case VIEW_HISTORY:
-		return history_json(object);
-	case VIEW_TRIGGERS:
-		return triggers_json(object);
-	default:
-		return json_number(*(const uint64_t *)at);
-	}
-}
-
-static struct json_object *fields_json(const struct view_field *f, const void *object)
-{
-	struct json_object *o = json_object_new_object();
-
-	for (; f->property; f++)
-		if (f->key)
-			json_add(o, f->key, field_json(f, object));
-	return o;
-}
-
-static enum ctl_status status_json(const struct view_status *status)
-{
-	struct json_object *o = fields_json(view_daemon_fields, status);
-	struct json_object *array = json_object_new_array();
-
-	for (size_t i = 0; array && i < status->n_sessions; i++)
-		(void)json_object_array_add(array,
-					    fields_json(view_session_fields, &status->sessions[i]));
-	json_add(o, "sessions", array);
-	return print_json(o);
-}
 
 static const char *state_style(const struct view_session *s)
 {
@@ -170,8 +112,9 @@ static void add_reach(struct table *t, uint64_t usec)
 		table_add_text(t, "-");
 }
 
-static int print_status(const struct view_status *status)
+static int print_status(const void *object)
 {
+	const struct view_status *status = object;
 	struct table t = {
 		.headings = {"SESSION", "MODE", "STATE", "SEGMENTS", "SNAPSHOTS", "DISK", "REACHES",
 			     "LOST", "DESCRIPTION"},
@@ -265,8 +208,9 @@ static void print_tasks(const struct view_session *s)
 		       style(STYLE_OFF));
 }
 
-static void print_one(const struct view_session *s)
+static int print_one(const void *object)
 {
+	const struct view_session *s = ((const struct view_status *)object)->sessions;
 	_cleanup_free_ char *started = format_time(s->started_usec);
 	_cleanup_free_ char *buffer = format_bytes(s->buffer_size);
 
@@ -294,64 +238,30 @@ static void print_one(const struct view_session *s)
 	print_list_of("On events", s->event_triggers);
 	print_triggers(s);
 	print_remarks(s);
+	return 0;
 }
 
-enum ctl_status verb_status(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_status(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
 	struct view_status status;
-	enum ctl_status result;
 	const char *only;
 
-	if (!one_session(argc, argv, &only))
+	if (!one_session(ctl, argc, argv, &only))
 		return CTL_USAGE;
-	if (bus_connect(ctl, argv[0], &bus) < 0 ||
-	    view_read_status(bus, argv[0], only, &status) < 0)
+	if (view_read_status(ctl, only, &status) < 0)
 		return CTL_FAILED;
-	if (ctl->json) {
-		result = status_json(&status);
-	} else {
-		int r = view_escape(&status);
-
-		output_begin(ctl);
-		if (r >= 0 && only)
-			print_one(&status.sessions[0]);
-		else if (r >= 0)
-			r = print_status(&status);
-		result = output_end();
-		if (r < 0)
-			result = CTL_FAILED;
+	if (!ctl->json && view_escape(view_status_fields, &status) < 0) {
+		view_done(view_status_fields, &status);
+		return CTL_FAILED;
 	}
-	view_status_done(&status);
-	return result;
+	return show(ctl, view_status_fields, &status, only ? print_one : print_status);
 }
 
 /* --- list */
 
-static enum ctl_status list_json(const struct view_files *files)
+static int print_files(const void *object)
 {
-	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
-
-	for (size_t i = 0; array && i < files->n; i++) {
-		const struct view_file *f = &files->files[i];
-		struct json_object *file = json_object_new_object();
-
-		json_add(file, "session", json_text(f->session));
-		json_add(file, "kind", json_text(f->kind));
-		json_add(file, "path", json_text(f->path));
-		json_add(file, "bytes", json_number(f->bytes));
-		json_add(file, "start_usec", json_number(f->start_usec));
-		json_add(file, "end_usec", json_number(f->end_usec));
-		json_add(file, "cpus", json_number(f->cpus));
-		json_add(file, "pinned", json_object_new_boolean(f->pinned));
-		(void)json_object_array_add(array, file);
-	}
-	json_add(o, "files", array);
-	return print_json(o);
-}
-
-static int print_files(const struct view_files *files)
-{
+	const struct view_files *files = object;
 	struct table t = {
 		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "PIN", "PATH"},
 		.n_columns = 7,
@@ -374,60 +284,24 @@ static int print_files(const struct view_files *files)
 	return table_print(&t);
 }
 
-enum ctl_status verb_list(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_list(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
 	struct view_files files;
-	enum ctl_status result;
 	const char *only;
 
-	if (!one_session(argc, argv, &only))
+	if (!one_session(ctl, argc, argv, &only))
 		return CTL_USAGE;
-	if (bus_connect(ctl, argv[0], &bus) < 0 || view_read_files(bus, argv[0], only, &files) < 0)
+	if (view_read_files(ctl, only, &files) < 0)
 		return CTL_FAILED;
-	if (ctl->json) {
-		result = list_json(&files);
-	} else {
-		int r;
-
-		output_begin(ctl);
-		r = print_files(&files);
-		result = output_end();
-		if (r < 0)
-			result = CTL_FAILED;
-	}
-	view_files_done(&files);
-	return result;
+	return show(ctl, view_files_fields, &files, print_files);
 }
 
 /* --- stats */
 
-static struct json_object *cpu_json(const struct view_cpu *c)
-{
-	struct json_object *o = json_object_new_object();
-
-	json_add(o, "cpu", json_number(c->cpu));
-	for (size_t i = 0; i < VIEW_COUNTERS; i++)
-		json_add(o, view_counters[i].key, json_number(c->values[i]));
-	return o;
-}
-
-static enum ctl_status stats_json(const struct view_stats_list *stats)
-{
-	struct json_object *o = json_object_new_object(), *array = json_object_new_array();
-
-	for (size_t i = 0; array && i < stats->n; i++) {
-		struct json_object *s = json_object_new_object(), *cpus = json_object_new_array();
-
-		json_add(s, "name", json_text(stats->sessions[i].name));
-		for (size_t cpu = 0; cpus && cpu < stats->sessions[i].n_cpus; cpu++)
-			(void)json_object_array_add(cpus, cpu_json(&stats->sessions[i].cpus[cpu]));
-		json_add(s, "cpus", cpus);
-		(void)json_object_array_add(array, s);
-	}
-	json_add(o, "sessions", array);
-	return print_json(o);
-}
+struct shown_stats {
+	struct view_stats_list stats;
+	const struct view_status *status;
+};
 
 /* What a flight session overwrites is no loss, and no number to look at */
 static bool overwrites(const struct view_status *status, const char *name)
@@ -438,8 +312,10 @@ static bool overwrites(const struct view_status *status, const char *name)
 	return false;
 }
 
-static int print_stats(const struct view_stats_list *stats, const struct view_status *status)
+static int print_stats(const void *object)
 {
+	const struct shown_stats *shown = object;
+	const struct view_stats_list *stats = &shown->stats;
 	struct table t = {
 		.headings = {"SESSION", "CPU"},
 		.n_columns = 2 + VIEW_COUNTERS,
@@ -448,7 +324,7 @@ static int print_stats(const struct view_stats_list *stats, const struct view_st
 	};
 
 	for (size_t k = 0; k < VIEW_COUNTERS; k++)
-		t.headings[2 + k] = view_counters[k].heading;
+		t.headings[2 + k] = view_cpu_fields[1 + k].heading;
 	for (size_t i = 0; i < stats->n; i++)
 		for (size_t cpu = 0; cpu < stats->sessions[i].n_cpus; cpu++) {
 			const struct view_cpu *c = &stats->sessions[i].cpus[cpu];
@@ -457,7 +333,7 @@ static int print_stats(const struct view_stats_list *stats, const struct view_st
 			table_add_number(&t, c->cpu);
 			for (size_t k = 0; k < VIEW_COUNTERS; k++)
 				if (k == VIEW_OVERRUN &&
-				    overwrites(status, stats->sessions[i].name))
+				    overwrites(shown->status, stats->sessions[i].name))
 					table_add_text(&t, "-");
 				else
 					table_add_number(&t, c->values[k]);
@@ -465,97 +341,116 @@ static int print_stats(const struct view_stats_list *stats, const struct view_st
 	return table_print(&t);
 }
 
-enum ctl_status verb_stats(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_stats(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
-	struct view_stats_list stats = {};
 	struct view_status status = {};
-	enum ctl_status result;
+	struct shown_stats shown = {.status = &status};
+	enum ctl_status result = CTL_FAILED;
 	const char *only;
 
-	if (!one_session(argc, argv, &only))
+	if (!one_session(ctl, argc, argv, &only))
 		return CTL_USAGE;
-	if (bus_connect(ctl, argv[0], &bus) < 0 || view_read_stats(bus, argv[0], only, &stats) < 0)
+	if (view_read_stats(ctl, only, &shown.stats) < 0)
 		return CTL_FAILED;
-	if (!ctl->json && view_read_status(bus, argv[0], only, &status) < 0) {
-		view_stats_done(&stats);
-		return CTL_FAILED;
-	}
-	if (ctl->json) {
-		result = stats_json(&stats);
-	} else {
-		int r;
-
-		output_begin(ctl);
-		r = print_stats(&stats, &status);
-		result = output_end();
-		if (r < 0)
-			result = CTL_FAILED;
-	}
-	view_stats_done(&stats);
-	view_status_done(&status);
+	if (ctl->json || view_read_status(ctl, only, &status) >= 0)
+		result = show(ctl, view_stats_fields, &shown, print_stats);
+	else
+		view_done(view_stats_fields, &shown);
+	view_done(view_status_fields, &status);
 	return result;
 }
 
 /* --- metrics */
 
-enum ctl_status verb_metrics(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_metrics(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
 	struct view_status status = {};
 	struct view_stats_list stats = {};
 	enum ctl_status result = CTL_FAILED;
 
-	if (argc > 1) {
-		(void)fprintf(stderr, "flyrecctl: metrics: takes no arguments\n");
-		return CTL_USAGE;
-	}
-	if (ctl->json) {
-		(void)fprintf(stderr, "flyrecctl: metrics: OpenMetrics text only; the numbers as "
-				      "JSON are in status and stats\n");
-		return CTL_USAGE;
-	}
-	if (bus_connect(ctl, argv[0], &bus) >= 0 &&
-	    view_read_status(bus, argv[0], NULL, &status) >= 0 &&
-	    view_read_stats(bus, argv[0], NULL, &stats) >= 0) {
+	if (argc > 1)
+		return ctl_complain(ctl, "takes no arguments");
+	if (ctl->json)
+		return ctl_complain(ctl, "OpenMetrics text only; the numbers as JSON are in status "
+					 "and stats");
+	if (view_read_status(ctl, NULL, &status) >= 0 && view_read_stats(ctl, NULL, &stats) >= 0) {
 		metrics_write(stdout, &status, &stats);
 		result = output_end();
 	}
-	view_stats_done(&stats);
-	view_status_done(&status);
+	view_done(view_stats_fields, &stats);
+	view_done(view_status_fields, &status);
 	return result;
 }
 
 /* --- boot-parameters */
 
-enum ctl_status verb_boot_parameters(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_boot_parameters(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
-	_cleanup_bus_ sd_bus *bus = NULL;
+	_cleanup_message_ sd_bus_message *reply = NULL;
 	const char *text;
-	int r;
 
-	if (bus_connect(ctl, argv[0], &bus) < 0)
+	if (bus_call(ctl, NULL, "GetBootParameters", &reply, "as", argv + 1) < 0 ||
+	    bus_read(ctl, reply, "s", &text) < 0)
 		return CTL_FAILED;
-	r = sd_bus_message_new_method_call(bus, &call, NULL, BUS_PATH, BUS_MANAGER,
-					   "GetBootParameters");
-	if (r >= 0)
-		r = sd_bus_message_append_strv(call, argv + 1);
-	if (r < 0) {
-		(void)fprintf(stderr, "flyrecctl: %s: %s\n", argv[0], strerror(-r));
-		return CTL_FAILED;
-	}
-	if (bus_call_message(bus, argv[0], call, &reply) < 0)
-		return CTL_FAILED;
-	r = sd_bus_message_read(reply, "s", &text);
-	if (r < 0)
-		return bus_bad_answer(argv[0], r) < 0 ? CTL_FAILED : CTL_DONE;
-	if (ctl->json) {
-		struct json_object *o = json_object_new_object();
-
-		json_add(o, "parameters", json_text(text));
-		return print_json(o);
-	}
+	if (ctl->json)
+		return print_json_member("parameters", json_text(text));
 	(void)puts(text);
 	return CTL_DONE;
+}
+
+/* --- words for the shell's completion, one a line; what cannot be had is nothing */
+
+static enum ctl_status complete_files(struct ctl *ctl, const char *session)
+{
+	struct view_files files;
+
+	if (view_read_files(ctl, session, &files) < 0)
+		return CTL_FAILED;
+	for (size_t i = 0; i < files.n; i++)
+		printf("%s\n",
+		       session ? strrchr(files.files[i].path, '/') + 1 : files.files[i].path);
+	view_done(view_files_fields, &files);
+	return CTL_DONE;
+}
+
+static enum ctl_status complete_sessions(struct ctl *ctl, const char *events_of)
+{
+	struct view_status status;
+
+	if (view_read_status(ctl, events_of, &status) < 0)
+		return CTL_FAILED;
+	for (size_t i = 0; i < status.n_sessions; i++) {
+		if (!events_of)
+			printf("%s\n", status.sessions[i].name);
+		STRV_FOREACH (event, events_of ? status.sessions[i].events : NULL)
+			printf("%.*s\n", (int)strcspn(*event, " "), *event + (**event == '-'));
+	}
+	view_done(view_status_fields, &status);
+	return CTL_DONE;
+}
+
+static enum ctl_status complete_events(struct ctl *ctl)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	_cleanup_(strv_freep) char **events = NULL;
+
+	if (bus_call(ctl, NULL, "ListEvents", &reply, NULL) < 0 ||
+	    sd_bus_message_read_strv(reply, &events) < 0)
+		return CTL_FAILED;
+	STRV_FOREACH (event, events)
+		printf("%s\n", *event);
+	return CTL_DONE;
+}
+
+enum ctl_status verb_complete(struct ctl *ctl, int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "", *session = argc > 2 ? argv[2] : NULL;
+
+	if (strcmp(what, "sessions") == 0)
+		return complete_sessions(ctl, NULL);
+	if (strcmp(what, "files") == 0)
+		return complete_files(ctl, session);
+	if (strcmp(what, "events") == 0)
+		return session ? complete_sessions(ctl, session) : complete_events(ctl);
+	return CTL_USAGE;
 }

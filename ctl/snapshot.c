@@ -11,8 +11,9 @@
 #include "basic/strv.h"
 #include "basic/timestamp.h"
 #include "convert/convert.h"
+#include "ctl/bus.h"
 #include "ctl/output.h"
-#include "ctl/verbs.h"
+#include "ctl/remote.h"
 #include "ctl/view.h"
 #include "writer/copy.h"
 
@@ -20,77 +21,74 @@
 
 /* What is wanted, once for all sessions */
 struct wanted {
-	const struct ctl *ctl;
+	struct ctl *ctl;
 	uint64_t from_usec, to_usec;
 	struct out_file out; /* --output= */
 	bool coresight;	     /* still to be asked for: reading a sink takes what is in it */
 	struct json_object *array;
 };
 
-static bool parse_when(const char *option, const char *text, uint64_t now, uint64_t *ret)
+static bool parse_when(const struct ctl *ctl, const char *option, const char *text, uint64_t now,
+		       uint64_t *ret)
 {
 	if (!text || timestamp_parse(text, now, ret) >= 0)
 		return true;
-	(void)fprintf(stderr,
-		      "flyrecctl: snapshot: %s: \"%s\" is not a point in time, see "
-		      "systemd.time(7)\n",
-		      option, text);
+	(void)ctl_complain(ctl, "%s: \"%s\" is not a point in time, see systemd.time(7)", option,
+			   text);
 	return false;
 }
 
 static bool parse_range(const struct ctl *ctl, struct wanted *w)
 {
 	uint64_t now = now_usec(CLOCK_REALTIME), last = 0;
+	_cleanup_free_ char *text = NULL;
 
 	w->to_usec = UINT64_MAX;
 	if (ctl->last && (ctl->since || ctl->until)) {
-		(void)fprintf(stderr, "flyrecctl: snapshot: --last= or --since= and --until=, "
-				      "not both\n");
+		(void)ctl_complain(ctl, "--last= or --since= and --until=, not both");
 		return false;
 	}
 	if (ctl->last && parse_time(ctl->last, &last) < 0) {
-		(void)fprintf(stderr,
-			      "flyrecctl: snapshot: --last=: \"%s\" is not a time span such as "
-			      "30s; 0, or no --last=, is all there is\n",
-			      ctl->last);
+		(void)ctl_complain(ctl,
+				   "--last=: \"%s\" is not a time span such as 30s; 0, or no "
+				   "--last=, is all there is",
+				   ctl->last);
 		return false;
 	}
 	if (last > 0) /* as Last= of a configuration: 0 is all */
 		w->from_usec = now - MIN(last, now);
-	if (!parse_when("--since=", ctl->since, now, &w->from_usec) ||
-	    !parse_when("--until=", ctl->until, now, &w->to_usec))
+	if (!parse_when(ctl, "--since=", ctl->since, now, &w->from_usec) ||
+	    !parse_when(ctl, "--until=", ctl->until, now, &w->to_usec))
 		return false;
 	if (w->from_usec > now) {
-		_cleanup_free_ char *text = format_time(w->from_usec);
-
-		(void)fprintf(stderr, "flyrecctl: snapshot: --since=%s is in the future: %s\n",
-			      ctl->since, text ? text : "?");
-		return false;
+		text = format_time(w->from_usec);
+		(void)ctl_complain(ctl, "--since=%s is in the future: %s", ctl->since,
+				   text ? text : "?");
+	} else if (w->from_usec >= w->to_usec) {
+		(void)ctl_complain(ctl, "the range ends before it begins");
 	}
-	if (w->from_usec < w->to_usec)
-		return true;
-	(void)fprintf(stderr, "flyrecctl: snapshot: the range ends before it begins\n");
-	return false;
+	return w->from_usec <= now && w->from_usec < w->to_usec;
 }
 
 /* A word for the file's name, and maybe text behind it, which flyrecd checks */
-static bool check_reason(const char *reason)
+static bool check_reason(const struct ctl *ctl)
 {
+	const char *reason = ctl->reason;
 	size_t n = reason ? strcspn(reason, " ") : 0;
 
 	if (!reason || (n > 0 && n <= REASON_MAX &&
 			strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n))
 		return true;
-	(void)fprintf(stderr,
-		      "flyrecctl: snapshot: --reason=: \"%s\": the first word may have a-z, 0-9 "
-		      "and \"-\", at most %u of them\n",
-		      reason, REASON_MAX);
+	(void)ctl_complain(ctl,
+			   "--reason=: \"%s\": the first word may have a-z, 0-9 and \"-\", at most "
+			   "%u of them",
+			   reason, REASON_MAX);
 	return false;
 }
 
-static int copy_out(sd_bus *bus, struct wanted *w, const char *name, const char *path)
+static int copy_out(struct wanted *w, const char *name, const char *path)
 {
-	_cleanup_close_ int fd = bus_open_file(bus, "snapshot", name, path);
+	_cleanup_close_ int fd = bus_call_fd(w->ctl, NULL, NULL, "OpenFile", "ss", name, path);
 	struct fault why;
 	int r;
 
@@ -113,14 +111,14 @@ struct made {
 };
 
 /* What there is instead */
-static void tell_nothing(sd_bus *bus, const struct wanted *w, const char *name)
+static void tell_nothing(const struct wanted *w, const char *name)
 {
 	_cleanup_free_ char *from = format_time(w->from_usec), *to = NULL, *back = NULL;
 	struct view_status status = {};
 	const struct view_session *s;
 	uint64_t now = now_usec(CLOCK_REALTIME);
 
-	if (view_read_status(bus, "snapshot", name, &status) < 0)
+	if (view_read_status(w->ctl, name, &status) < 0)
 		return;
 	s = &status.sessions[0];
 	to = format_time(MIN(w->to_usec, now));
@@ -129,50 +127,37 @@ static void tell_nothing(sd_bus *bus, const struct wanted *w, const char *name)
 	else if (s->started_usec > 0)
 		back = format_time(s->started_usec);
 	if (s->history_usec > 0 && (w->from_usec > 0 || w->to_usec < UINT64_MAX))
-		(void)fprintf(stderr,
-			      "flyrecctl: snapshot: %s: nothing was recorded from %s to %s; it "
-			      "reaches back to %s\n",
-			      name, w->from_usec > 0 ? from : "the first event", to ? to : "?",
-			      back ? back : "?");
+		(void)ctl_complain(w->ctl,
+				   "%s: nothing was recorded from %s to %s; it reaches back to %s",
+				   name, w->from_usec > 0 ? from : "the first event", to ? to : "?",
+				   back ? back : "?");
 	else
-		(void)fprintf(stderr, "flyrecctl: snapshot: %s: no events yet%s%s%s\n", name,
-			      back ? " (recording since " : "", back ? back : "", back ? ")" : "");
-	view_status_done(&status);
+		(void)ctl_complain(w->ctl, "%s: no events yet%s%s%s", name,
+				   back ? " (recording since " : "", back ? back : "",
+				   back ? ")" : "");
+	view_done(view_status_fields, &status);
 }
 
-static int call_snapshot(sd_bus *bus, struct wanted *w, const char *name,
-			 sd_bus_message **ret_reply, struct made *ret)
+static int call_snapshot(struct wanted *w, const char *name, sd_bus_message **ret_reply,
+			 struct made *ret)
 {
 	const char *reason = w->ctl->reason ? w->ctl->reason : "control";
 	bool coresight = w->coresight;
-	_cleanup_message_ sd_bus_message *call = NULL;
-	_cleanup_free_ char *object = NULL;
-	int r = bus_find_session(bus, "snapshot", name, &object);
+	int r = bus_call(w->ctl, name, coresight ? "SnapshotCoresight" : "Snapshot", ret_reply,
+			 "ttsb", w->from_usec, w->to_usec, reason, w->ctl->pin);
 
-	if (r < 0)
-		return r;
-	r = sd_bus_message_new_method_call(bus, &call, NULL, object, BUS_SESSION,
-					   coresight ? "SnapshotCoresight" : "Snapshot");
-	if (r >= 0)
-		r = sd_bus_message_append(call, "ttsb", w->from_usec, w->to_usec, reason,
-					  w->ctl->pin);
-	if (r < 0) {
-		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", strerror(-r));
-		return r;
-	}
-	r = bus_call_snapshot(bus, "snapshot", call, ret_reply);
-	if (r == -ENODATA)
-		tell_nothing(bus, w, name);
+	if (r == BUS_E_NOTHING_RECORDED)
+		tell_nothing(w, name);
 	if (r < 0)
 		return r;
 	*ret = (struct made){};
 	if (coresight)
-		r = sd_bus_message_read(*ret_reply, "sss", &ret->path, &ret->directory, &ret->why);
+		r = bus_read(w->ctl, *ret_reply, "sss", &ret->path, &ret->directory, &ret->why);
 	else
-		r = sd_bus_message_read(*ret_reply, "s", &ret->path);
+		r = bus_read(w->ctl, *ret_reply, "s", &ret->path);
 	if (r >= 0)
 		w->coresight = false;
-	return r < 0 ? bus_bad_answer("snapshot", r) : 0;
+	return r;
 }
 
 /* How much of what was asked for is there */
@@ -189,18 +174,18 @@ static void tell_span(const struct wanted *w, const char *name, const struct mad
 		return;
 	has = format_timespan(made->end_usec - MIN(made->start_usec, made->end_usec));
 	start = format_time(made->start_usec);
-	(void)fprintf(stderr, "flyrecctl: snapshot: %s: asked for %s%s, has %s, from %s on\n", name,
-		      w->ctl->last ? "" : "what is since ",
-		      w->ctl->last ? w->ctl->last : w->ctl->since, has ? has : "?",
-		      start ? start : "?");
+	(void)ctl_complain(w->ctl, "%s: asked for %s%s, has %s, from %s on", name,
+			   w->ctl->last ? "" : "what is since ",
+			   w->ctl->last ? w->ctl->last : w->ctl->since, has ? has : "?",
+			   start ? start : "?");
 }
 
 /* What the list of files says of it; nothing if it has been removed already */
-static void find_span(sd_bus *bus, const struct wanted *w, const char *name, struct made *made)
+static void find_span(const struct wanted *w, const char *name, struct made *made)
 {
 	struct view_files files;
 
-	if ((!w->array && w->from_usec == 0) || view_read_files(bus, "snapshot", name, &files) < 0)
+	if ((!w->array && w->from_usec == 0) || view_read_files(w->ctl, name, &files) < 0)
 		return;
 	for (size_t i = 0; i < files.n; i++)
 		if (strcmp(files.files[i].path, made->path) == 0) {
@@ -208,7 +193,7 @@ static void find_span(sd_bus *bus, const struct wanted *w, const char *name, str
 			made->end_usec = files.files[i].end_usec;
 			made->bytes = files.files[i].bytes;
 		}
-	view_files_done(&files);
+	view_done(view_files_fields, &files);
 }
 
 static int show_made(const struct wanted *w, const char *name, const struct made *made)
@@ -226,7 +211,7 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 		json_add(o, "start_usec", json_number(made->start_usec));
 		json_add(o, "end_usec", json_number(made->end_usec));
 		json_add(o, "bytes", json_number(made->bytes));
-		(void)json_object_array_add(w->array, o);
+		json_append(w->array, o);
 	} else if (!copied || w->out.kind != OUT_FILE_STANDARD) {
 		printf("%s\n", copied ? w->ctl->output : made->path);
 		if (made->directory && !lacking)
@@ -234,34 +219,32 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 	}
 	tell_span(w, name, made);
 	if (lacking)
-		(void)fprintf(stderr, "flyrecctl: snapshot: %s: made, but without CoreSight: %s\n",
-			      name, made->why);
+		(void)ctl_complain(w->ctl, "%s: made, but without CoreSight: %s", name, made->why);
 	return lacking ? -EIO : 0;
 }
 
 /* Copy and show it */
-static int finish_made(sd_bus *bus, struct wanted *w, const char *name, struct made *made)
+static int finish_made(struct wanted *w, const char *name, struct made *made)
 {
 	int r = 0;
 
-	find_span(bus, w, name, made);
+	find_span(w, name, made);
 	if (w->ctl->output)
-		r = copy_out(bus, w, name, made->path);
+		r = copy_out(w, name, made->path);
 	return r < 0 ? r : show_made(w, name, made);
 }
 
-static int snapshot_one(sd_bus *bus, struct wanted *w, const char *name)
+static int snapshot_one(struct wanted *w, const char *name)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	struct made made;
-	int r = call_snapshot(bus, w, name, &reply, &made);
+	int r = call_snapshot(w, name, &reply, &made);
 
-	return r < 0 ? r : finish_made(bus, w, name, &made);
+	return r < 0 ? r : finish_made(w, name, &made);
 }
 
 /* --coresight=DIR: the sinks first, then the snapshot, which is copied beside them */
 struct local {
-	sd_bus *bus;
 	struct wanted *w;
 	const char *name;
 	sd_bus_message *reply;
@@ -271,191 +254,134 @@ struct local {
 static int open_local(void *userdata)
 {
 	struct local *local = userdata;
-	int r = call_snapshot(local->bus, local->w, local->name, &local->reply, &local->made);
+	int r = call_snapshot(local->w, local->name, &local->reply, &local->made);
 
-	return r < 0 ? r : bus_open_file(local->bus, "snapshot", local->name, local->made.path);
+	return r < 0 ? r
+		     : bus_call_fd(local->w->ctl, NULL, NULL, "OpenFile", "ss", local->name,
+				   local->made.path);
 }
 
-static int snapshot_local(sd_bus *bus, struct wanted *w, const char *name)
+static int snapshot_local(struct wanted *w, const char *name)
 {
-	struct local local = {.bus = bus, .w = w, .name = name};
+	struct local local = {.w = w, .name = name};
 	const struct arm_dat dat = {.open = open_local, .userdata = &local, .path = name};
 	int r = arm_save(&w->ctl->convert, w->ctl->coresight_dir, &dat) == CONVERT_DONE ? 0 : -EIO;
 
 	if (r >= 0) {
 		local.made.directory = w->ctl->coresight_dir;
-		r = finish_made(bus, w, name, &local.made);
+		r = finish_made(w, name, &local.made);
 	}
 	(void)sd_bus_message_unref(local.reply);
 	return r;
 }
 
-static bool records(const struct view_session *session)
-{
-	return strcmp(session->state, "recording") == 0 || strcmp(session->state, "paused") == 0;
-}
-
-/* One that has nothing yet does not make the others fail */
-static int snapshot_all(sd_bus *bus, struct wanted *w)
-{
-	struct view_status status;
-	unsigned n = 0, made = 0;
-	int r = view_read_status(bus, "snapshot", NULL, &status);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < status.n_sessions; i++) {
-		int one;
-
-		if (!records(&status.sessions[i]))
-			continue;
-		n++;
-		one = snapshot_one(bus, w, status.sessions[i].name);
-		made += one >= 0;
-		r = one < 0 && one != -ENODATA ? one : r;
-	}
-	view_status_done(&status);
-	if (n > 0)
-		return r < 0 || made > 0 ? r : -ENODATA;
-	(void)fprintf(stderr, "flyrecctl: snapshot: no session is recording\n");
-	return -ENOTCONN;
-}
-
-/* --- --together: one file of several sessions */
-
-/* Those named, or all that record; @ret: NULL-terminated */
-static int choose_sessions(sd_bus *bus, int argc, char **argv, char ***ret)
-{
-	_cleanup_(strv_freep) char **names = NULL;
-	struct view_status status;
-	int r = 0;
-
-	for (int i = 1; i < argc && r >= 0; i++)
-		r = strv_append(&names, argv[i]);
-	if (argc == 1) {
-		r = view_read_status(bus, "snapshot", NULL, &status);
-		if (r < 0)
-			return r;
-		for (size_t i = 0; i < status.n_sessions && r >= 0; i++)
-			if (records(&status.sessions[i]))
-				r = strv_append(&names, status.sessions[i].name);
-		view_status_done(&status);
-	}
-	if (r >= 0 && !names) {
-		(void)fprintf(stderr, "flyrecctl: snapshot: no session is recording\n");
-		return -ENOTCONN;
-	}
-	if (r < 0)
-		return bus_bad_answer("snapshot", r);
-	*ret = TAKE_PTR(names);
-	return 0;
-}
-
-static int call_together(sd_bus *bus, const struct wanted *w, char **names,
-			 sd_bus_message **ret_reply, struct made *ret)
-{
-	_cleanup_message_ sd_bus_message *call = NULL;
-	int r = sd_bus_message_new_method_call(bus, &call, NULL, BUS_PATH, BUS_MANAGER,
-					       "SnapshotTogether");
-
-	if (r >= 0)
-		r = sd_bus_message_append_strv(call, names);
-	if (r >= 0)
-		r = sd_bus_message_append(call, "ttsb", w->from_usec, w->to_usec,
-					  w->ctl->reason ? w->ctl->reason : "", w->ctl->pin);
-	if (r < 0) {
-		(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", strerror(-r));
-		return r;
-	}
-	r = bus_call_message(bus, "snapshot", call, ret_reply);
-	if (r < 0)
-		return r;
-	*ret = (struct made){};
-	r = sd_bus_message_read(*ret_reply, "s", &ret->path);
-	return r < 0 ? bus_bad_answer("snapshot", r) : 0;
-}
-
-static int snapshot_together(sd_bus *bus, struct wanted *w, int argc, char **argv)
+/* --together: one file of several sessions */
+static int snapshot_together(struct wanted *w, char **names)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	_cleanup_(strv_freep) char **names = NULL;
-	struct made made;
-	int r = choose_sessions(bus, argc, argv, &names);
+	struct made made = {};
+	int r = bus_call(w->ctl, NULL, "SnapshotTogether", &reply, "asttsb", names, w->from_usec,
+			 w->to_usec, w->ctl->reason ? w->ctl->reason : "", w->ctl->pin);
 
 	if (r >= 0)
-		r = call_together(bus, w, names, &reply, &made);
+		r = bus_read(w->ctl, reply, "s", &made.path);
 	if (r < 0 || !w->array)
-		return r < 0 ? r : finish_made(bus, w, names[0], &made);
-	find_span(bus, w, names[0], &made);
+		return r < 0 ? r : finish_made(w, names[0], &made);
+	find_span(w, names[0], &made);
 	if (w->ctl->output)
-		r = copy_out(bus, w, names[0], made.path);
+		r = copy_out(w, names[0], made.path);
 	for (char **name = names; r >= 0 && *name; name++)
 		(void)show_made(w, *name, &made);
 	return r;
 }
 
-static enum ctl_status take(struct wanted *w, int argc, char **argv)
+/* @all: one that has nothing yet does not make the others fail */
+static int snapshot_each(struct wanted *w, char **names, bool all)
 {
-	_cleanup_bus_ sd_bus *bus = NULL;
-	struct json_object *o;
-	int r;
+	unsigned made = 0;
+	int r = 0;
 
-	if (bus_connect(w->ctl, "snapshot", &bus) < 0)
-		return CTL_FAILED;
+	for (char **name = names; *name; name++) {
+		int one = (w->ctl->coresight_dir ? snapshot_local : snapshot_one)(w, *name);
+
+		made += one >= 0;
+		if (one < 0 && !(all && one == BUS_E_NOTHING_RECORDED))
+			r = one;
+	}
+	return r < 0 || made > 0 ? r : BUS_E_NOTHING_RECORDED;
+}
+
+/* All that record; @ret: NULL-terminated */
+static int find_recording(struct ctl *ctl, char ***ret)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	struct view_status status;
+	int r = view_read_status(ctl, NULL, &status);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < status.n_sessions && r >= 0; i++) {
+		const struct view_session *s = &status.sessions[i];
+
+		if (strcmp(s->state, "recording") == 0 || strcmp(s->state, "paused") == 0)
+			r = strv_append(&names, s->name);
+	}
+	view_done(view_status_fields, &status);
+	if (r < 0)
+		return bus_bad_answer(ctl, r);
+	if (!names) {
+		(void)ctl_complain(ctl, "no session is recording");
+		return -ENOTCONN;
+	}
+	*ret = TAKE_PTR(names);
+	return 0;
+}
+
+/* @named: NULL-terminated; none: all that record */
+static enum ctl_status take(struct wanted *w, char **named)
+{
+	_cleanup_(strv_freep) char **recording = NULL;
+	int r = *named ? 0 : find_recording(w->ctl, &recording);
+	char **names = recording ? recording : named;
+
 	if (w->ctl->json)
 		w->array = json_object_new_array();
-	if (w->ctl->together)
-		r = snapshot_together(bus, w, argc, argv);
-	else
-		r = argc == 1 ? snapshot_all(bus, w) : 0;
-	for (int i = 1; i < argc && !w->ctl->together; i++) {
-		int one = (w->ctl->coresight_dir ? snapshot_local : snapshot_one)(bus, w, argv[i]);
-
-		r = one < 0 ? one : r;
-	}
-	if (w->array) {
-		o = json_object_new_object();
-		json_add(o, "sessions", w->array);
-		if (print_json(o) != CTL_DONE)
-			r = -EIO;
-	}
+	if (r >= 0)
+		r = w->ctl->together ? snapshot_together(w, names)
+				     : snapshot_each(w, names, recording);
+	if (w->array && print_json_member("sessions", w->array) != CTL_DONE)
+		r = -EIO;
 	return r < 0 ? CTL_FAILED : CTL_DONE;
 }
 
-static bool usage(const char *what)
+static enum ctl_status check_options(const struct ctl *ctl, int argc)
 {
-	(void)fprintf(stderr, "flyrecctl: snapshot: %s\n", what);
-	return false;
-}
-
-static bool check_options(const struct ctl *ctl, int argc)
-{
-	if (!check_reason(ctl->reason))
-		return false;
+	if (!check_reason(ctl))
+		return CTL_USAGE;
 	if (ctl->together && argc == 2)
-		return usage("--together needs two SESSIONs or more, or none for all that record");
+		return ctl_complain(ctl, "--together needs two SESSIONs or more, or none for all "
+					 "that record");
 	if (ctl->together && ctl->coresight)
-		return usage("--together and --coresight exclude each other");
+		return ctl_complain(ctl, "--together and --coresight exclude each other");
 	if (ctl->output && argc != 2 && !ctl->together)
-		return usage("--output= needs one SESSION or --together");
-	if (ctl->output && ctl->host) {
-		(void)fprintf(stderr,
-			      "flyrecctl: snapshot: --output= would be on %s: take the snapshot "
-			      "without it and use flyrecctl -H %s cat\n",
-			      ctl->host, ctl->host);
-		return false;
-	}
+		return ctl_complain(ctl, "--output= needs one SESSION or --together");
+	if (ctl->output && ctl->host)
+		return ctl_complain(ctl,
+				    "--output= would be on %s: take the snapshot without it and "
+				    "use flyrecctl -H %s cat",
+				    ctl->host, ctl->host);
 	if (ctl->output && out_file_is_standard(ctl->output) && ctl->json)
-		return usage("--json and --output=- would both be on standard output");
-	if (ctl->coresight_dir && (argc != 2 || ctl->host))
-		return usage(ctl->host ? "--coresight=DIR reads this machine's sinks: not with -H"
-				       : "--coresight=DIR needs one SESSION");
+		return ctl_complain(ctl, "--json and --output=- would both be on standard output");
+	if (ctl->coresight_dir && ctl->host)
+		return ctl_complain(ctl, "--coresight=DIR reads this machine's sinks: not with -H");
+	if (ctl->coresight_dir && argc != 2)
+		return ctl_complain(ctl, "--coresight=DIR needs one SESSION");
 	if (!ctl->coresight_dir && (ctl->convert.sysroot || ctl->convert.memory))
-		return usage("--sysroot= and --memory= need --coresight=DIR");
-	return true;
+		return ctl_complain(ctl, "--sysroot= and --memory= need --coresight=DIR");
+	return CTL_DONE;
 }
 
-enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_snapshot(struct ctl *ctl, int argc, char **argv)
 {
 	struct wanted w = {
 		.ctl = ctl,
@@ -465,15 +391,17 @@ enum ctl_status verb_snapshot(const struct ctl *ctl, int argc, char **argv)
 	enum ctl_status result;
 	struct fault why;
 
-	if (!parse_range(ctl, &w) || !check_options(ctl, argc))
+	if (!parse_range(ctl, &w) || check_options(ctl, argc) != CTL_DONE)
 		return CTL_USAGE;
+	if (ctl->host)
+		return remote_run(ctl, argv, STDOUT_FILENO);
 	(void)signal(SIGPIPE, SIG_IGN); /* of --output=-: an error like others */
 	if (ctl->output &&
 	    out_file_open(&w.out, ctl->output, -EBADF, "copy", OUT_FILE_BINARY, &why) < 0) {
 		log_error("snapshot: %s", why.text);
 		return w.out.kind == OUT_FILE_STANDARD ? CTL_USAGE : CTL_FAILED;
 	}
-	result = take(&w, argc, argv);
+	result = take(&w, argv + 1);
 	out_file_done(&w.out);
 	return result;
 }

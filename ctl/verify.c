@@ -9,7 +9,6 @@
 #include "basic/log.h"
 #include "convert/convert.h"
 #include "ctl/confine.h"
-#include "ctl/verbs.h"
 #include "ctl/verify.h"
 #include "formats/arm-snapshot.h"
 
@@ -215,23 +214,18 @@ static int verify_argument(struct tally *tally, char *path)
 	return r;
 }
 
-enum ctl_status verb_verify(const struct ctl *ctl, int argc, char **argv)
+enum ctl_status verb_verify(struct ctl *ctl, int argc, char **argv)
 {
 	struct tally tally = {.ctl = ctl};
 	bool failed = false;
 	int r = 0;
 
-	if (argc < 2) {
-		(void)fprintf(stderr, "flyrecctl: verify: a FILE or DIR is missing\n");
-		return CTL_USAGE;
-	}
-	if (ctl->host) {
-		(void)fprintf(stderr,
-			      "flyrecctl: verify: reads local files; run it on %s: ssh %s "
-			      "flyrecctl verify ...\n",
-			      ctl->host, ctl->host);
-		return CTL_USAGE;
-	}
+	if (argc < 2)
+		return ctl_complain(ctl, "a FILE or DIR is missing");
+	if (ctl->host)
+		return ctl_complain(ctl,
+				    "reads local files; run it on %s: ssh %s flyrecctl verify ...",
+				    ctl->host, ctl->host);
 	for (int i = 1; i < argc && r != -ENOMEM; i++) {
 		r = verify_argument(&tally, argv[i]);
 		failed |= r < 0;

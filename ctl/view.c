@@ -4,137 +4,201 @@
 
 #include "basic/escape.h"
 #include "basic/strv.h"
+#include "ctl/bus.h"
+#include "ctl/output.h"
 #include "ctl/view.h"
 
-/* --- properties into fields, by a table; what is not in it is skipped */
+/* --- the tables; a property that is not in them is skipped */
 
-#define S(member) offsetof(struct view_session, member)
-#define D(member) offsetof(struct view_status, member)
+#define S(member)  offsetof(struct view_session, member)
+#define T(member)  offsetof(struct view_trigger, member)
+#define H(member)  offsetof(struct view_history, member)
+#define D(member)  offsetof(struct view_status, member)
+#define C(counter) (offsetof(struct view_cpu, values) + (counter) * sizeof(uint64_t))
+#define F(member)  offsetof(struct view_file, member)
+
+/* clang-format off */
+const struct view_field view_trigger_fields[] = {
+	{"s", T(kind), "kind"},
+	{"s", T(text), "text"},
+	{"s", T(state), "state"},
+	{"s", T(unavailable), "unavailable"},
+	{"t", T(fired), "fired",
+	 .metric = "flyrec_triggers_fired", .help = "Snapshots that a trigger asked for"},
+	{"t", T(suppressed), "suppressed",
+	 .metric = "flyrec_triggers_suppressed", .help = "Times a trigger got no snapshot of its own"},
+	{},
+};
+
+static const struct view_field history_fields[] = {
+	{"u", H(cpu), "cpu"},
+	{"t", H(usec), "history_usec"},
+	{},
+};
 
 const struct view_field view_session_fields[] = {
-	{"Name", VIEW_TEXT, S(name), "name"},
-	{"Mode", VIEW_TEXT, S(mode), "mode"},
-	{"Method", VIEW_TEXT, S(method), "method"},
-	{"State", VIEW_TEXT, S(state), "state"},
-	{"Instance", VIEW_TEXT, S(instance), "instance"},
-	{"Segments", VIEW_NUMBER, S(segments), "segments"},
-	{"BytesOnDisk", VIEW_NUMBER, S(bytes_on_disk), "bytes_on_disk"},
-	{"Description", VIEW_TEXT, S(description), "description"},
-	{"Enabled", VIEW_BOOL, S(enabled), "enabled"},
-	{"Failure", VIEW_TEXT, S(failure), "failure"},
-	{"BytesRecorded", VIEW_NUMBER, S(bytes_recorded), "bytes_recorded"},
-	{"SegmentUSec", VIEW_NUMBER, S(segment_usec), "segment_start_usec"},
-	{"LostEvents", VIEW_NUMBER, S(lost_events), "lost_events"},
-	{"NotWritten", VIEW_NUMBER, S(not_written), "not_written"},
-	{"FirstLossUSec", VIEW_NUMBER, S(first_loss_usec), "first_loss_usec"},
-	{"LastLossUSec", VIEW_NUMBER, S(last_loss_usec), "last_loss_usec"},
-	{"Events", VIEW_LIST, S(events), "events"},
-	{"RuntimeChanges", VIEW_LIST, S(changes), "runtime_changes"},
-	{"Triggers", VIEW_TRIGGERS, S(triggers), "triggers"}, /* and n_triggers */
-	{"Snapshots", VIEW_NUMBER, S(snapshots), "snapshots"},
-	{"SnapshotBytes", VIEW_NUMBER, S(snapshot_bytes), "snapshot_bytes"},
-	{"StartedUSec", VIEW_NUMBER, S(started_usec), "started_usec"},
-	{"HistoryUSec", VIEW_NUMBER, S(history_usec), "history_usec"},
-	{"HistoryPerCPU", VIEW_HISTORY, S(history), "history_per_cpu"}, /* and n_history */
-	{"MaxUse", VIEW_NUMBER, S(max_use), "max_use"},
-	{"BudgetUSec", VIEW_NUMBER, S(budget_usec), "budget_usec"},
-	{"Units", VIEW_LIST, S(units), "units"},
-	{"Tasks", VIEW_NUMBER, S(tasks), "tasks"},
-	{"Processes", VIEW_NUMBER, S(processes), "processes"},
-	{"EventTriggers", VIEW_LIST, S(event_triggers), "event_triggers"},
-	{"Clock", VIEW_TEXT, S(clock), "clock"},
-	{"BufferSize", VIEW_NUMBER, S(buffer_size), "buffer_size"},
+	{"s", S(name), "name", "Name"},
+	{"s", S(mode), "mode", "Mode"},
+	{"s", S(method), "method", "Method"},
+	{"s", S(state), "state", "State"},
+	{"s", S(instance), "instance", "Instance"},
+	{"t", S(segments), "segments", "Segments",
+	 .metric = "flyrec_segments", .help = "Segments of the session"},
+	{"t", S(bytes_on_disk), "bytes_on_disk", "BytesOnDisk",
+	 .metric = "flyrec_disk_bytes", .unit = "bytes",
+	 .help = "Bytes on the disk: segments, or snapshots of flight sessions"},
+	{"s", S(description), "description", "Description"},
+	{"b", S(enabled), "enabled", "Enabled"},
+	{"s", S(failure), "failure", "Failure"},
+	{"t", S(bytes_recorded), "bytes_recorded", "BytesRecorded"},
+	{"t", S(segment_usec), "segment_start_usec", "SegmentUSec"},
+	{"t", S(lost_events), "lost_events", "LostEvents"},
+	{"t", S(not_written), "not_written", "NotWritten"},
+	{"t", S(first_loss_usec), "first_loss_usec", "FirstLossUSec"},
+	{"t", S(last_loss_usec), "last_loss_usec", "LastLossUSec"},
+	{"as", S(events), "events", "Events"},
+	{"as", S(changes), "runtime_changes", "RuntimeChanges"},
+	{"a(sssstt)", S(triggers), "triggers", "Triggers",
+	 view_trigger_fields, sizeof(struct view_trigger)},
+	{"t", S(snapshots), "snapshots", "Snapshots",
+	 .metric = "flyrec_snapshots", .help = "Snapshots of the session"},
+	{"t", S(snapshot_bytes), "snapshot_bytes", "SnapshotBytes",
+	 .metric = "flyrec_snapshot_bytes", .unit = "bytes", .help = "Bytes of snapshots on the disk"},
+	{"t", S(started_usec), "started_usec", "StartedUSec"},
+	{"t", S(history_usec), "history_usec", "HistoryUSec",
+	 .metric = "flyrec_history_seconds", .unit = "seconds",
+	 .help = "How far back from now the data reaches"},
+	{"a(ut)", S(history), "history_per_cpu", "HistoryPerCPU",
+	 history_fields, sizeof(struct view_history)},
+	{"t", S(max_use), "max_use", "MaxUse"},
+	{"t", S(budget_usec), "budget_usec", "BudgetUSec",
+	 .metric = "flyrec_budget_seconds", .unit = "seconds", .mode = VIEW_OF_RECORD,
+	 .help = "How long MaxUse= lasts at the rate of the last day; 0: unknown"},
+	{"as", S(units), "units", "Units"},
+	{"t", S(tasks), "tasks", "Tasks"},
+	{"t", S(processes), "processes", "Processes"},
+	{"as", S(event_triggers), "event_triggers", "EventTriggers"},
+	{"s", S(clock), "clock", "Clock"},
+	{"t", S(buffer_size), "buffer_size", "BufferSize"},
 	{},
 };
 
-const struct view_field view_daemon_fields[] = {
-	{"Version", VIEW_TEXT, D(version), "version"},
-	{"ProcessId", VIEW_SMALL, D(pid), "pid"},
-	{"UptimeUSec", VIEW_NUMBER, D(uptime_usec), "uptime_usec"},
-	{"State", VIEW_TEXT, D(state), "state"},
-	{"StateDirectory", VIEW_TEXT, D(state_dir)},
+const struct view_field view_status_fields[] = {
+	{"s", D(version), "version", "Version"},
+	{"u", D(pid), "pid", "ProcessId"},
+	{"t", D(uptime_usec), "uptime_usec", "UptimeUSec",
+	 .metric = "flyrec_uptime_seconds", .unit = "seconds", .help = "Time since flyrecd was started"},
+	{"s", D(state), "state", "State"},
+	{"s", D(state_dir), NULL, "StateDirectory"},
+	{"a", D(sessions), "sessions", NULL, view_session_fields, sizeof(struct view_session)},
 	{},
 };
 
-const struct view_counter view_counters[VIEW_COUNTERS] = {
-	{"subbufs", "SUBBUFS", "flyrec_subbufs", "Sub-buffers recorded"},
-	{"bytes", "BYTES", "flyrec_recorded_bytes", "Bytes recorded", "bytes"},
-	{"overrun", "OVERRUN", "flyrec_overrun_events",
-	 "Events of recording sessions overwritten before they could be taken"},
-	{"commit_overrun", "COMMIT OVERRUN", "flyrec_commit_overrun_events",
-	 "Events lost to unfinished writes"},
-	{"dropped_events", "DROPPED", "flyrec_dropped_events",
-	 "Events not taken, with overwriting off"},
-	{"lost_events", "LOST", "flyrec_lost_events", "Events that the data says are missing"},
-	{"torn", "TORN", "flyrec_torn_subbufs",
-	 "Sub-buffers overwritten while a snapshot copied them"},
-	{"evicted", "EVICTED", "flyrec_evicted_subbufs", "Sub-buffers removed by retention"},
-	{"not_written", "NOT WRITTEN", "flyrec_not_written_subbufs",
-	 "Sub-buffers that the disk did not take"},
+const struct view_field view_cpu_fields[] = {
+	{"u", offsetof(struct view_cpu, cpu), "cpu"},
+	{"t", C(0), "subbufs", .heading = "SUBBUFS",
+	 .metric = "flyrec_subbufs", .help = "Sub-buffers recorded"},
+	{"t", C(1), "bytes", .heading = "BYTES",
+	 .metric = "flyrec_recorded_bytes", .unit = "bytes", .help = "Bytes recorded"},
+	{"t", C(VIEW_OVERRUN), "overrun", .heading = "OVERRUN",
+	 .metric = "flyrec_overrun_events", .mode = VIEW_OF_RECORD,
+	 .help = "Events of recording sessions overwritten before they could be taken"},
+	{"t", C(3), "commit_overrun", .heading = "COMMIT OVERRUN",
+	 .metric = "flyrec_commit_overrun_events", .help = "Events lost to unfinished writes"},
+	{"t", C(4), "dropped_events", .heading = "DROPPED",
+	 .metric = "flyrec_dropped_events", .help = "Events not taken, with overwriting off"},
+	{"t", C(5), "lost_events", .heading = "LOST",
+	 .metric = "flyrec_lost_events", .help = "Events that the data says are missing"},
+	{"t", C(6), "torn", .heading = "TORN",
+	 .metric = "flyrec_torn_subbufs", .help = "Sub-buffers overwritten while a snapshot copied them"},
+	{"t", C(7), "evicted", .heading = "EVICTED",
+	 .metric = "flyrec_evicted_subbufs", .help = "Sub-buffers removed by retention"},
+	{"t", C(8), "not_written", .heading = "NOT WRITTEN",
+	 .metric = "flyrec_not_written_subbufs", .help = "Sub-buffers that the disk did not take"},
+	{},
 };
 
-/* Room for one more in a list of such a size; it is all zero */
-static void *grow(void *list, size_t *n, size_t size)
+static const struct view_field stats_session_fields[] = {
+	{"s", offsetof(struct view_stats, name), "name"},
+	{"a(uttttttttt)", offsetof(struct view_stats, cpus), "cpus", NULL,
+	 view_cpu_fields, sizeof(struct view_cpu)},
+	{},
+};
+
+const struct view_field view_stats_fields[] = {
+	{"a(sa(uttttttttt))", offsetof(struct view_stats_list, sessions), "sessions", NULL,
+	 stats_session_fields, sizeof(struct view_stats)},
+	{},
+};
+
+static const struct view_field file_fields[] = {
+	{"s", F(session), "session"},
+	{"s", F(kind), "kind"},
+	{"s", F(path), "path"},
+	{"t", F(bytes), "bytes"},
+	{"t", F(start_usec), "start_usec"},
+	{"t", F(end_usec), "end_usec"},
+	{"u", F(cpus), "cpus"},
+	{"b", F(pinned), "pinned"},
+	{},
+};
+
+const struct view_field view_files_fields[] = {
+	{"a(ssstttub)", offsetof(struct view_files, files), "files", NULL,
+	 file_fields, sizeof(struct view_file)},
+	{},
+};
+/* clang-format on */
+
+/* --- arrays of structures of any type: a pointer, and behind it their number */
+
+struct rows {
+	char *first;
+	size_t n;
+};
+
+static struct rows rows_of(const struct view_field *f, const void *object)
 {
-	char *more;
+	struct rows rows;
 
-	memcpy(&more, list, sizeof(more)); /* a pointer of any type */
-	more = reallocarray(more, *n + 1, size);
+	memcpy(&rows, (const char *)object + f->offset, sizeof(rows));
+	return rows;
+}
+
+/* Room for one more, all zero */
+static void *grow(const struct view_field *f, void *object)
+{
+	struct rows rows = rows_of(f, object);
+	char *more = reallocarray(rows.first, rows.n + 1, f->row_size);
+
 	if (!more)
 		return NULL;
-	memcpy(list, &more, sizeof(more));
-	return memset(more + size * (*n)++, 0, size);
+	rows = (struct rows){.first = more, .n = rows.n + 1};
+	memcpy((char *)object + f->offset, &rows, sizeof(rows));
+	return memset(more + (rows.n - 1) * f->row_size, 0, f->row_size);
 }
 
-/* v of a(sssstt) */
-static int read_triggers(sd_bus_message *m, struct view_session *s)
+/* --- reading */
+
+typedef int read_function(sd_bus_message *m, const struct view_field *f, void *object);
+
+/* Each element of an array; @type: of these: 'r', 'e' */
+static int read_each(sd_bus_message *m, char type, read_function *read, const struct view_field *f,
+		     void *object)
 {
-	const char *kind, *text, *state, *unavailable;
-	uint64_t fired, suppressed;
-	int r = sd_bus_message_enter_container(m, 'v', "a(sssstt)");
+	int r = sd_bus_message_enter_container(m, 'a', NULL);
 
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "(sssstt)");
-	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstt)", &kind, &text, &state, &unavailable,
-						  &fired, &suppressed)) > 0) {
-		struct view_trigger *t = grow(&s->triggers, &s->n_triggers, sizeof(*t));
-
-		if (!t)
-			return -ENOMEM;
-		*t = (struct view_trigger){
-			.kind = strdup(kind),
-			.text = strdup(text),
-			.state = strdup(state),
-			.unavailable = strdup(unavailable),
-			.fired = fired,
-			.suppressed = suppressed,
-		};
+	while (r >= 0 && (r = sd_bus_message_at_end(m, false)) == 0) {
+		r = sd_bus_message_enter_container(m, type, NULL);
+		if (r >= 0)
+			r = read(m, f, object);
+		if (r >= 0)
+			r = sd_bus_message_exit_container(m);
 	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* v of a(ut) */
-static int read_history(sd_bus_message *m, struct view_session *s)
-{
-	uint32_t cpu;
-	uint64_t usec;
-	int r = sd_bus_message_enter_container(m, 'v', "a(ut)");
-
-	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "(ut)");
-	while (r >= 0 && (r = sd_bus_message_read(m, "(ut)", &cpu, &usec)) > 0) {
-		struct view_history *h = grow(&s->history, &s->n_history, sizeof(*h));
-
-		if (!h)
-			return -ENOMEM;
-		*h = (struct view_history){.cpu = cpu, .usec = usec};
-	}
-	if (r >= 0)
-		r = sd_bus_message_exit_container(m);
-	return r < 0 ? r : sd_bus_message_exit_container(m);
-}
+static read_function read_row;
 
 static int read_value(sd_bus_message *m, const struct view_field *f, void *object)
 {
@@ -143,115 +207,81 @@ static int read_value(sd_bus_message *m, const struct view_field *f, void *objec
 	uint32_t number;
 	int r, yes;
 
-	switch (f->type) {
-	case VIEW_TEXT:
-		r = sd_bus_message_read(m, "v", "s", &text);
-		if (r >= 0 && !*(char **)at)
-			*(char **)at = strdup(text);
-		return r;
-	case VIEW_SMALL:
-		r = sd_bus_message_read(m, "v", "u", &number);
+	if (f->rows)
+		return read_each(m, 'r', read_row, f, object);
+	switch (*f->types) {
+	case 's':
+		r = sd_bus_message_read(m, "s", &text);
+		return r < 0 ? r : strv_set(at, text);
+	case 'u':
+		r = sd_bus_message_read(m, "u", &number);
 		if (r >= 0)
 			*(uint64_t *)at = number;
 		return r;
-	case VIEW_BOOL:
-		r = sd_bus_message_read(m, "v", "b", &yes);
+	case 'b':
+		r = sd_bus_message_read(m, "b", &yes);
 		if (r >= 0)
 			*(bool *)at = yes;
 		return r;
-	case VIEW_NUMBER:
-		return sd_bus_message_read(m, "v", "t", at);
-	case VIEW_HISTORY:
-		return read_history(m, object);
-	case VIEW_TRIGGERS:
-		return read_triggers(m, object);
+	case 't':
+		return sd_bus_message_read(m, "t", at);
 	default:
-		r = sd_bus_message_enter_container(m, 'v', "as");
-		if (r >= 0)
-			r = sd_bus_message_read_strv(m, at);
-		return r < 0 ? r : sd_bus_message_exit_container(m);
+		return sd_bus_message_read_strv(m, at);
 	}
 }
 
-/* a{sv} */
-static int read_properties(sd_bus_message *m, const struct view_field *fields, void *object)
+static int read_row(sd_bus_message *m, const struct view_field *f, void *object)
 {
-	int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+	void *row = grow(f, object);
+	int r = row ? 0 : -ENOMEM;
 
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-		const struct view_field *f = fields;
-		const char *property;
+	for (f = f->rows; f->types && r >= 0; f++)
+		r = read_value(m, f, row);
+	return r;
+}
 
-		r = sd_bus_message_read(m, "s", &property);
-		while (r >= 0 && f->property && strcmp(f->property, property) != 0)
-			f++;
-		if (r >= 0)
-			r = f->property ? read_value(m, f, object) : sd_bus_message_skip(m, "v");
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
+/* {sv} */
+static int read_property(sd_bus_message *m, const struct view_field *f, void *object)
+{
+	const char *name;
+	int r = sd_bus_message_read(m, "s", &name);
+
+	while (r >= 0 && f->types && !(f->property && strcmp(f->property, name) == 0))
+		f++;
+	if (r < 0 || !f->types)
+		return r < 0 ? r : sd_bus_message_skip(m, "v");
+	r = sd_bus_message_enter_container(m, 'v', f->types);
+	if (r >= 0)
+		r = read_value(m, f, object);
 	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-/* --- status */
-
-static void free_fields(const struct view_field *f, void *object)
+/* a{sv} of one more */
+static int read_session(sd_bus_message *m, const struct view_field *f, void *object)
 {
-	for (; f->property; f++) {
-		void *at = (char *)object + f->offset;
+	void *session = grow(f, object);
 
-		if (f->type == VIEW_TEXT)
-			free(*(char **)at);
-		else if (f->type == VIEW_LIST)
-			strv_free(*(char ***)at);
-	}
+	return session ? read_each(m, 'e', read_property, f->rows, session) : -ENOMEM;
 }
 
-static void session_done(struct view_session *s)
+/* {sa{sv}}: one interface of an object */
+static int read_interface(sd_bus_message *m, const struct view_field *f, void *object)
 {
-	free_fields(view_session_fields, s);
-	free(s->history);
-	for (size_t i = 0; i < s->n_triggers; i++) {
-		free(s->triggers[i].kind);
-		free(s->triggers[i].text);
-		free(s->triggers[i].state);
-		free(s->triggers[i].unavailable);
-	}
-	free(s->triggers);
+	const char *interface;
+	int r = sd_bus_message_read(m, "s", &interface);
+
+	if (r < 0)
+		return r;
+	return strcmp(interface, BUS_SESSION) == 0 ? read_session(m, f, object)
+						   : sd_bus_message_skip(m, "a{sv}");
 }
 
-void view_status_done(struct view_status *status)
+/* {oa{sa{sv}}} */
+static int read_object(sd_bus_message *m, const struct view_field *f, void *object)
 {
-	for (size_t i = 0; i < status->n_sessions; i++)
-		session_done(&status->sessions[i]);
-	free(status->sessions);
-	free_fields(view_daemon_fields, status);
-	*status = (struct view_status){};
-}
+	int r = sd_bus_message_skip(m, "o");
 
-static int add_session(sd_bus_message *m, struct view_status *status)
-{
-	struct view_session *s = grow(&status->sessions, &status->n_sessions, sizeof(*s));
-
-	return s ? read_properties(m, view_session_fields, s) : -ENOMEM;
-}
-
-/* a{sa{sv}}: the interfaces of one object */
-static int read_object(sd_bus_message *m, struct view_status *status)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "{sa{sv}}");
-
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sa{sv}")) > 0) {
-		const char *interface;
-
-		r = sd_bus_message_read(m, "s", &interface);
-		if (r >= 0)
-			r = strcmp(interface, BUS_SESSION) == 0 ? add_session(m, status)
-								: sd_bus_message_skip(m, "a{sv}");
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r < 0 ? r : sd_bus_message_exit_container(m);
+	return r < 0 ? r : read_each(m, 'e', read_interface, f, object);
 }
 
 static int by_name(const void *a, const void *b)
@@ -261,231 +291,149 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name ? x->name : "", y->name ? y->name : "");
 }
 
-static int read_objects(sd_bus_message *m, struct view_status *status)
-{
-	int r = sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}");
-
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "oa{sa{sv}}")) > 0) {
-		r = sd_bus_message_skip(m, "o");
-		if (r >= 0)
-			r = read_object(m, status);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	if (r >= 0 && status->n_sessions > 0)
-		qsort(status->sessions, status->n_sessions, sizeof(*status->sessions), by_name);
-	return r;
-}
-
-static int read_sessions(sd_bus *bus, const char *verb, const char *only,
-			 struct view_status *status)
+static int read_sessions(struct ctl *ctl, const char *only, struct view_status *status)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
-	_cleanup_free_ char *path = NULL;
-	int r;
+	const struct view_field *f = view_status_fields;
+	int r = only ? bus_get_properties(ctl, only, &reply) : bus_get_objects(ctl, &reply);
 
-	if (!only) {
-		r = bus_call(bus, verb, BUS_PATH, "org.freedesktop.DBus.ObjectManager",
-			     "GetManagedObjects", &reply, NULL);
-		if (r < 0)
-			return r;
-		r = read_objects(reply, status);
-		return r < 0 ? bus_bad_answer(verb, r) : 0;
-	}
-	r = bus_find_session(bus, verb, only, &path);
-	if (r >= 0)
-		r = bus_call(bus, verb, path, "org.freedesktop.DBus.Properties", "GetAll", &reply,
-			     "s", BUS_SESSION);
 	if (r < 0)
 		return r;
-	r = add_session(reply, status);
-	return r < 0 ? bus_bad_answer(verb, r) : 0;
+	while (f->rows != view_session_fields)
+		f++;
+	r = only ? read_session(reply, f, status) : read_each(reply, 'e', read_object, f, status);
+	if (status->n_sessions > 0)
+		qsort(status->sessions, status->n_sessions, sizeof(*status->sessions), by_name);
+	return r < 0 ? bus_bad_answer(ctl, r) : 0;
 }
 
-int view_read_status(sd_bus *bus, const char *verb, const char *only, struct view_status *ret)
+int view_read_status(struct ctl *ctl, const char *only, struct view_status *ret)
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	struct view_status status = {};
-	int r;
+	int r = bus_get_properties(ctl, NULL, &reply);
 
-	r = bus_call(bus, verb, BUS_PATH, "org.freedesktop.DBus.Properties", "GetAll", &reply, "s",
-		     BUS_MANAGER);
 	if (r >= 0) {
-		r = read_properties(reply, view_daemon_fields, &status);
-		r = r < 0 ? bus_bad_answer(verb, r) : read_sessions(bus, verb, only, &status);
+		r = read_each(reply, 'e', read_property, view_status_fields, &status);
+		r = r < 0 ? bus_bad_answer(ctl, r) : read_sessions(ctl, only, &status);
 	}
 	if (r < 0) {
-		view_status_done(&status);
+		view_done(view_status_fields, &status);
 		return r;
 	}
 	*ret = status;
 	return 0;
 }
 
-static int escape_fields(const struct view_field *f, void *object)
+/* What a call with a session, "" for all, answers */
+static int read_list(struct ctl *ctl, const char *member, const char *only,
+		     const struct view_field *f, void *object)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	int r = bus_call(ctl, NULL, member, &reply, "s", only ? only : "");
+
+	if (r < 0)
+		return r;
+	r = read_value(reply, f, object);
+	if (r < 0)
+		view_done(f, object);
+	return r < 0 ? bus_bad_answer(ctl, r) : 0;
+}
+
+int view_read_stats(struct ctl *ctl, const char *only, struct view_stats_list *ret)
+{
+	*ret = (struct view_stats_list){};
+	return read_list(ctl, "GetStatistics", only, view_stats_fields, ret);
+}
+
+int view_read_files(struct ctl *ctl, const char *only, struct view_files *ret)
+{
+	/* Whose files? That also says which session was meant. */
+	int r = only ? bus_find_session(ctl, only, NULL) : 0;
+
+	*ret = (struct view_files){};
+	return r < 0 ? r : read_list(ctl, "ListFiles", only, view_files_fields, ret);
+}
+
+/* --- all fields of an object */
+
+void view_done(const struct view_field *f, void *object)
+{
+	for (; f->types; f++) {
+		void *at = (char *)object + f->offset;
+		struct rows rows;
+
+		if (f->rows) {
+			rows = rows_of(f, object);
+			for (size_t i = 0; i < rows.n; i++)
+				view_done(f->rows, rows.first + i * f->row_size);
+			free(rows.first);
+			memset(at, 0, sizeof(rows));
+		} else if (*f->types == 's') {
+			free(*(char **)at);
+			*(char **)at = NULL;
+		} else if (*f->types == 'a') {
+			strv_free(*(char ***)at);
+			*(char ***)at = NULL;
+		}
+	}
+}
+
+int view_escape(const struct view_field *f, void *object)
 {
 	int r = 0;
 
-	for (; f->property && r >= 0; f++) {
+	for (; f->types && r >= 0; f++) {
 		void *at = (char *)object + f->offset;
+		struct rows rows;
 
-		if (f->type == VIEW_TEXT)
+		if (f->rows) {
+			rows = rows_of(f, object);
+			for (size_t i = 0; i < rows.n && r >= 0; i++)
+				r = view_escape(f->rows, rows.first + i * f->row_size);
+		} else if (*f->types == 's') {
 			r = escape_replace((char **)at);
-		else if (f->type == VIEW_LIST)
+		} else if (*f->types == 'a') {
 			for (char **s = *(char ***)at; s && *s && r >= 0; s++)
 				r = escape_replace(s);
-	}
-	return r;
-}
-
-int view_escape(struct view_status *status)
-{
-	int r = escape_fields(view_daemon_fields, status);
-
-	for (size_t i = 0; i < status->n_sessions && r >= 0; i++) {
-		struct view_session *s = &status->sessions[i];
-
-		r = escape_fields(view_session_fields, s);
-		for (size_t k = 0; k < s->n_triggers && r >= 0; k++) {
-			struct view_trigger *t = &s->triggers[k];
-			char **texts[] = {&t->kind, &t->text, &t->state, &t->unavailable};
-
-			for (size_t n = 0; n < ARRAY_SIZE(texts) && r >= 0; n++)
-				r = escape_replace(texts[n]);
 		}
 	}
 	return r;
 }
 
-/* --- statistics */
-
-void view_stats_done(struct view_stats_list *stats)
+static struct json_object *rows_json(const struct view_field *f, struct rows rows)
 {
-	for (size_t i = 0; i < stats->n; i++) {
-		free(stats->sessions[i].name);
-		free(stats->sessions[i].cpus);
-	}
-	free(stats->sessions);
-	*stats = (struct view_stats_list){};
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < rows.n; i++)
+		json_append(array, view_json(f->rows, rows.first + i * f->row_size));
+	return array;
 }
 
-static int read_cpus(sd_bus_message *m, struct view_stats *s)
+static struct json_object *field_json(const struct view_field *f, const void *object)
 {
-	int r = sd_bus_message_enter_container(m, 'a', "(uttttttttt)");
+	const void *at = (const char *)object + f->offset;
 
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "uttttttttt")) > 0) {
-		struct view_cpu *c = grow(&s->cpus, &s->n_cpus, sizeof(*c));
-
-		if (!c)
-			return -ENOMEM;
-		r = sd_bus_message_read(m, "u", &c->cpu);
-		for (size_t i = 0; i < VIEW_COUNTERS && r >= 0; i++)
-			r = sd_bus_message_read(m, "t", &c->values[i]);
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
+	if (f->rows)
+		return rows_json(f, rows_of(f, object));
+	switch (*f->types) {
+	case 's':
+		return json_text(*(char *const *)at);
+	case 'b':
+		return json_object_new_boolean(*(const bool *)at);
+	case 'a':
+		return json_list(*(char **const *)at);
+	default:
+		return json_number(*(const uint64_t *)at);
 	}
-	return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-static int read_stats(sd_bus_message *m, struct view_stats_list *list)
+struct json_object *view_json(const struct view_field *f, const void *object)
 {
-	int r = sd_bus_message_enter_container(m, 'a', "(sa(uttttttttt))");
+	struct json_object *o = json_object_new_object();
 
-	while (r >= 0 && (r = sd_bus_message_enter_container(m, 'r', "sa(uttttttttt)")) > 0) {
-		struct view_stats *s = grow(&list->sessions, &list->n, sizeof(*s));
-		const char *name;
-
-		if (!s)
-			return -ENOMEM;
-		r = sd_bus_message_read(m, "s", &name);
-		if (r >= 0) {
-			s->name = strdup(name);
-			r = read_cpus(m, s);
-		}
-		if (r >= 0)
-			r = sd_bus_message_exit_container(m);
-	}
-	return r;
-}
-
-int view_read_stats(sd_bus *bus, const char *verb, const char *only, struct view_stats_list *ret)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	struct view_stats_list list = {};
-	int r;
-
-	r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "GetStatistics", &reply, "s",
-		     only ? only : "");
-	if (r < 0)
-		return r;
-	r = read_stats(reply, &list);
-	if (r < 0) {
-		view_stats_done(&list);
-		return bus_bad_answer(verb, r);
-	}
-	*ret = list;
-	return 0;
-}
-
-/* --- files */
-
-void view_files_done(struct view_files *files)
-{
-	for (size_t i = 0; i < files->n; i++) {
-		free(files->files[i].session);
-		free(files->files[i].kind);
-		free(files->files[i].path);
-	}
-	free(files->files);
-	*files = (struct view_files){};
-}
-
-static int read_files(sd_bus_message *m, struct view_files *files)
-{
-	const char *session, *kind, *path;
-	uint64_t bytes, start, end;
-	uint32_t cpus;
-	int pinned, r = sd_bus_message_enter_container(m, 'a', "(ssstttub)");
-
-	while (r >= 0 && (r = sd_bus_message_read(m, "(ssstttub)", &session, &kind, &path, &bytes,
-						  &start, &end, &cpus, &pinned)) > 0) {
-		struct view_file *f = grow(&files->files, &files->n, sizeof(*f));
-
-		if (!f)
-			return -ENOMEM;
-		*f = (struct view_file){
-			.session = strdup(session),
-			.kind = strdup(kind),
-			.path = strdup(path),
-			.bytes = bytes,
-			.start_usec = start,
-			.end_usec = end,
-			.cpus = cpus,
-			.pinned = pinned,
-		};
-	}
-	return r;
-}
-
-int view_read_files(sd_bus *bus, const char *verb, const char *only, struct view_files *ret)
-{
-	_cleanup_message_ sd_bus_message *reply = NULL;
-	struct view_files files = {};
-	int r = 0;
-
-	/* Whose files? That also says which session was meant. */
-	if (only)
-		r = bus_find_session(bus, verb, only, NULL);
-	if (r >= 0)
-		r = bus_call(bus, verb, BUS_PATH, BUS_MANAGER, "ListFiles", &reply, "s",
-			     only ? only : "");
-	if (r < 0)
-		return r;
-	r = read_files(reply, &files);
-	if (r < 0) {
-		view_files_done(&files);
-		return bus_bad_answer(verb, r);
-	}
-	*ret = files;
-	return 0;
+	for (; f->types; f++)
+		if (f->key)
+			json_add(o, f->key, field_json(f, object));
+	return o;
 }

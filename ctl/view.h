@@ -49,7 +49,7 @@ struct view_status {
 
 /* Of a CPU, in the order of GetStatistics; engine/account.h says what each counts */
 struct view_cpu {
-	uint32_t cpu;
+	uint64_t cpu;
 	uint64_t values[VIEW_COUNTERS];
 };
 
@@ -57,32 +57,29 @@ enum {
 	VIEW_OVERRUN = 2, /* what a flight session overwrites is no loss */
 };
 
-/* One row for a number that stats and metrics show */
-extern const struct view_counter {
-	const char *key;     /* in JSON */
-	const char *heading; /* of the column */
-	const char *metric;  /* without _total */
-	const char *help;
-	const char *unit; /* or NULL; the metric's name ends in it */
-} view_counters[VIEW_COUNTERS];
-
-/* One row for a property of the D-Bus interface, in the order of status --json */
+/* One row for a value that flyrecd tells: how it comes, and how it is shown */
 struct view_field {
-	const char *property; /* NULL: the end */
+	const char *types; /* D-Bus signature; NULL: the end of the table */
+	size_t offset;	   /* of char *, char **, bool, uint64_t; of structures: *rows and size_t */
+	const char *key;   /* in JSON; NULL: not there */
+	const char *property; /* NULL: values come without names, in the order of the table */
+	const struct view_field *rows; /* of an array of structures */
+	size_t row_size;
+
+	const char *heading; /* of the column; NULL: none, or not this one alone */
+	const char *metric;  /* without _total; NULL: none */
+	const char *unit;    /* or NULL; the metric's name ends in it. seconds: of a time in usec */
+	const char *help;
 	enum {
-		VIEW_TEXT,
-		VIEW_NUMBER,
-		VIEW_SMALL, /* 32 bits on the bus */
-		VIEW_BOOL,
-		VIEW_LIST,
-		VIEW_HISTORY,
-		VIEW_TRIGGERS,
-	} type;
-	size_t offset;
-	const char *key; /* NULL: not in JSON */
+		VIEW_OF_ALL,
+		VIEW_OF_RECORD,
+		VIEW_OF_FLIGHT,
+	} mode; /* sessions that have the metric */
 };
 
-extern const struct view_field view_session_fields[], view_daemon_fields[];
+/* In the order of --json */
+extern const struct view_field view_status_fields[], view_session_fields[], view_trigger_fields[],
+	view_stats_fields[], view_cpu_fields[], view_files_fields[];
 
 struct view_stats {
 	char *name;
@@ -109,22 +106,28 @@ struct view_files {
 /**
  * view_read_status() - all sessions
  * @only: or this one alone, NULL: all; that there is none is an error
- * Return: 0, or negative errno after a line on stderr; so do the others.
+ * Return: 0, or negative errno after a line on stderr; so do the others. What they have made is
+ * for view_done().
  */
-int view_read_status(sd_bus *bus, const char *verb, const char *only, struct view_status *ret);
-void view_status_done(struct view_status *status);
+int view_read_status(struct ctl *ctl, const char *only, struct view_status *ret);
+int view_read_stats(struct ctl *ctl, const char *only, struct view_stats_list *ret);
+int view_read_files(struct ctl *ctl, const char *only, struct view_files *ret);
+
+/**
+ * view_done() - free all that the table says
+ */
+void view_done(const struct view_field *fields, void *object);
 
 /**
  * view_escape() - escape control characters in all texts, for a terminal
  * Return: 0 or -ENOMEM.
  */
-int view_escape(struct view_status *status);
+int view_escape(const struct view_field *fields, void *object);
 
-int view_read_stats(sd_bus *bus, const char *verb, const char *only, struct view_stats_list *ret);
-void view_stats_done(struct view_stats_list *stats);
-
-int view_read_files(sd_bus *bus, const char *verb, const char *only, struct view_files *ret);
-void view_files_done(struct view_files *files);
+/**
+ * view_json() - an object with all keys of the table
+ */
+struct json_object *view_json(const struct view_field *fields, const void *object);
 
 /**
  * metrics_write() - the numbers of status and stats as OpenMetrics text 1.0

@@ -13,7 +13,6 @@
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "config/config-session.h"
-#include "ctl/bus.h"
 #include "daemon/control/control-access.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/control/control-relay.h"
@@ -352,18 +351,6 @@ static void test_near(void **state)
 	assert_true(near_better("", "a", &best));
 }
 
-static void test_ssh_address(void **state)
-{
-	_cleanup_free_ char *plain = bus_ssh_address("root@box", NULL);
-	_cleanup_free_ char *other = bus_ssh_address("a,b", "/run/x y");
-
-	assert_string_equal(plain, "unixexec:path=ssh,argv1=-xT,argv2=--,argv3=root%40box,"
-				   "argv4=flyrecctl,argv5=stdio-bridge");
-	assert_string_equal(other, "unixexec:path=ssh,argv1=-xT,argv2=--,argv3=a%2cb,"
-				   "argv4=flyrecctl,argv5=stdio-bridge,argv6=--runtime-dir,"
-				   "argv7=%27/run/x%20y%27");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,7 +360,6 @@ int main(void)
 		cmocka_unit_test(test_runtime_events),	 cmocka_unit_test(test_runtime_refused),
 		cmocka_unit_test(test_runtime_texts),	 cmocka_unit_test(test_runtime_states),
 		cmocka_unit_test(test_account),		 cmocka_unit_test(test_near),
-		cmocka_unit_test(test_ssh_address),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
