@@ -29,103 +29,39 @@
 #define SANITIZED 0
 #endif
 
-/* What a process does with descriptors, memory, threads and time that it has */
-static const int calls[] = {
-	SCMP_SYS(read),
-	SCMP_SYS(readv),
-	SCMP_SYS(pread64),
-	SCMP_SYS(preadv),
-	SCMP_SYS(write),
-	SCMP_SYS(writev),
-	SCMP_SYS(pwrite64),
-	SCMP_SYS(pwritev),
-	SCMP_SYS(lseek),
-	SCMP_SYS(_llseek),
-	SCMP_SYS(copy_file_range),
-	SCMP_SYS(splice),
-	SCMP_SYS(sendfile),
-	SCMP_SYS(sendfile64),
-	SCMP_SYS(fallocate),
-	SCMP_SYS(ftruncate),
-	SCMP_SYS(ftruncate64),
-	SCMP_SYS(fsync),
-	SCMP_SYS(fdatasync),
-	SCMP_SYS(fadvise64),
-	SCMP_SYS(fadvise64_64),
-	SCMP_SYS(arm_fadvise64_64),
-	SCMP_SYS(fstat),
-	SCMP_SYS(fstat64),
-	SCMP_SYS(newfstatat),
-	SCMP_SYS(fstatat64),
-	SCMP_SYS(statx),
-	SCMP_SYS(fcntl),
-	SCMP_SYS(fcntl64),
-	SCMP_SYS(dup),
-	SCMP_SYS(dup2),
-	SCMP_SYS(dup3),
-	SCMP_SYS(close),
-	SCMP_SYS(poll),
-	SCMP_SYS(ppoll),
-	SCMP_SYS(ppoll_time64),
-	SCMP_SYS(mmap),
-	SCMP_SYS(mmap2),
-	SCMP_SYS(munmap),
-	SCMP_SYS(mremap),
-	SCMP_SYS(mprotect),
-	SCMP_SYS(madvise),
-	SCMP_SYS(brk),
-	SCMP_SYS(futex),
-	SCMP_SYS(futex_time64),
-	SCMP_SYS(set_robust_list),
-	SCMP_SYS(rseq),
-	SCMP_SYS(clone),
-	SCMP_SYS(clone3),
-	SCMP_SYS(set_tid_address),
-	SCMP_SYS(sched_yield),
-	SCMP_SYS(sched_getaffinity),
-	SCMP_SYS(membarrier),
-	SCMP_SYS(getpid),
-	SCMP_SYS(gettid),
-	SCMP_SYS(getuid),
-	SCMP_SYS(geteuid),
-	SCMP_SYS(getgid),
-	SCMP_SYS(getegid),
-	SCMP_SYS(tgkill),
-	SCMP_SYS(rt_sigaction),
-	SCMP_SYS(rt_sigprocmask),
-	SCMP_SYS(rt_sigreturn),
-	SCMP_SYS(sigreturn),
-	SCMP_SYS(sigaltstack),
-	SCMP_SYS(restart_syscall),
-	SCMP_SYS(clock_gettime),
-	SCMP_SYS(clock_gettime64),
-	SCMP_SYS(clock_nanosleep),
-	SCMP_SYS(clock_nanosleep_time64),
-	SCMP_SYS(gettimeofday),
-	SCMP_SYS(time),
-	SCMP_SYS(getrandom),
-	SCMP_SYS(prlimit64),
-	SCMP_SYS(ugetrlimit),
-	SCMP_SYS(sysinfo),
-	SCMP_SYS(uname),
-	SCMP_SYS(exit),
-	SCMP_SYS(exit_group),
-};
+/*
+ * What a process does with descriptors, memory, threads and time that it has. Names, as not all
+ * architectures and libraries know all of them.
+ */
+static const char calls[] =
+	"read readv pread64 preadv write writev pwrite64 pwritev lseek _llseek "
+	"copy_file_range splice sendfile sendfile64 fallocate ftruncate ftruncate64 fsync "
+	"fdatasync fadvise64 fadvise64_64 arm_fadvise64_64 fstat fstat64 newfstatat fstatat64 "
+	"statx fcntl fcntl64 dup dup2 dup3 close poll ppoll ppoll_time64 mmap mmap2 munmap "
+	"mremap mprotect madvise brk futex futex_time64 set_robust_list rseq clone clone3 "
+	"set_tid_address sched_yield sched_getaffinity membarrier getpid gettid getuid "
+	"geteuid getgid getegid tgkill rt_sigaction rt_sigprocmask rt_sigreturn sigreturn "
+	"sigaltstack restart_syscall clock_gettime clock_gettime64 clock_nanosleep "
+	"clock_nanosleep_time64 gettimeofday time getrandom prlimit64 ugetrlimit sysinfo "
+	"uname exit exit_group";
 
 /* and with names, where Landlock allows it */
-static const int file_calls[] = {
-	SCMP_SYS(open),	      SCMP_SYS(openat),	    SCMP_SYS(openat2),	SCMP_SYS(stat),
-	SCMP_SYS(stat64),     SCMP_SYS(lstat),	    SCMP_SYS(lstat64),	SCMP_SYS(readlink),
-	SCMP_SYS(readlinkat), SCMP_SYS(linkat),	    SCMP_SYS(rename),	SCMP_SYS(renameat),
-	SCMP_SYS(renameat2),  SCMP_SYS(unlink),	    SCMP_SYS(unlinkat), SCMP_SYS(fstatfs),
-	SCMP_SYS(fstatfs64),  SCMP_SYS(getdents64),
-};
+static const char file_calls[] =
+	"open openat openat2 stat stat64 lstat lstat64 readlink readlinkat linkat rename "
+	"renameat renameat2 unlink unlinkat fstatfs fstatfs64 getdents64";
 
-static int add_calls(scmp_filter_ctx filter, const int *list, size_t n)
+static int add_calls(scmp_filter_ctx filter, const char *names)
 {
-	for (size_t i = 0; i < n; i++) {
-		int r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, list[i], 0);
+	for (size_t n; *names; names += n + strspn(names + n, " ")) {
+		char name[32];
+		int number, r;
 
+		n = strcspn(names, " ");
+		(void)snprintf(name, sizeof(name), "%.*s", (int)n, names);
+		number = seccomp_syscall_resolve_name(name);
+		if (number == __NR_SCMP_ERROR)
+			continue;
+		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
 		if (r < 0 && r != -EDOM) /* not of this architecture */
 			return r;
 	}
@@ -140,9 +76,9 @@ static int filter_calls(bool files)
 
 	if (!filter)
 		return -ENOMEM;
-	r = add_calls(filter, calls, ARRAY_SIZE(calls));
+	r = add_calls(filter, calls);
 	if (r >= 0 && files)
-		r = add_calls(filter, file_calls, ARRAY_SIZE(file_calls));
+		r = add_calls(filter, file_calls);
 	if (r >= 0) /* isatty(); TIOCSTI would put commands into the terminal */
 		r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(ioctl), 1,
 				     SCMP_A1(SCMP_CMP_EQ, TCGETS));

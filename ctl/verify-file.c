@@ -3,12 +3,122 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <traceevent/event-parse.h>
 
 #include "basic/io.h"
 #include "ctl/verify.h"
+#include "decode/format-guard.h"
+#include "formats/trace-dat.h"
 
 /* Small enough to stay in the CPU's cache between the read and the walk, which is worth a third */
 #define CHUNK (256 * KIB)
+
+#define MAX_CPUSTAT	MIB
+#define MAX_FORMAT_TEXT (4 * MIB)
+
+/* --- formats */
+
+static void free_tep(struct tep_handle **tep)
+{
+	tep_free(*tep);
+}
+
+/*
+ * The least data an event of this format has. A last field that is an array may be cut by the
+ * kernel (stack traces) or empty; ftrace's own events are written by hand, their formats are no
+ * promise.
+ */
+static uint32_t least_length(const struct tep_event *event, bool own)
+{
+	uint32_t least = 0;
+
+	for (const struct tep_format_field *f = event->format.common_fields; f; f = f->next)
+		if (f->offset >= 0 && f->size >= 0)
+			least = MAX(least, (uint32_t)f->offset + (uint32_t)f->size);
+	for (const struct tep_format_field *f = event->format.fields; f && !own; f = f->next)
+		if (f->offset >= 0 && f->size >= 0 && (f->next || !(f->flags & TEP_FIELD_IS_ARRAY)))
+			least = MAX(least, (uint32_t)f->offset + (uint32_t)f->size);
+	return MIN(least, SUBBUF_UNKNOWN_ID - 1);
+}
+
+static void take_event(const struct trace_dat *dat, const struct trace_dat_format *format,
+		       struct tep_event *event, struct verify_report *report, uint32_t *least)
+{
+	const struct tep_format_field *type = tep_find_common_field(event, "common_type");
+
+	if (event->id < 0 || event->id >= SUBBUF_EVENT_IDS)
+		verify_report_fault(
+			report, format->text.offset,
+			"the format of %s:%s has id %d, which does not fit into 16 bits",
+			dat->systems[format->system], event->name, event->id);
+	else if (!type || type->offset != 0 || type->size != 2)
+		verify_report_fault(report, format->text.offset,
+				    "the format of %s:%s does not begin with a 16-bit common_type",
+				    dat->systems[format->system], event->name);
+	else
+		least[event->id] = least_length(event, format->system == 0);
+}
+
+static int take_format(const struct trace_dat *dat, const struct trace_dat_format *format,
+		       struct tep_handle *tep, struct verify_report *report, uint32_t *least)
+{
+	_cleanup_free_ char *text = NULL;
+	struct tep_event *event = NULL;
+	struct fault why;
+	char reason[128] = "";
+	int r;
+
+	r = trace_dat_load(dat, &format->text, MAX_FORMAT_TEXT, &text, &why);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0) {
+		verify_report_line(report, why.text);
+		return 0;
+	}
+	format_guard_fields(text);
+	r = tep_parse_format(tep, &event, text, strlen(text), dat->systems[format->system]);
+	if (r != 0 || !event) {
+		/* "no memory" is what it says of a text without a name, too */
+		if (r != TEP_ERRNO__MEM_ALLOC_FAILED)
+			(void)tep_strerror(tep, (enum tep_errno)r, reason, sizeof(reason));
+		verify_report_fault(report, format->text.offset,
+				    "an event format of system %s does not parse%s%s",
+				    dat->systems[format->system], reason[0] ? ": " : "", reason);
+		return 0;
+	}
+	take_event(dat, format, event, report, least);
+	return 0;
+}
+
+/*
+ * Parse all formats of a file; what does not parse becomes a fault in @report
+ * @ret_least: malloc'ed, SUBBUF_EVENT_IDS entries as subbuf_check() wants them
+ */
+static int check_formats(const struct trace_dat *dat, struct verify_report *report,
+			 uint32_t **ret_least)
+{
+	_cleanup_(free_tep) struct tep_handle *tep = tep_alloc();
+	_cleanup_free_ uint32_t *least = malloc(SUBBUF_EVENT_IDS * sizeof(*least));
+	int r;
+
+	if (!tep || !least)
+		return -ENOMEM;
+	for (size_t i = 0; i < SUBBUF_EVENT_IDS; i++)
+		least[i] = SUBBUF_UNKNOWN_ID;
+	tep_set_loglevel(TEP_LOG_NONE); /* we say it ourselves */
+	tep_set_file_bigendian(tep, dat->big_endian ? TEP_BIG_ENDIAN : TEP_LITTLE_ENDIAN);
+	tep_set_long_size(tep, (int)dat->layout.commit_size);
+	tep_set_page_size(tep, (int)dat->page_size);
+	for (size_t i = 0; i < dat->n_formats; i++) {
+		r = take_format(dat, &dat->formats[i], tep, report, least);
+		if (r < 0)
+			return r;
+	}
+	*ret_least = TAKE_PTR(least);
+	return 0;
+}
+
+/* --- data */
 
 /* A part of the file that nothing else may share */
 struct claim {
@@ -257,6 +367,149 @@ static int scan_buffers(struct scan *s, const bool *sound)
 	return 0;
 }
 
+/* --- statistics */
+
+/* The number behind a line's key: "\nKEY: N\n" */
+static bool find_number(const char *text, const char *key, uint64_t *ret)
+{
+	size_t length = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (strncmp(p, key, length) == 0 && sscanf(p + length, ": %" SCNu64, ret) == 1)
+			return true;
+	}
+	return false;
+}
+
+static void compare_count(struct verify_report *report, uint64_t offset,
+			  const struct verify_cpu *cpu, const char *text, const char *key,
+			  uint64_t found)
+{
+	uint64_t said;
+
+	if (find_number(text, key, &said) && said != found)
+		verify_report_fault(report, offset,
+				    "%s%s%scpu %u: CPUSTAT says \"%s: %" PRIu64
+				    "\", the data has %" PRIu64,
+				    cpu->buffer[0] ? "buffer " : "", cpu->buffer,
+				    cpu->buffer[0] ? " " : "", cpu->cpu, key, said, found);
+}
+
+/* Which ring buffer the texts behind this one are of, if it says so: "\nBuffer: NAME\n\n" */
+static bool find_buffer(char *text, const char **ret)
+{
+	char *end;
+
+	if (strncmp(text, TRACE_DAT_BUFFER_STATS, strlen(TRACE_DAT_BUFFER_STATS)) != 0)
+		return false;
+	*ret = text + strlen(TRACE_DAT_BUFFER_STATS);
+	end = strchr(*ret, '\n');
+	if (end)
+		*end = '\0';
+	return true;
+}
+
+static struct verify_cpu *find_cpu(const struct verify_report *report, const char *buffer,
+				   uint64_t cpu)
+{
+	for (size_t i = 0; i < report->n_cpus; i++)
+		if (report->cpus[i].cpu == cpu && strcmp(report->cpus[i].buffer, buffer) == 0)
+			return &report->cpus[i];
+	return NULL;
+}
+
+/*
+ * Has the region grown since the file was opened? A live file may be finished while it is read: its
+ * last texts count more than what was there to be read then.
+ */
+static bool has_grown(const struct trace_dat *dat, const struct verify_report *report,
+		      const struct verify_cpu *cpu)
+{
+	size_t i = (size_t)(cpu - report->cpus);
+	const struct trace_dat_region *region =
+		&dat->buffers[i / dat->n_cpus].regions[i % dat->n_cpus];
+	uint8_t size[8];
+
+	return io_pread_all(dat->fd, size, sizeof(size), region->entry + 8) >= 0 &&
+	       trace_dat_u64(dat, size) > region->size;
+}
+
+/*
+ * When a disk is full at the end of a recording, the data says nothing of what would have followed:
+ * events left in the ring buffer, those overwritten before, and those read but not written.
+ */
+static void count_at_end(struct verify_cpu *cpu, const char *text)
+{
+	uint64_t left, overrun, read;
+
+	if (!find_number(text, "flyrec left in the ring buffer events", &left))
+		return;
+	cpu->lost_at_end = left;
+	if (find_number(text, "overrun", &overrun) && overrun > cpu->lost_events)
+		cpu->lost_at_end += overrun - cpu->lost_events;
+	if (find_number(text, "read events", &read) && read > cpu->events)
+		cpu->lost_at_end += read - cpu->events;
+}
+
+static void check_text(const struct trace_dat *dat, struct verify_report *report, uint64_t offset,
+		       const char *buffer, const char *text)
+{
+	struct verify_cpu *cpu;
+	uint64_t number;
+
+	if (!strstr(text, "\nflyrec final: yes\n"))
+		return;
+	if (!find_number(text, "CPU", &number)) {
+		verify_report_fault(report, offset, "CPUSTAT does not say of which CPU");
+		return;
+	}
+	cpu = find_cpu(report, buffer, number);
+	if (!cpu) {
+		verify_report_fault(report, offset,
+				    "CPUSTAT of cpu %" PRIu64 ", which the file lacks", number);
+		return;
+	}
+	if (has_grown(dat, report, cpu))
+		return;
+	compare_count(report, offset, cpu, text, "flyrec subbufs", cpu->subbufs);
+	compare_count(report, offset, cpu, text, "flyrec bytes", cpu->subbufs * dat->page_size);
+	compare_count(report, offset, cpu, text, "flyrec lost events", cpu->lost_events);
+	count_at_end(cpu, text);
+}
+
+/*
+ * Compare each CPUSTAT text that says "flyrec final: yes" with report->cpus. One without that line
+ * is trace-cmd's, or a file's that is still being written.
+ */
+static int check_cpustat(const struct trace_dat *dat, struct verify_report *report)
+{
+	_cleanup_free_ char *current = strdup(""); /* the ring buffer that texts are of */
+
+	for (size_t i = 0; i < dat->n_options && current; i++) {
+		const struct trace_dat_option_place *option = &dat->options[i];
+		_cleanup_free_ char *text = NULL;
+		const char *buffer;
+		struct fault why;
+		int r;
+
+		if (option->id != TRACE_DAT_OPTION_CPUSTAT)
+			continue;
+		r = trace_dat_load(dat, &option->data, MAX_CPUSTAT, &text, &why);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0) {
+			verify_report_line(report, why.text);
+		} else if (find_buffer(text, &buffer)) {
+			free(current);
+			current = strdup(buffer);
+		} else {
+			check_text(dat, report, option->data.offset, current, text);
+		}
+	}
+	return current ? 0 : -ENOMEM;
+}
+
 int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 {
 	size_t n = dat->n_buffers * dat->n_cpus,
@@ -278,7 +531,7 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 				    dat->page_size, dat->header_page_subbuf);
 		return report->no_memory ? -ENOMEM : 0;
 	}
-	r = verify_formats(dat, report, &least);
+	r = check_formats(dat, report, &least);
 	if (r < 0)
 		return r;
 	s.least = least;
@@ -288,6 +541,6 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	r = scan_buffers(&s, sound);
 	if (r < 0)
 		return r;
-	r = verify_cpustat(dat, report);
+	r = check_cpustat(dat, report);
 	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
 }

@@ -78,20 +78,3 @@ struct json_object *verify_report_json(const struct verify_report *report);
  * Return: 0 (also with faults) or -ENOMEM.
  */
 int verify_dat(const struct trace_dat *dat, struct verify_report *report);
-
-/* --- verify_dat()'s parts */
-
-/**
- * verify_formats() - parse all formats of a file; what does not parse becomes a fault in @report
- * @ret_least: malloc'ed, SUBBUF_EVENT_IDS entries as subbuf_check() wants them
- * Return: 0 or -ENOMEM.
- */
-int verify_formats(const struct trace_dat *dat, struct verify_report *report, uint32_t **ret_least);
-
-/**
- * verify_cpustat() - compare each CPUSTAT text that says "flyrec final: yes" with report->cpus
- *
- * A text without that line is trace-cmd's, or a file's that is still being written: no comparison.
- * Return: 0 or -ENOMEM; disagreement is a fault in @report.
- */
-int verify_cpustat(const struct trace_dat *dat, struct verify_report *report);
