@@ -332,6 +332,30 @@ int command_words(const struct ctl *ctl, char ***words)
 	return r;
 }
 
+static bool understood(const struct ctl *ctl, int r, const char *option, const char *value)
+{
+	if (r < 0)
+		(void)ctl_complain(ctl, "%s: %s: \"%s\"", option,
+				   r == -ENOMEM ? "out of memory" : "not understood", value);
+	return r >= 0;
+}
+
+bool command_filter(const struct ctl *ctl, struct event_filter *filter)
+{
+	STRV_FOREACH (e, ctl->events)
+		if (!understood(ctl, event_filter_event(filter, *e), "--event=", *e))
+			return false;
+	STRV_FOREACH (p, ctl->pids)
+		if (!understood(ctl, event_filter_pids(filter, *p), "--pid=", *p))
+			return false;
+	return (!ctl->cpus ||
+		understood(ctl, event_filter_cpus(filter, ctl->cpus), "--cpu=", ctl->cpus)) &&
+	       (!ctl->since || understood(ctl, event_filter_time(&filter->since, ctl->since),
+					  "--since=", ctl->since)) &&
+	       (!ctl->until || understood(ctl, event_filter_time(&filter->until, ctl->until),
+					  "--until=", ctl->until));
+}
+
 static void print_row(const struct row *row, const char *const *formats)
 {
 	const char letter[] = {'-', row->letter, '\0'};

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ctl/ctl.h"
+#include "decode/event-filter.h"
 
 /**
  * command_parse() - take options, as getopt_long(3) finds them
@@ -36,6 +37,12 @@ int command_format(const struct ctl *ctl, const char *verb, const char *const *n
  * Return: 0 or -ENOMEM.
  */
 int command_words(const struct ctl *ctl, char ***words);
+
+/**
+ * command_filter() - all that was given of --event=, --pid=, --cpu=, --since= and --until=; says
+ * what is not understood
+ */
+bool command_filter(const struct ctl *ctl, struct event_filter *filter);
 
 /**
  * command_help() - print those that all verbs have, and those of this one

@@ -11,7 +11,6 @@
 #include "convert/convert.h"
 #include "ctl/command.h"
 #include "ctl/confine.h"
-#include "ctl/events.h"
 #include "ctl/output.h"
 #include "decode/plugins.h"
 #include "decode/print-all.h"
@@ -160,7 +159,7 @@ static int export_open(void *userdata)
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
-	events_warn(decoder);
+	output_warnings(decoder);
 	export.dat = dat;
 	export.decoder = decoder;
 	status = w->format->run ? w->format->run(&export) : run_lines(w, &export);
@@ -241,7 +240,7 @@ enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)
 	if (argc != 2)
 		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
 	(void)signal(SIGPIPE, SIG_IGN);
-	if (events_filter(&filter, ctl, "export"))
+	if (command_filter(ctl, &filter))
 		status = export_file(ctl, &filter, format, argv[1]);
 	event_filter_done(&filter);
 	return status;

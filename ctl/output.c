@@ -13,6 +13,7 @@
 
 #include "basic/escape.h"
 #include "basic/io.h"
+#include "basic/log.h"
 #include "basic/strv.h"
 #include "ctl/output.h"
 
@@ -401,6 +402,12 @@ enum ctl_status output_end(void)
 		return CTL_DONE;
 	(void)fprintf(stderr, "flyrecctl: cannot write: %s\n", strerror(-r));
 	return CTL_FAILED;
+}
+
+void output_warnings(const struct decoder *decoder)
+{
+	STRV_FOREACH (line, decoder_warnings(decoder))
+		log_warning("%s: %s", decoder_dat(decoder)->path, *line);
 }
 
 /* --- JSON */

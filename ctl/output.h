@@ -9,6 +9,7 @@
 
 #include "basic/macro.h"
 #include "ctl/ctl.h"
+#include "decode/decoder.h"
 #include "decode/text.h"
 
 #define TABLE_COLUMNS_MAX 12
@@ -85,6 +86,9 @@ char *output_screen(void);
  * @fd: where they go
  */
 enum text_escape output_escape(const struct ctl *ctl, int fd);
+
+/* Log what is wrong with a file's formats */
+void output_warnings(const struct decoder *decoder);
 
 /* "\033[1m" and the like, or "" where there are no colours */
 const char *style(const char *sequence);

@@ -7,7 +7,6 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
-#include "ctl/events.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 
@@ -107,7 +106,7 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter 
 		r = event_filter_prepare(&s->filter, s->decoder, why);
 	if (r < 0)
 		return r;
-	events_warn(s->decoder);
+	output_warnings(s->decoder);
 	r = event_time_choose(&config.time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
 	if (r < 0)
 		return r;

@@ -15,7 +15,7 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "ctl/bus.h"
-#include "ctl/events.h"
+#include "ctl/command.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 #include "ctl/view.h"
@@ -739,7 +739,7 @@ enum ctl_status verb_tail(struct ctl *ctl, int argc, char **argv)
 	if (!check_time(ctl))
 		return CTL_USAGE;
 	t.session = argv[1];
-	if (parse_lines(ctl, &lines) && events_filter(&t.filter, ctl, "tail")) {
+	if (parse_lines(ctl, &lines) && command_filter(ctl, &t.filter)) {
 		(void)signal(SIGPIPE, SIG_IGN);
 		r = run(&t, lines, &why);
 		if (r < 0)
