@@ -1,15 +1,31 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "basic/in-root.h"
 #include "basic/io.h"
 #include "basic/strv.h"
-#include "recorder/coresight-internal.h"
+#include "recorder/coresight.h"
 
-int coresight_note(struct coresight *c, const char *format, ...)
+#define CORESIGHT_DEVICES     "/sys/bus/coresight/devices"
+#define CORESIGHT_DEVICES_MAX 8192U
+
+struct coresight {
+	const struct coresight_request *request;
+	struct arm_snapshot snapshot;
+	char **notes;
+	char **sinks;  /* names of the enabled ones */
+	bool no_sinks; /* there are sinks, but none is enabled */
+};
+
+/* A line of what is not in the snapshot. Return: 0 or -ENOMEM. */
+static _printf_(2, 3) int coresight_note(struct coresight *c, const char *format, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
@@ -24,6 +40,774 @@ int coresight_note(struct coresight *c, const char *format, ...)
 	}
 	return strv_append(&c->notes, text);
 }
+
+/*
+ * --- the devices of the CoreSight bus: what is enabled, what leads where, what the registers say.
+ * Names are the kernel's or whatever a tree has; they become names of files and sections, so only
+ * plain ones are taken.
+ */
+
+#define TEXT_MAX    (4 * KIB) /* of an attribute */
+#define CPUINFO_MAX (4 * MIB)
+#define CPU_MAX	    65535U
+
+static bool is_plain(const char *name)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789_-.";
+
+	return name[0] != '.' && name[0] != '-' && strlen(name) < 64 &&
+	       strspn(name, plain) == strlen(name);
+}
+
+static int read_text(const struct coresight *c, const char *device, const char *attribute,
+		     char **ret)
+{
+	_cleanup_free_ char *path = NULL;
+
+	path = strf(CORESIGHT_DEVICES "/%s/%s", device, attribute);
+	if (!path)
+		return -ENOMEM;
+	return in_root_read(c->request->root_fd, path, TEXT_MAX, ret);
+}
+
+/* "0x28000ea1", also without "0x": sysfs has both, and all are hexadecimal but @decimal */
+static int read_number(const struct coresight *c, const char *device, const char *attribute,
+		       bool decimal, uint64_t *ret)
+{
+	_cleanup_free_ char *text = NULL;
+	char *end;
+	int r = read_text(c, device, attribute, &text);
+
+	if (r < 0)
+		return r;
+	if (!strchr("0123456789abcdefABCDEF", text[0]) || !text[0])
+		return -EINVAL;
+	errno = 0;
+	*ret = strtoull(text, &end, decimal ? 10 : 16);
+	return errno ? -errno : *end ? -EINVAL : 0;
+}
+
+static bool has(const struct coresight *c, const char *device, const char *attribute)
+{
+	_cleanup_free_ char *text = NULL;
+
+	return read_text(c, device, attribute, &text) >= 0;
+}
+
+/* --- sources */
+
+/* The register with the version of the architecture, which is never 0 */
+static bool is_version(const struct arm_register_fact *fact)
+{
+	return strcmp(fact->name, "TRCIDR1") == 0 || strcmp(fact->name, "ETMIDR") == 0;
+}
+
+/* What the registers tell: the type with its version */
+static void name_type(struct arm_source *source, bool ete)
+{
+	uint32_t id = 0;
+
+	for (size_t i = 0; i < source->n_registers; i++)
+		if (is_version(source->registers[i].fact))
+			id = source->registers[i].value;
+	/* TRCIDR1 and ETMIDR: [11:8] major, in ETMIDR less one, and 3 for PTM; [7:4] minor */
+	if (ete)
+		(void)strcpy(source->type, "ETE");
+	else if (strcmp(source->kind->type, "ETM4") == 0)
+		(void)snprintf(source->type, sizeof(source->type), "ETM4.%u", id >> 4 & 0xf);
+	else if (strcmp(source->kind->type, "ETM3") == 0 && (id >> 8 & 0xf) == 3)
+		(void)snprintf(source->type, sizeof(source->type), "PFT1.%u", id >> 4 & 0xf);
+	else if (strcmp(source->kind->type, "ETM3") == 0)
+		(void)snprintf(source->type, sizeof(source->type), "ETM3.%u", id >> 4 & 0xf);
+	else
+		(void)snprintf(source->type, sizeof(source->type), "%s", source->kind->type);
+}
+
+/* DEVARCH.ARCHPART: the same driver and the same directories as ETMv4 */
+static bool is_ete(const struct coresight *c, const char *device)
+{
+	uint64_t devarch;
+
+	return strncmp(device, "ete", 3) == 0 ||
+	       (read_number(c, device, "mgmt/trcdevarch", false, &devarch) >= 0 &&
+		(devarch & 0xffff) == 0x5a13);
+}
+
+/* By what it has, not by its name: names differ between kernels */
+static const struct arm_source_kind *find_kind(const struct coresight *c, const char *device)
+{
+	if (has(c, device, "trcidr/trcidr0"))
+		return arm_source_kind(is_ete(c, device) ? "ETE" : "ETM4");
+	if (has(c, device, "mgmt/etmidr"))
+		return arm_source_kind("ETM3");
+	return has(c, device, "mgmt/tcsr") || strncmp(device, "stm", 3) == 0
+		       ? arm_source_kind("STM")
+		       : NULL;
+}
+
+/* STM: a driver that does not show the register still shows the trace ID in it */
+static int read_register(const struct coresight *c, const struct arm_source *source,
+			 const struct arm_register_fact *fact, uint64_t *ret)
+{
+	int r = fact->sysfs ? read_number(c, source->name, fact->sysfs, false, ret) : -ENOENT;
+
+	if (r != -ENOENT || strcmp(fact->name, "STMTCSR") != 0)
+		return r;
+	r = read_number(c, source->name, "traceid", false, ret);
+	if (r >= 0)
+		*ret = (*ret & 0x7f) << 16;
+	return r;
+}
+
+/* Return: 1, 0 if a note says why it is left out, or -ENOMEM */
+static int read_registers(struct coresight *c, struct arm_source *source)
+{
+	bool dead = false;
+
+	for (const struct arm_register_fact *f = source->kind->registers; f->name; f++) {
+		uint64_t value;
+		int r = read_register(c, source, f, &value);
+
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 && f->optional)
+			continue;
+		if (r >= 0 && value > UINT32_MAX)
+			r = -ERANGE;
+		if (r < 0)
+			return coresight_note(c, "%s is left out: %s: %s", source->name,
+					      f->sysfs ? f->sysfs : f->name, strerror(-r));
+		dead |= value == 0 && is_version(f);
+		source->registers[source->n_registers++] =
+			(struct arm_register){.fact = f, .value = (uint32_t)value};
+	}
+	if (!dead)
+		return 1;
+	/* the kernel asks the CPU itself, and answers 0 if that is not there */
+	return coresight_note(c, "%s is left out: its registers read as 0: its CPU is offline",
+			      source->name);
+}
+
+/* Where the connections of @device lead to, added to @list */
+static int follow(const struct coresight *c, const char *device, char ***list)
+{
+	struct dirent **entries = NULL;
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	int n, r = 0;
+
+	path = strf(CORESIGHT_DEVICES "/%s/connections", device);
+	if (!path)
+		return -ENOMEM;
+	fd = in_root_open(c->request->root_fd, path, O_RDONLY | O_DIRECTORY);
+	n = fd < 0 ? 0 : scandirat(fd, ".", &entries, NULL, versionsort);
+	for (int i = 0; i < n; i++) {
+		_cleanup_free_ char *link = NULL, *target = NULL;
+
+		if (r >= 0 && strncmp(entries[i]->d_name, "out:", 4) == 0) {
+			link = strf("%s/%s", path, entries[i]->d_name);
+			r = link ? in_root_link(c->request->root_fd, link, &target) : -ENOMEM;
+			if (r >= 0 && is_plain(target) && !strv_contains(*list, target))
+				r = strv_append(list, target);
+			r = r == -ENOMEM ? r : 0;
+		}
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
+}
+
+/* The nearest enabled sink; *ret stays NULL if there is none */
+static int find_sink(const struct coresight *c, const char *device, char **ret)
+{
+	_cleanup_(strv_freep) char **seen = NULL;
+	size_t n = 0;
+	int r = strv_append(&seen, device);
+
+	/* breadth first; what has been seen is not gone through again, so circles end */
+	for (size_t i = 0; r >= 0 && seen[i]; i++) {
+		if (strv_contains(c->sinks, seen[i])) {
+			*ret = strdup(seen[i]);
+			return *ret ? 0 : -ENOMEM;
+		}
+		if (i < CORESIGHT_DEVICES_MAX)
+			r = follow(c, seen[i], &seen);
+		n = i + 1;
+	}
+	if (r < 0 || n > 1 || strv_length(c->sinks) != 1)
+		return r;
+	/* before Linux 5.9 connections are not shown; with one sink there is nothing to choose */
+	*ret = strdup(c->sinks[0]);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_source(struct coresight *c, struct arm_source *source)
+{
+	uint64_t cpu = 0;
+	int r;
+
+	source->kind = find_kind(c, source->name);
+	if (!source->kind)
+		return coresight_note(c, "%s is left out: not an ETM, PTM, ETE or STM",
+				      source->name);
+	source->cpu = -1;
+	if (source->kind->of_core) {
+		r = read_number(c, source->name, "cpu", true, &cpu);
+		if (r < 0 || cpu > CPU_MAX)
+			return coresight_note(c, "%s is left out: cpu: %s", source->name,
+					      strerror(r < 0 ? -r : ERANGE));
+		source->cpu = (int)cpu;
+	}
+	r = read_registers(c, source);
+	if (r <= 0)
+		return r;
+	name_type(source, strcmp(source->kind->type, "ETE") == 0);
+	r = find_sink(c, source->name, &source->buffer);
+	if (r >= 0 && !source->buffer)
+		return coresight_note(c, "%s is left out: it leads to no sink that is enabled",
+				      source->name);
+	return r < 0 ? r : 1;
+}
+
+static int add_source(struct coresight *c, const char *device)
+{
+	struct arm_source source = {.name = strdup(device)}, *more;
+	int r = source.name ? read_source(c, &source) : -ENOMEM;
+
+	if (r > 0) {
+		more = reallocarray(c->snapshot.sources, c->snapshot.n_sources + 1, sizeof(*more));
+		if (more) {
+			c->snapshot.sources = more;
+			more[c->snapshot.n_sources++] = source;
+			return 0;
+		}
+		r = -ENOMEM;
+	}
+	free(source.name);
+	free(source.buffer);
+	return r;
+}
+
+static int add_sink(struct coresight *c, const char *device)
+{
+	uint64_t enabled;
+
+	if (read_number(c, device, "enable_sink", true, &enabled) < 0)
+		return 0;
+	if (enabled)
+		return strv_append(&c->sinks, device);
+	c->no_sinks = true;
+	return 0;
+}
+
+static int for_each(struct coresight *c, struct dirent **entries, int n,
+		    int (*add)(struct coresight *c, const char *device))
+{
+	int r = 0;
+
+	for (int i = 0; i < n && r >= 0; i++)
+		if (is_plain(entries[i]->d_name))
+			r = add(c, entries[i]->d_name);
+	return r;
+}
+
+static int add_if_source(struct coresight *c, const char *device)
+{
+	return has(c, device, "enable_source") ? add_source(c, device) : 0;
+}
+
+static int coresight_read_devices(struct coresight *c, struct fault *why)
+{
+	_cleanup_close_ int fd =
+		in_root_open(c->request->root_fd, CORESIGHT_DEVICES, O_RDONLY | O_DIRECTORY);
+	struct dirent **entries = NULL;
+	int n, r;
+
+	if (fd == -ENOENT)
+		return fault_set(why, -ENODEV, "no CoreSight here: there is no " CORESIGHT_DEVICES);
+	n = fd < 0 ? fd : scandirat(fd, ".", &entries, NULL, versionsort);
+	if (n < 0)
+		return fault_errno(why, fd < 0 ? fd : -errno, CORESIGHT_DEVICES ": cannot read");
+	r = for_each(c, entries, n, add_sink);
+	if (r >= 0 && c->sinks)
+		r = for_each(c, entries, n, add_if_source);
+	for (int i = 0; i < n; i++)
+		free(entries[i]);
+	free(entries);
+	if (r < 0)
+		return fault_errno(why, r, CORESIGHT_DEVICES ": cannot read");
+	if (!c->sinks)
+		return c->no_sinks
+			       ? fault_set(why, -ENODATA,
+					   "no sink is enabled: 0 in each enable_sink "
+					   "below " CORESIGHT_DEVICES)
+			       : fault_set(why, -ENODEV, "no CoreSight sink in " CORESIGHT_DEVICES);
+	return 0;
+}
+
+/* --- cores */
+
+/* "CPU part : 0xd03" and its like of one processor in /proc/cpuinfo */
+static bool cpuinfo_number(const char *block, const char *end, const char *key, uint64_t *ret)
+{
+	for (const char *p = block; p && p < end; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (strncmp(p, key, strlen(key)) == 0 && strchr(" \t:", p[strlen(key)])) {
+			p += strcspn(p, ":\n");
+			*ret = *p == ':' ? strtoull(p + 1, NULL, 0) : 0;
+			return *p == ':';
+		}
+	}
+	return false;
+}
+
+/* MIDR as cpuinfo takes it apart */
+static bool find_in_cpuinfo(const char *text, unsigned cpu, uint64_t *ret_midr, uint64_t *ret_arch)
+{
+	for (const char *p = text, *next; p; p = next) {
+		uint64_t n, implementer = 0, part = 0;
+
+		next = strstr(p, "\n\n");
+		if (next)
+			next += 2;
+		if (!cpuinfo_number(p, next ? next : p + strlen(p), "processor", &n) || n != cpu)
+			continue;
+		if (!next)
+			next = p + strlen(p);
+		if (!cpuinfo_number(p, next, "CPU architecture", ret_arch))
+			*ret_arch = 8;
+		if (!cpuinfo_number(p, next, "CPU implementer", &implementer) ||
+		    !cpuinfo_number(p, next, "CPU part", &part))
+			return false;
+		*ret_midr = implementer << 24 | (part & 0xfff) << 4;
+		return true;
+	}
+	return false;
+}
+
+static const char *core_type(const struct coresight *c, const char *cpuinfo, unsigned cpu)
+{
+	_cleanup_free_ char *text = NULL;
+	uint64_t midr = 0, arch = 8;
+	bool known = cpuinfo && find_in_cpuinfo(cpuinfo, cpu, &midr, &arch);
+	char path[96];
+
+	(void)snprintf(path, sizeof(path),
+		       "/sys/devices/system/cpu/cpu%u/regs/identification/midr_el1", cpu);
+	if (!known && in_root_read(c->request->root_fd, path, TEXT_MAX, &text) >= 0)
+		midr = strtoull(text, NULL, 16);
+	return arm_core_type((uint32_t)midr, arch < 8);
+}
+
+static int coresight_read_cores(struct coresight *c, struct fault *why)
+{
+	_cleanup_free_ char *cpuinfo = NULL;
+	struct arm_snapshot *s = &c->snapshot;
+
+	/* without it there is midr_el1, and without that the architecture's name */
+	if (in_root_read(c->request->root_fd, "/proc/cpuinfo", CPUINFO_MAX, &cpuinfo) < 0)
+		cpuinfo = NULL;
+	s->cores = calloc(s->n_sources, sizeof(*s->cores));
+	if (!s->cores)
+		return fault_errno(why, -ENOMEM, "cannot read the cores");
+	for (size_t i = 0; i < s->n_sources; i++) {
+		bool seen = s->sources[i].cpu < 0;
+
+		for (size_t k = 0; k < s->n_cores && !seen; k++)
+			seen = s->cores[k].cpu == (unsigned)s->sources[i].cpu;
+		if (seen)
+			continue;
+		s->cores[s->n_cores].cpu = (unsigned)s->sources[i].cpu;
+		s->cores[s->n_cores++].type = core_type(c, cpuinfo, (unsigned)s->sources[i].cpu);
+	}
+	return 0;
+}
+
+/* --- what is in the sinks, and memory that decoders need: the kernel's text */
+
+#define CHUNK	  (1 * MIB)
+#define SINK_MAX  (4 * GIB) /* an ETR's size register has no more bits */
+#define KERNEL_MAX  (1 * GIB) /* of a kernel */
+#define PHDRS_MAX 1024U
+
+/* @from: read from here up to its end or @size bytes. Return: 0 or negative errno, of which end is
+ * in @ret_writing. */
+static int copy(int from, int to, uint64_t size, uint64_t *ret_copied, bool *ret_writing)
+{
+	_cleanup_free_ char *chunk = malloc(CHUNK);
+	uint64_t copied = 0;
+
+	*ret_writing = false;
+	if (!chunk)
+		return -ENOMEM;
+	while (copied < size) {
+		ssize_t n = read(from, chunk, MIN(CHUNK, size - copied));
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		r = io_write_all(to, chunk, (size_t)n);
+		if (r < 0) {
+			*ret_writing = true;
+			return r;
+		}
+		copied += (uint64_t)n;
+	}
+	*ret_copied = copied;
+	return 0;
+}
+
+static int create(const struct coresight *c, const char *file, struct fault *why)
+{
+	int fd = openat(c->request->dir_fd, file,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+
+	return fd < 0 ? fault_errno(why, -errno, "%s: cannot create", file) : fd;
+}
+
+/* --- sinks */
+
+static const char *explain(int error)
+{
+	switch (error) {
+	case -EBUSY:
+		return "busy: somebody else reads it, or perf uses it";
+	case -EINVAL:
+		return "nothing to read: it has not been enabled, or only passes trace on";
+	case -ENOENT:
+		return "it has no device to read from";
+	default:
+		return strerror(-error);
+	}
+}
+
+static int open_sink(const struct coresight *c, const char *sink)
+{
+	char path[96];
+	struct stat st;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/dev/%s", sink);
+	/* not blocking: a FIFO in its place must not hang us */
+	fd = in_root_open(c->request->root_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) >= 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+		return fd;
+	close(fd);
+	return -ENODEV;
+}
+
+/* Return: 1, 0 if there is nothing, which a note says, or negative errno of writing */
+static int read_sink(struct coresight *c, const char *sink, const char *file, struct fault *why)
+{
+	_cleanup_close_ int from = open_sink(c, sink), to = -EBADF;
+	uint64_t bytes = 0;
+	bool writing = false;
+	int r;
+
+	if (from < 0)
+		return coresight_note(c, "%s: %s", sink, explain(from));
+	to = create(c, file, why);
+	if (to < 0)
+		return to;
+	r = copy(from, to, SINK_MAX, &bytes, &writing);
+	if (r >= 0 && bytes > 0 && fsync(to) < 0) {
+		r = -errno;
+		writing = true;
+	}
+	if (writing)
+		return fault_errno(why, r, "%s: cannot write", file);
+	if (r >= 0 && bytes > 0)
+		return 1;
+	(void)unlinkat(c->request->dir_fd, file, 0);
+	return coresight_note(c, "%s: %s", sink, r < 0 ? explain(r) : "empty");
+}
+
+static int add_buffer(struct coresight *c, const char *sink, struct fault *why)
+{
+	struct arm_buffer buffer = {.name = strdup(sink)}, *more;
+	int r = -ENOMEM;
+
+	buffer.file = strf("%s.bin", sink);
+	if (buffer.name && buffer.file)
+		r = read_sink(c, sink, buffer.file, why);
+	if (r > 0) {
+		more = reallocarray(c->snapshot.buffers, c->snapshot.n_buffers + 1, sizeof(*more));
+		if (more) {
+			c->snapshot.buffers = more;
+			more[c->snapshot.n_buffers++] = buffer;
+			return 0;
+		}
+		r = -ENOMEM;
+	}
+	free(buffer.name);
+	free(buffer.file);
+	return r == -ENOMEM ? fault_errno(why, r, "%s: cannot read", sink) : r;
+}
+
+static bool is_used(const struct coresight *c, const char *sink)
+{
+	for (size_t i = 0; i < c->snapshot.n_sources; i++)
+		if (strcmp(c->snapshot.sources[i].buffer, sink) == 0)
+			return true;
+	return false;
+}
+
+static bool has_buffer(const struct coresight *c, const struct arm_source *source)
+{
+	for (size_t i = 0; i < c->snapshot.n_buffers; i++)
+		if (strcmp(c->snapshot.buffers[i].name, source->buffer) == 0)
+			return true;
+	return false;
+}
+
+/* Readers stumble over sources whose buffer is not there */
+static void drop_sources(struct coresight *c)
+{
+	struct arm_snapshot *s = &c->snapshot;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_sources; i++) {
+		if (has_buffer(c, &s->sources[i])) {
+			s->sources[n++] = s->sources[i];
+			continue;
+		}
+		free(s->sources[i].name);
+		free(s->sources[i].buffer);
+	}
+	s->n_sources = n;
+}
+
+static int coresight_read_sinks(struct coresight *c, struct fault *why)
+{
+	char all[sizeof(why->text) - 64] = "";
+	int r = 0;
+
+	for (char **sink = c->sinks; *sink && r >= 0; sink++) {
+		if (is_used(c, *sink))
+			r = add_buffer(c, *sink, why);
+		else if (coresight_note(c, "%s: no source leads to it", *sink) < 0)
+			r = fault_errno(why, -ENOMEM, "%s: cannot read", *sink);
+	}
+	if (r < 0)
+		return r;
+	drop_sources(c);
+	if (c->snapshot.n_sources > 0)
+		return 0;
+	for (char **note = c->notes; note && *note; note++) {
+		size_t n = strlen(all);
+
+		(void)snprintf(all + n, sizeof(all) - n, "%s%s", n ? "; " : "", *note);
+	}
+	return fault_set(why, -ENODATA, "no CoreSight trace: %s", all);
+}
+
+/* --- memory */
+
+static int add_dump(struct coresight *c, const char *file, uint64_t address, uint64_t length)
+{
+	struct arm_snapshot *s = &c->snapshot;
+	struct arm_dump *more = reallocarray(s->dumps, s->n_dumps + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	s->dumps = more;
+	more[s->n_dumps] = (struct arm_dump){
+		.file = strdup(file),
+		.address = address,
+		.length = length,
+	};
+	if (!more[s->n_dumps].file)
+		return -ENOMEM;
+	s->n_dumps++;
+	return 0;
+}
+
+/* Return: 1 both found, 0 not, negative errno */
+static int find_text(const struct coresight *c, uint64_t *ret_start, uint64_t *ret_end)
+{
+	int fd = in_root_open(c->request->root_fd, "/proc/kallsyms",
+			      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	_cleanup_fclose_ FILE *f = NULL;
+	uint64_t start = 0, end = 0;
+	char line[512];
+
+	if (fd < 0)
+		return fd;
+	f = fdopen(fd, "r");
+	if (!f) {
+		int r = -errno;
+
+		close(fd);
+		return r;
+	}
+	/* modules come last, and may have symbols of that name */
+	while ((!start || !end) && fgets(line, sizeof(line), f)) {
+		char *rest;
+		uint64_t address = strtoull(line, &rest, 16);
+
+		if (rest == line || *rest != ' ' || !rest[1] || rest[2] != ' ')
+			continue;
+		rest[3 + strcspn(rest + 3, "\t\n")] = '\0';
+		if (strcmp(rest + 3, "_stext") == 0)
+			start = address;
+		else if (strcmp(rest + 3, "_etext") == 0)
+			end = address;
+	}
+	if (ferror(f))
+		return -EIO;
+	*ret_start = start;
+	*ret_end = end;
+	return start && end;
+}
+
+/* A program header of either class */
+static int read_phdr(int fd, bool is_64, uint64_t at, Elf64_Phdr *ret)
+{
+	Elf32_Phdr p;
+	int r;
+
+	if (is_64)
+		return io_pread_all(fd, ret, sizeof(*ret), at);
+	r = io_pread_all(fd, &p, sizeof(p), at);
+	if (r >= 0)
+		*ret = (Elf64_Phdr){.p_type = p.p_type,
+				    .p_offset = p.p_offset,
+				    .p_vaddr = p.p_vaddr,
+				    .p_filesz = p.p_filesz};
+	return r;
+}
+
+/* Where [start, start + size) is in the core file */
+static int find_in_core(int fd, uint64_t start, uint64_t size, uint64_t *ret)
+{
+	union {
+		unsigned char ident[EI_NIDENT];
+		Elf32_Ehdr e32;
+		Elf64_Ehdr e64;
+	} h;
+	struct stat st;
+	unsigned n;
+	bool is_64;
+	int r;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return -EINVAL;
+	r = io_pread_all(fd, &h, sizeof(h.e32), 0);
+	if (r < 0)
+		return r;
+	/* Arm kernels are little endian but for exotic ones; so are we, else nothing would fit */
+	if (memcmp(h.ident, ELFMAG, SELFMAG) != 0 || h.ident[EI_DATA] != ELFDATA2LSB)
+		return -ENOEXEC;
+	is_64 = h.ident[EI_CLASS] == ELFCLASS64;
+	if (is_64)
+		r = io_pread_all(fd, &h, sizeof(h.e64), 0);
+	else if (h.ident[EI_CLASS] != ELFCLASS32)
+		r = -ENOEXEC;
+	n = is_64 ? h.e64.e_phnum : h.e32.e_phnum;
+	for (unsigned i = 0; r >= 0 && i < MIN(n, PHDRS_MAX); i++) {
+		Elf64_Phdr p;
+
+		r = read_phdr(fd, is_64,
+			      is_64 ? h.e64.e_phoff + (uint64_t)i * h.e64.e_phentsize
+				    : h.e32.e_phoff + (uint64_t)i * h.e32.e_phentsize,
+			      &p);
+		if (r >= 0 && p.p_type == PT_LOAD && start >= p.p_vaddr && size <= p.p_filesz &&
+		    start - p.p_vaddr <= p.p_filesz - size) {
+			*ret = p.p_offset + (start - p.p_vaddr);
+			return 0;
+		}
+	}
+	return r < 0 ? r : -EADDRNOTAVAIL;
+}
+
+/* Return: 0, also if a note says why there is none; negative errno of writing */
+static int read_kernel(struct coresight *c, struct fault *why)
+{
+	_cleanup_close_ int core = -EBADF, to = -EBADF;
+	uint64_t start = 0, end = 0, offset = 0, bytes = 0;
+	bool writing = false;
+	int r = find_text(c, &start, &end);
+
+	if (r <= 0 || end <= start || end - start > KERNEL_MAX)
+		return coresight_note(c, "the kernel's text is left out: /proc/kallsyms: %s",
+				      r < 0 ? strerror(-r) : "no addresses of _stext and _etext");
+	core = in_root_open(c->request->root_fd, "/proc/kcore", O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	r = core < 0 ? core : find_in_core(core, start, end - start, &offset);
+	if (r >= 0 && lseek(core, (off_t)offset, SEEK_SET) < 0)
+		r = -errno;
+	if (r < 0)
+		return coresight_note(c, "the kernel's text is left out: /proc/kcore: %s",
+				      r == -EADDRNOTAVAIL ? "it does not have it" : strerror(-r));
+	to = create(c, "kernel.bin", why);
+	if (to < 0)
+		return to;
+	r = copy(core, to, end - start, &bytes, &writing);
+	if (r >= 0 && bytes == end - start && fsync(to) < 0) {
+		r = -errno;
+		writing = true;
+	}
+	if (writing)
+		return fault_errno(why, r, "kernel.bin: cannot write");
+	if (r >= 0 && bytes == end - start)
+		return add_dump(c, "kernel.bin", start, bytes);
+	(void)unlinkat(c->request->dir_fd, "kernel.bin", 0);
+	return coresight_note(c, "the kernel's text is left out: /proc/kcore: %s",
+			      r < 0 ? strerror(-r) : "it ends too early");
+}
+
+/* What was asked for by name is not left out */
+static int read_given(struct coresight *c, const struct coresight_memory *m, unsigned n,
+		      struct fault *why)
+{
+	_cleanup_close_ int to = -EBADF;
+	uint64_t bytes = 0;
+	bool writing = false;
+	char file[32];
+	int r;
+
+	(void)snprintf(file, sizeof(file), "memory%u.bin", n);
+	to = create(c, file, why);
+	if (to < 0)
+		return to;
+	r = copy(m->fd, to, UINT64_MAX, &bytes, &writing);
+	if (r >= 0 && fsync(to) < 0) {
+		r = -errno;
+		writing = true;
+	}
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot %s", writing ? file : m->name,
+				   writing ? "write" : "read");
+	if (bytes == 0)
+		return fault_set(why, -ENODATA, "%s: is empty", m->name);
+	if (m->address + bytes < m->address)
+		return fault_set(why, -ERANGE, "%s: reaches beyond the last address", m->name);
+	r = add_dump(c, file, m->address, bytes);
+	return r < 0 ? fault_errno(why, r, "%s: cannot read", m->name) : 0;
+}
+
+static int coresight_read_memory(struct coresight *c, struct fault *why)
+{
+	int r = 0;
+
+	if (c->snapshot.n_cores == 0)
+		return 0; /* nothing that executes: nobody to see it */
+	*why = (struct fault){};
+	r = read_kernel(c, why);
+	if (r < 0 && why->error == 0)
+		return fault_errno(why, r, "cannot read the kernel's text");
+	for (size_t i = 0; r >= 0 && i < c->request->n_memory; i++)
+		r = read_given(c, &c->request->memory[i], (unsigned)i + 1, why);
+	return r;
+}
+
+/* --- all of it */
 
 struct output {
 	int dir_fd;
