@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What cut.c (where is it?), cut-sections.c (header of the new file) and cut-write.c share;
+ * What cut.c (where is it?) and cut-write.c (the new file) share;
  * together.c, which puts whole files side by side, has their headers merged here too.
  */
 #pragma once

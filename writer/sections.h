@@ -2,7 +2,7 @@
 /*
  * The pieces that the sections of a trace.dat are made of, written front to back into a stream;
  * formats/trace-dat.h draws them. For all who make files: metadata.c (of this kernel),
- * cut-sections.c (of other files), event-file.c (of no kernel). Any thread, one a stream.
+ * cut-write.c (of other files), event-file.c (of no kernel). Any thread, one a stream.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What trace-file.c (a file in use) and trace-file-create.c (its first bytes) share.
+ * The layout of a file in use, for compact.c, which changes it.
  *
  *   sections | names, reserved | cpus | options, CPUSTAT reserved | table | clock | live block ×2 |
  * pad | region 0 … hole … | region 1 … hole … | … end of file, never moved
@@ -34,12 +34,5 @@ struct trace_file {
 	int64_t date_usec;
 };
 
-/* Allocates the arrays; fds are -EBADF. NULL: no memory. */
-struct trace_file *trace_file_alloc(unsigned n_cpus);
-
 /* Where a CPU's region begins, into the table */
 int trace_file_write_offset(struct trace_file *file, unsigned cpu, uint64_t offset);
-
-/* The second, O_DIRECT descriptor, after a trial. @name: of the file as it is called now. */
-int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name,
-			   enum storage_direct direct, struct fault *why);
