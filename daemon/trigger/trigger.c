@@ -2,21 +2,49 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
+#include "config/pressure.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/trigger/event-watch.h"
-#include "daemon/trigger/pressure-watch.h"
-#include "daemon/trigger/trigger-internal.h"
+#include "daemon/trigger/trigger.h"
 #include "daemon/trigger/unit-watch.h"
+#include "recorder/instance.h"
 #include "writer/retention.h"
 
 #define COUNT_USEC (20 * 1000) /* many clients may ask: not each counts anew */
 #define SAID_MAX   5	       /* refused triggers in the log, in an interval */
+
+struct pressure_source {
+	struct triggers *triggers;
+	size_t index; /* in the list of triggers */
+	int fd;
+	sd_event_source *source;
+};
+
+struct triggers {
+	sd_event *event;
+	const char *name; /* of the session */
+	const struct trigger_host *host;
+	void *userdata;
+	unsigned burst; /* as configured, and: */
+	uint64_t interval_usec;
+	struct trigger *items;
+	size_t n;
+	size_t first_event; /* in items, as many as: */
+	char **events;	    /* as watched: each event once */
+	struct event_watch *watch;
+	struct pressure_source *pressures;
+	size_t n_pressures;
+	bool armed;
+	bool gone;	       /* the instance is, and is to be made again */
+	uint64_t counted_usec; /* monotonic */
+};
 
 const char *trigger_kind_name(enum trigger_kind kind)
 {
@@ -81,7 +109,8 @@ static void log_refused(const struct triggers *all, struct trigger *t, const cha
 			all->burst);
 }
 
-void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
+/* Ask for the snapshot, and count. @usec: realtime, 0: now */
+static void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
 {
 	char what[256], text[512];
 	struct snapshot_cause cause = {
@@ -131,7 +160,8 @@ void triggers_give_back(struct triggers *all, const char *what)
 	}
 }
 
-int trigger_set_unavailable(struct triggers *all, struct trigger *t, const char *why)
+/* @why: NULL: it is available. Logged when it is new. */
+static int trigger_set_unavailable(struct triggers *all, struct trigger *t, const char *why)
 {
 	char *text = NULL;
 
@@ -308,6 +338,52 @@ static int make_list(struct triggers *all, const struct snapshot_config *config)
 
 /* --- pressure */
 
+#define PERIOD_USEC (2 * USEC_PER_SEC) /* PSI_FREQ: averages are taken this often anyway */
+
+/*
+ * Before Linux 6.5 only CAP_SYS_RESOURCE may write at all; since then anybody may whose window is a
+ * multiple of the period in which the kernel looks anyway (EINVAL otherwise). The capability is
+ * never asked for: it is either there or not.
+ */
+static int explain(const struct pressure *p, const char *path, int error, struct fault *why)
+{
+	if (error == -ENOENT || error == -EOPNOTSUPP)
+		return fault_errno(why, error,
+				   "%s: this kernel does not watch pressure (CONFIG_PSI, psi=1)",
+				   path);
+	if (error == -EINVAL && p->window_usec % PERIOD_USEC != 0)
+		return fault_set(why, error,
+				 "%s: a window that is no multiple of 2s needs CAP_SYS_RESOURCE, "
+				 "see OnPressure= in flyrec.session(5)",
+				 path);
+	if (error == -EPERM || error == -EACCES)
+		return fault_errno(why, error,
+				   "%s: kernels before 6.5 ask for CAP_SYS_RESOURCE, see "
+				   "OnPressure= in flyrec.session(5)",
+				   path);
+	return fault_errno(why, error, "cannot watch %s", path);
+}
+
+/* Closing the descriptor ends it; @why names the file and what this process or kernel lacks */
+static int pressure_watch_open(const struct pressure *p, int *ret_fd, struct fault *why)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char path[32], text[80];
+	int n;
+
+	(void)snprintf(path, sizeof(path), "/proc/pressure/%s", p->resource);
+	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return explain(p, path, -errno, why);
+	n = snprintf(text, sizeof(text), "%s %" PRIu64 " %" PRIu64, p->full ? "full" : "some",
+		     p->stall_usec, p->window_usec);
+	/* The kernel takes the last byte for the end of the line, whatever it is */
+	if (write(fd, text, (size_t)n + 1) < 0)
+		return explain(p, path, -errno, why);
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
 static int watch_pressure(struct triggers *all, struct pressure_source *source, struct trigger *t)
 {
 	struct pressure pressure;
@@ -354,6 +430,153 @@ static void close_pressures(struct triggers *all)
 	}
 	free(TAKE_PTR(all->pressures));
 	all->n_pressures = 0;
+}
+
+/* --- events: the instance, what its events do, and for how long nobody listens then */
+
+#define SUFFIX	  ".trigger"   /* of the instance: no session's name has a dot in it */
+#define WAIT_USEC (100 * 1000) /* between looks whether the snapshot before is finished */
+/* Between looks at a storm that has had its snapshots; where other events share the ring buffer: */
+#define STORM_USEC	  USEC_PER_SEC
+#define STORM_SHARED_USEC (100 * 1000)
+
+static void on_event(void *userdata, size_t index, const struct event_hit *first, uint64_t more)
+{
+	struct triggers *all = userdata;
+	struct trigger *t = &all->items[all->first_event + index];
+
+	if (first)
+		trigger_fire(all, t, first->lines, first->time_usec);
+	t->suppressed += more;
+}
+
+/* One that goes on beyond its limit */
+static bool has_storm(const struct triggers *all)
+{
+	uint64_t now = now_usec(CLOCK_MONOTONIC);
+
+	for (size_t i = 0; i < strv_length(all->events); i++)
+		if (trigger_limit_wait(&all->items[all->first_event + i].limit, all->burst,
+				       all->interval_usec, now) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * A storm is looked at now and then, so that the others are heard and each has its line in the log.
+ * Otherwise one snapshot at a time: what happens meanwhile asks for the next.
+ */
+static struct event_pause pause_events(void *userdata)
+{
+	struct triggers *all = userdata;
+
+	if (has_storm(all))
+		return (struct event_pause){.usec = strv_length(all->events) > 1 ? STORM_SHARED_USEC
+										 : STORM_USEC,
+					    .storm = true};
+	return (struct event_pause){.usec = all->host->busy(all->userdata) ? WAIT_USEC : 0};
+}
+
+static int instance_of(const char *instance, char **ret, struct fault *why)
+{
+	if (asprintf(ret, "%s" SUFFIX, instance) >= 0)
+		return 0;
+	*ret = NULL;
+	return fault_errno(why, -ENOMEM, "instance %s" SUFFIX, instance);
+}
+
+void triggers_remove_stray(const char *session, const char *instance)
+{
+	_cleanup_free_ char *name = NULL;
+	struct fault why;
+
+	if (instance_of(instance, &name, &why) < 0 || event_watch_remove(name, &why) < 0)
+		(void)log_full(LOG_WARNING, session, NULL, why.error, "%s, ignoring", why.text);
+}
+
+/* First the note, then the deed, as for the session's own instance */
+static int trigger_open_events(struct triggers *all, const char *instance, char *const *watched,
+			struct fault *why)
+{
+	_cleanup_free_ char *name = NULL;
+	bool adopt = watched && strv_equal(watched, all->events);
+	int r = 0;
+
+	if (watched && !adopt) {
+		triggers_remove_stray(all->name, instance);
+		r = all->host->remember(all->userdata, NULL, why);
+	}
+	if (r < 0 || !all->events)
+		return r;
+	if (!adopt)
+		r = all->host->remember(all->userdata, all->events, why);
+	if (r >= 0)
+		r = instance_of(instance, &name, why);
+	if (r >= 0)
+		r = event_watch_new(name, all->events, adopt, &all->watch, why);
+	return r;
+}
+
+static int trigger_start_events(struct triggers *all, struct fault *why)
+{
+	const struct event_watch_calls calls = {
+		.on_event = on_event,
+		.pause = pause_events,
+		.userdata = all,
+	};
+	int r = 0;
+
+	if (all->watch)
+		r = event_watch_start(all->watch, all->event, PRIORITY_TRIGGER, &calls, why);
+	for (size_t i = 0; r >= 0 && i < strv_length(all->events); i++) {
+		struct trigger *t = &all->items[all->first_event + i];
+
+		r = trigger_set_unavailable(
+			all, t,
+			event_watch_has(all->watch, i) ? NULL : "this kernel has no such event");
+	}
+	return r;
+}
+
+static void trigger_close_events(struct triggers *all, bool keep)
+{
+	struct fault why;
+
+	if (event_watch_free(TAKE_PTR(all->watch), keep, &why) < 0)
+		(void)log_full(LOG_WARNING, all->name, NULL, why.error, "%s", why.text);
+}
+
+void triggers_watch_again(struct triggers *all, const char *instance, char *const *watched)
+{
+	struct fault why;
+	int r;
+
+	all->gone = false;
+	if (!all->armed)
+		return;
+	trigger_close_events(all, true);
+	r = trigger_open_events(all, instance, watched, &why);
+	if (r >= 0)
+		r = trigger_start_events(all, &why);
+	for (size_t i = 0; r < 0 && i < strv_length(all->events); i++)
+		(void)trigger_set_unavailable(all, &all->items[all->first_event + i], why.text);
+	if (r < 0)
+		trigger_close_events(all, false);
+}
+
+bool triggers_check(struct triggers *all)
+{
+	struct fault why;
+	int r;
+
+	if (!all->armed || !all->events || all->gone)
+		return all->gone;
+	r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
+	if (all->watch && r != INSTANCE_OK)
+		(void)log_full(LOG_WARNING, all->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s",
+			       why.text);
+	all->gone = r == INSTANCE_GONE;
+	return all->gone;
 }
 
 /* --- all */

@@ -5,10 +5,9 @@
  * nothing from the others. Modes do not matter here: each trigger ends in the host's fire(). Owner:
  * the session. Main thread.
  *
- *   trigger.c         the list: made, counted, fired
+ *   trigger.c         the list: made, counted, fired; pressure (PSI)
  *   trigger-limit.c   how often
- *   trigger-event.c, event-watch.c, event-text.c   events, by an instance of their own
- *   pressure.c        PSI
+ *   event-watch.c, event-text.c   events, by an instance of their own
  *   unit-watch.c      systemd
  */
 #pragma once
