@@ -88,7 +88,7 @@ struct control {
 	struct system_bus *system;
 };
 
-/* control-peer.c */
+/* control-peer.c: peers, and a filter on their connections, before any object is looked at */
 struct peer *control_find_peer(struct control *control, sd_bus *bus);
 struct peer *peer_new(struct control *control);
 void peer_free(struct peer *peer);
@@ -96,8 +96,6 @@ void peer_free(struct peer *peer);
 void peer_end(struct peer *peer);
 /* A peer that does not read what it asked for is cut off, the system bus left for a while */
 void peer_check_queue(struct peer *peer);
-
-/* control-bus.c: a filter on a peer-to-peer connection, before any object is looked at */
 int control_bus_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
 /* He may do nothing at all */
 bool control_is_stranger(const struct control *control, const struct access_peer *who);
@@ -151,8 +149,6 @@ struct control_shown {
 struct control_shown control_shown(const char *name);
 
 /*
- * control-work.c
- *
  * control_work() - do the slow part of a call on a thread of its own, when it is its turn
  * @work: touches only @data. @answer: on the main thread; it ends the request and frees @data.
  * Return: 1, as a handler does. What failed has been answered, and @answer was called with it.
@@ -174,7 +170,7 @@ int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char 
 /* control-manager.c: of a struct control: a start or a reload is over */
 void control_reloaded(void *control);
 
-/* control-find.c: whom a path is about */
+/* control-session.c: whom a path is about */
 struct control_target {
 	char *name;
 	struct session *session;		 /* NULL: it never ran */

@@ -5,13 +5,11 @@
  * waits: what takes time answers when it is done. Owner: the daemon. Main thread.
  *
  *   control.c          listening, signals to peers
- *   control-peer.c     peers, a connection each
+ *   control-peer.c     peers, a connection each; org.freedesktop.DBus, as a bus daemon would answer
  *   control-relay.c    what a peer sends, limited
  *   control-access.c   who may do what
- *   control-bus.c      org.freedesktop.DBus, as a bus daemon would answer
  *   control-system.c   the system bus
- *   control-request.c  calls that are answered later
- *   control-find.c     the session that a path is about
+ *   control-request.c  calls that are answered later, jobs among them
  *   control-manager.c, control-session.c   the interfaces; org.flyrec.Recorder1(5)
  *   control-change.c   changes of events, kept or not
  *   control-files.c    files: jobs
