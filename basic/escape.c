@@ -6,22 +6,23 @@
 
 #include "basic/escape.h"
 
-/* Bytes of the UTF-8 sequence at @s that is no control character, 0: there is none */
-static size_t sequence(const uint8_t *s, size_t size)
+size_t utf8_length(const char *text, size_t size)
 {
+	const uint8_t *s = (const uint8_t *)text;
 	size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
 
+	if (s[0] < 0x80)
+		return 1;
 	if (s[0] < 0xc2 || s[0] > 0xf4 || n > size)
 		return 0;
 	for (size_t i = 1; i < n; i++)
 		if ((s[i] & 0xc0) != 0x80)
 			return 0;
-	/* U+0080 to U+009F; overlong ones, surrogates, beyond U+10FFFF */
-	if ((s[0] == 0xc2 && s[1] < 0xa0) || (s[0] == 0xe0 && s[1] < 0xa0) ||
-	    (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-	    (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0;
-	return n;
+	/* overlong ones, surrogates, beyond U+10FFFF */
+	return (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) ||
+			       (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] > 0x8f)
+		       ? 0
+		       : n;
 }
 
 size_t escape_plain(const char *text, size_t size, bool lines)
@@ -33,8 +34,10 @@ size_t escape_plain(const char *text, size_t size, bool lines)
 		size_t n = 1;
 
 		if (s[i] >= 0x80)
-			n = sequence(s + i, size - i);
-		else if (s[i] == 0x7f || (s[i] < ' ' && s[i] != '\t' && !(lines && s[i] == '\n')))
+			n = utf8_length(text + i, size - i);
+		/* U+0080 to U+009F are control characters, too */
+		if ((n == 2 && s[i] == 0xc2 && s[i + 1] < 0xa0) || s[i] == 0x7f ||
+		    (s[i] < ' ' && s[i] != '\t' && !(lines && s[i] == '\n')))
 			n = 0;
 		if (n == 0)
 			break;

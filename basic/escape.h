@@ -15,6 +15,12 @@
 #define ESCAPE_ROOM 4U /* bytes at most for each byte */
 
 /**
+ * utf8_length() - bytes of the character at @text, of @size > 0 bytes; 0: that is no UTF-8 (RFC
+ * 3629)
+ */
+size_t utf8_length(const char *text, size_t size);
+
+/**
  * escape_plain() - how many bytes at the beginning can be shown as they are; a tab can
  * @lines: so can a newline
  */

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "basic/fault.h"
 
-static void _printf_(3, 0) set_text(struct fault *fault, int error, const char *format, va_list ap)
+static void _printf_(4, 0)
+	set_text(struct fault *fault, int error, bool explain, const char *format, va_list ap)
 {
-	int saved = error;
+	size_t n;
 
+	if (!fault)
+		return;
 	(void)vsnprintf(fault->text, sizeof(fault->text), format, ap);
 	for (char *c = fault->text; *c; c++)
 		if (*c == '\n')
 			*c = c[1] ? ' ' : '\0';
-	fault->error = saved;
+	n = strlen(fault->text);
+	if (explain)
+		(void)snprintf(fault->text + n, sizeof(fault->text) - n, ": %s", strerror(-error));
+	fault->error = error;
 }
 
 int fault_set(struct fault *fault, int error, const char *format, ...)
 {
 	va_list ap;
 
-	if (!fault)
-		return error;
 	va_start(ap, format);
-	set_text(fault, error, format, ap);
+	set_text(fault, error, false, format, ap);
 	va_end(ap);
 	return error;
 }
@@ -30,14 +35,9 @@ int fault_set(struct fault *fault, int error, const char *format, ...)
 int fault_errno(struct fault *fault, int error, const char *format, ...)
 {
 	va_list ap;
-	size_t n;
 
-	if (!fault)
-		return error;
 	va_start(ap, format);
-	set_text(fault, error, format, ap);
+	set_text(fault, error, true, format, ap);
 	va_end(ap);
-	n = strlen(fault->text);
-	(void)snprintf(fault->text + n, sizeof(fault->text) - n, ": %s", strerror(-error));
 	return error;
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "basic/ini.h"
 
 #define BOM "\xef\xbb\xbf"
@@ -47,32 +48,6 @@ static char *strip(char *text)
 	return text;
 }
 
-/* Bytes of one UTF-8 character at @p, 0 if it is none (RFC 3629: shortest form, no surrogates) */
-static size_t utf8_length(const unsigned char *p, size_t size)
-{
-	uint32_t c, least;
-	size_t n;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] >= 0xc2 && p[0] < 0xe0)
-		n = 2, c = p[0] & 0x1f, least = 0x80;
-	else if (p[0] >= 0xe0 && p[0] < 0xf0)
-		n = 3, c = p[0] & 0x0f, least = 0x800;
-	else if (p[0] >= 0xf0 && p[0] < 0xf5)
-		n = 4, c = p[0] & 0x07, least = 0x10000;
-	else
-		return 0;
-	if (n > size)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (p[i] & 0x3f);
-	}
-	return c < least || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
-}
-
 /* Why a line cannot be text, or NULL */
 static const char *not_text(const char *line, size_t size)
 {
@@ -85,7 +60,7 @@ static const char *not_text(const char *line, size_t size)
 			return "a carriage return in the middle of a line";
 		if ((c < ' ' && c != '\t') || c == 0x7f)
 			return "a control character";
-		n = utf8_length((const unsigned char *)line + i, size - i);
+		n = utf8_length(line + i, size - i);
 		if (n == 0)
 			return "not valid UTF-8";
 	}

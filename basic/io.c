@@ -35,6 +35,18 @@ int io_open_dir_at(int dir_fd, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+int io_opendir_at(int dir_fd, const char *path, DIR **ret)
+{
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		return -errno;
+	TAKE_FD(fd);
+	*ret = dir;
+	return 0;
+}
+
 int io_list_at(int dir_fd, const char *path, bool (*wanted)(const char *name), char ***ret)
 {
 	struct dirent **entries = NULL;
@@ -60,24 +72,30 @@ int io_list_at(int dir_fd, const char *path, bool (*wanted)(const char *name), c
 	return 0;
 }
 
-int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
+/* @at: -1: at the file position */
+static int write_all(int fd, const char *p, size_t size, off_t at)
 {
-	const char *p = data;
-
 	while (size > 0) {
-		ssize_t n = pwrite(fd, p, size, (off_t)offset);
+		ssize_t n =
+			TEMP_FAILURE_RETRY(at < 0 ? write(fd, p, size) : pwrite(fd, p, size, at));
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
 		p += n;
-		offset += (uint64_t)n;
+		at += at < 0 ? 0 : n;
 		size -= (size_t)n;
 	}
 	return 0;
+}
+
+int io_pwrite_all(int fd, const void *data, size_t size, uint64_t offset)
+{
+	return offset > INT64_MAX ? -EINVAL : write_all(fd, data, size, (off_t)offset);
+}
+
+int io_write_all(int fd, const void *data, size_t size)
+{
+	return write_all(fd, data, size, -1);
 }
 
 int io_pread_all(int fd, void *data, size_t size, uint64_t offset)
@@ -85,35 +103,12 @@ int io_pread_all(int fd, void *data, size_t size, uint64_t offset)
 	char *p = data;
 
 	while (size > 0) {
-		ssize_t n = pread(fd, p, size, (off_t)offset);
+		ssize_t n = TEMP_FAILURE_RETRY(pread(fd, p, size, (off_t)offset));
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -ENODATA;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
 		p += n;
 		offset += (uint64_t)n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-int io_write_all(int fd, const void *data, size_t size)
-{
-	const char *p = data;
-
-	while (size > 0) {
-		ssize_t n = write(fd, p, size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			return -EIO;
-		p += n;
 		size -= (size_t)n;
 	}
 	return 0;
@@ -150,10 +145,8 @@ int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t s
 	off_t in = (off_t)from_at, out = (off_t)to_at;
 
 	while (size > 0) {
-		ssize_t n = copy_file_range(from, &in, to, &out, size, 0);
+		ssize_t n = TEMP_FAILURE_RETRY(copy_file_range(from, &in, to, &out, size, 0));
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0 &&
 		    (errno == EXDEV || errno == EINVAL || errno == EOPNOTSUPP || errno == ENOSYS))
 			return copy_by_hand(from, (uint64_t)in, to, (uint64_t)out, size);
@@ -166,18 +159,13 @@ int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t s
 	return 0;
 }
 
-int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
+int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size)
 {
 	_cleanup_free_ char *data = NULL;
-	_cleanup_close_ int fd = -EBADF;
 	size_t size = 0, room = 0;
+	ssize_t n;
 
-	fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	for (;;) {
-		ssize_t n;
-
+	do {
 		if (room - size < 2) {
 			size_t more = MAX(room * 2, (size_t)(16 * KIB));
 			char *p = realloc(data, more);
@@ -187,15 +175,11 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 			data = p;
 			room = more;
 		}
-		n = read(fd, data + size, room - size - 1);
-		if (n < 0 && errno == EINTR)
-			continue;
+		n = TEMP_FAILURE_RETRY(read(fd, data + size, MIN(room - size - 1, max - size)));
 		if (n < 0)
 			return -errno;
-		if (n == 0)
-			break;
 		size += (size_t)n;
-	}
+	} while (n > 0);
 	data[size] = '\0';
 	*ret_data = TAKE_PTR(data);
 	if (ret_size)
@@ -203,28 +187,11 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 	return 0;
 }
 
-int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size)
+int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_size)
 {
-	_cleanup_free_ char *data = malloc(max + 1);
-	size_t size = 0;
+	_cleanup_close_ int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC);
 
-	if (!data)
-		return -ENOMEM;
-	while (size < max) {
-		ssize_t n = read(fd, data + size, max - size);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	data[size] = '\0';
-	*ret_data = TAKE_PTR(data);
-	*ret_size = size;
-	return 0;
+	return fd < 0 ? -errno : io_read_up_to(fd, SIZE_MAX, ret_data, ret_size);
 }
 
 static int replace(int dir_fd, const char *name, const void *data, size_t size, mode_t mode,
@@ -277,18 +244,13 @@ int io_write_string_at(int dir_fd, const char *path, const char *text, int flags
 {
 	_cleanup_close_ int fd = -EBADF;
 	size_t size = strlen(text);
+	ssize_t n;
 
 	fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC | flags);
 	if (fd < 0)
 		return -errno;
-	for (;;) {
-		ssize_t n = write(fd, text, size);
-
-		if (n >= 0)
-			return (size_t)n == size ? 0 : -EIO;
-		if (errno != EINTR)
-			return -errno;
-	}
+	n = TEMP_FAILURE_RETRY(write(fd, text, size));
+	return n < 0 ? -errno : (size_t)n == size ? 0 : -EIO;
 }
 
 int io_read_regular(int fd, size_t max, char **ret_data, size_t *ret_size)
@@ -316,9 +278,8 @@ int io_read_regular(int fd, size_t max, char **ret_data, size_t *ret_size)
 int io_read_stored_file_at(int dir_fd, const char *path, size_t max, char **ret_data,
 			   size_t *ret_size)
 {
-	_cleanup_close_ int fd =
-		openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : io_read_regular(fd, max, ret_data, ret_size);
+	_cleanup_close_ int fd = io_open_at(dir_fd, path, O_NOFOLLOW);
+	int r = fd < 0 ? fd : io_read_regular(fd, max, ret_data, ret_size);
 
 	return r == -ELOOP || r == -EINVAL || r == -EFBIG ? -EBADMSG : r;
 }

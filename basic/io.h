@@ -26,6 +26,12 @@ int io_open_at(int dir_fd, const char *path, int flags);
 int io_open_dir_at(int dir_fd, const char *name);
 
 /**
+ * io_opendir_at() - to go through a directory without a list of it
+ * Return: 0 or negative errno.
+ */
+int io_opendir_at(int dir_fd, const char *path, DIR **ret);
+
+/**
  * io_list_at() - the names in a directory, sorted, without "." and ".."
  * @wanted: of these only; NULL: all
  * @ret: see basic/strv.h
@@ -75,7 +81,7 @@ int io_read_file_at(int dir_fd, const char *path, char **ret_data, size_t *ret_s
 
 /**
  * io_read_up_to() - the rest of a file, but no more than @max bytes of it
- * @ret_data: malloc'ed, one NUL byte more than @ret_size says
+ * @ret_data, @ret_size: as for io_read_file_at()
  * Return: 0 or negative errno.
  */
 int io_read_up_to(int fd, size_t max, char **ret_data, size_t *ret_size);

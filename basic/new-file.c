@@ -38,22 +38,29 @@ static int open_nameless(const char *path, mode_t mode)
 	return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
 }
 
-static int open_named(struct new_file *file, mode_t mode)
+/* Any name beside the path: for a new file, or for the one that is open and has none */
+static int name_it(struct new_file *file, mode_t mode)
 {
-	for (unsigned i = 0; i < TRIES; i++) {
+	bool nameless = file->fd >= 0;
+	char link[64];
+	int r = -EEXIST;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
+	for (unsigned i = 0; i < TRIES && r == -EEXIST; i++) {
 		_cleanup_free_ char *name = temporary_name(file->path, i);
 
 		if (!name)
 			return -ENOMEM;
-		file->fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
-		if (file->fd >= 0) {
+		if (nameless)
+			r = linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+		else
+			r = file->fd = open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, mode);
+		if (r >= 0)
 			file->temporary = TAKE_PTR(name);
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -errno;
+		else
+			r = -errno;
 	}
-	return -EEXIST;
+	return MIN(r, 0);
 }
 
 int new_file_open(struct new_file *file, const char *path, mode_t mode)
@@ -67,39 +74,19 @@ int new_file_open(struct new_file *file, const char *path, mode_t mode)
 		return -ENOMEM;
 	file->fd = open_nameless(path, mode);
 	if (file->fd < 0)
-		r = open_named(file, mode);
+		r = name_it(file, mode);
 	if (r < 0)
 		new_file_done(file);
 	return r;
-}
-
-/* A nameless file cannot take the place of another one: first any name, then rename */
-static int give_name(struct new_file *file)
-{
-	char link[64];
-
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", file->fd);
-	for (unsigned i = 0; i < TRIES; i++) {
-		_cleanup_free_ char *name = temporary_name(file->path, i);
-
-		if (!name)
-			return -ENOMEM;
-		if (linkat(AT_FDCWD, link, AT_FDCWD, name, AT_SYMLINK_FOLLOW) >= 0) {
-			file->temporary = TAKE_PTR(name);
-			return 0;
-		}
-		if (errno != EEXIST)
-			return -errno;
-	}
-	return -EEXIST;
 }
 
 int new_file_publish(struct new_file *file)
 {
 	int r;
 
+	/* A nameless file cannot take the place of another one: first any name, then rename */
 	if (!file->temporary) {
-		r = give_name(file);
+		r = name_it(file, 0);
 		if (r < 0)
 			return r;
 	}

@@ -112,6 +112,11 @@ char *strf(const char *format, ...)
 	return n < 0 ? NULL : text;
 }
 
+bool text_equal(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
 bool ends_with(const char *text, const char *suffix)
 {
 	size_t n = strlen(text), k = strlen(suffix);

@@ -46,6 +46,9 @@ int strv_set(char **field, const char *text);
 /* malloc'ed text; NULL: no memory */
 char *strf(const char *format, ...) _printf_(1, 2);
 
+/* Either may be NULL */
+bool text_equal(const char *a, const char *b);
+
 bool ends_with(const char *text, const char *suffix);
 
 DEFINE_CLEANUP(char **, strv_free)
