@@ -216,16 +216,14 @@ int check_unit(const char *text, const void *object, struct fault *why)
 	static const char *const suffixes[] = {
 		".service", ".scope", ".slice", ".socket", ".mount", ".swap",
 	};
-	size_t n = strlen(text), i = 0, m = 0;
+	size_t n = strlen(text), i = 0, m;
 
 	if (n > UNIT_NAME_MAX || text[strspn(text, UNIT_CHARACTERS)])
 		return value_refuse(why, "not the name of a unit");
-	for (; i < ARRAY_SIZE(suffixes); i++) {
-		m = strlen(suffixes[i]);
-		if (n > m && strcmp(text + n - m, suffixes[i]) == 0)
-			break;
-	}
-	if (i == ARRAY_SIZE(suffixes))
+	while (i < ARRAY_SIZE(suffixes) && !ends_with(text, suffixes[i]))
+		i++;
+	m = i < ARRAY_SIZE(suffixes) ? strlen(suffixes[i]) : n;
+	if (n <= m)
 		return value_refuse(why, "must be the full name of a unit with processes, as in "
 					 "NAME.service, NAME.scope or NAME.slice");
 	if (*text == '@' || text[n - m - 1] == '@')

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,32 +16,16 @@ static int compare(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static bool is_wanted(const char *name, const char *suffix)
-{
-	size_t n = strlen(name), m = strlen(suffix);
-
-	return *name != '.' && n > m && strcmp(name + n - m, suffix) == 0;
-}
-
 static int add_names(const char *path, const char *suffix, char ***names)
 {
-	_cleanup_closedir_ DIR *dir = opendir(path);
-	const struct dirent *entry;
-	int r;
+	_cleanup_(strv_freep) char **all = NULL;
+	int r = io_list_at(AT_FDCWD, path, NULL, &all);
 
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	for (;;) {
-		errno = 0;
-		entry = readdir(dir);
-		if (!entry)
-			return -errno;
-		if (!is_wanted(entry->d_name, suffix) || strv_contains(*names, entry->d_name))
-			continue;
-		r = strv_append(names, entry->d_name);
-		if (r < 0)
-			return r;
-	}
+	STRV_FOREACH (name, all)
+		if (r >= 0 && **name != '.' && strlen(*name) > strlen(suffix) &&
+		    ends_with(*name, suffix) && !strv_contains(*names, *name))
+			r = strv_append(names, *name);
+	return r == -ENOENT ? 0 : r;
 }
 
 int config_files_list(const char *const *dirs, const char *suffix, char ***ret, char **ret_dir,
@@ -93,31 +76,17 @@ int config_files_find(const char *const *dirs, const char *name, char **ret, boo
 
 int config_files_read(const char *path, char **ret, size_t *ret_size, struct fault *why)
 {
-	_cleanup_free_ char *data = NULL;
-	_cleanup_close_ int fd = -EBADF;
-	struct stat st;
+	_cleanup_close_ int fd = io_open_at(AT_FDCWD, path, 0);
 	int r;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return fault_errno(why, -errno, "cannot open");
-	if (fstat(fd, &st) < 0)
-		return fault_errno(why, -errno, "cannot read");
-	if (S_ISDIR(st.st_mode))
-		return fault_set(why, -EISDIR, "this is a directory, not a file");
-	if (!S_ISREG(st.st_mode))
-		return fault_set(why, -EINVAL, "not a regular file");
-	if ((uint64_t)st.st_size > FILE_MAX)
-		return fault_set(why, -EFBIG, "too large for a configuration file");
-	data = malloc((size_t)st.st_size + 1);
-	if (!data)
-		return -ENOMEM;
-	r = io_pread_all(fd, data, (size_t)st.st_size, 0);
-	if (r == -ENODATA)
-		return fault_set(why, r, "the file was cut while it was read");
-	if (r < 0)
-		return fault_errno(why, r, "cannot read");
-	*ret = TAKE_PTR(data);
-	*ret_size = (size_t)st.st_size;
-	return 0;
+		return fault_errno(why, fd, "cannot open");
+	r = io_read_regular(fd, FILE_MAX, ret, ret_size);
+	if (r == -EISDIR)
+		return fault_set(why, r, "this is a directory, not a file");
+	if (r == -EINVAL)
+		return fault_set(why, r, "not a regular file");
+	if (r == -EFBIG)
+		return fault_set(why, r, "too large for a configuration file");
+	return r < 0 && r != -ENOMEM ? fault_errno(why, r, "cannot read") : r;
 }

@@ -92,7 +92,7 @@ const struct config_key config_keys[] = {
 	{ "Trace", "SubBufferSize", S, &value_size, SESSION(trace.subbuf_size), NULL, 4 * KIB, 8 * MIB,
 	  .check = check_power_of_two },
 	{ "Trace", "BufferPercent", S, &value_percent, SESSION(trace.buffer_percent), "25" },
-	{ "Trace", "CPUs", S, &value_cpus, SESSION(trace) },
+	{ "Trace", "CPUs", S, &value_cpus, SESSION(trace.cpus) },
 	{ "Trace", "Pid", S, &value_pids, SESSION(trace) },
 	{ "Trace", "Unit", S, &value_words, SESSION(trace.units), .check = check_unit },
 	{ "Trace", "Option", S, &value_words, SESSION(trace.options), .check = check_option },

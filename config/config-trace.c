@@ -92,39 +92,40 @@ void event_done(struct trace_event *event)
 	free(event->filter);
 }
 
-static bool same_text(const char *a, const char *b)
+struct trace_event *event_find(const struct trace_config *trace, const char *system,
+			       const char *name)
 {
-	return a == b || (a && b && strcmp(a, b) == 0);
+	for (size_t i = 0; i < trace->n_events; i++)
+		if (strcmp(trace->events[i].system, system) == 0 &&
+		    text_equal(trace->events[i].name, name))
+			return &trace->events[i];
+	return NULL;
 }
 
-/* An event has one filter: a later line for the same event takes the place of the earlier one */
-static int events_parse(const struct config_key *key, void *object, const char *text,
-			struct fault *why)
+int event_put(struct trace_config *trace, struct trace_event *event)
 {
-	struct trace_config *trace = trace_of(key, object);
-	_cleanup_(event_done) struct trace_event event = {};
-	struct trace_event *more, *same = NULL;
-	int r;
+	struct trace_event *same = event_find(trace, event->system, event->name), *more;
 
-	r = event_parse(text, &event, why);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < trace->n_events; i++)
-		if (strcmp(trace->events[i].system, event.system) == 0 &&
-		    same_text(trace->events[i].name, event.name))
-			same = &trace->events[i];
-	if (same) {
-		event_done(same);
-	} else {
+	if (!same) {
 		more = reallocarray(trace->events, trace->n_events + 1, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
 		trace->events = more;
 		same = &more[trace->n_events++];
+		*same = (struct trace_event){};
 	}
-	*same = event;
-	event = (struct trace_event){};
+	SWAP(*same, *event);
 	return 0;
+}
+
+static int events_parse(const struct config_key *key, void *object, const char *text,
+			struct fault *why)
+{
+	struct trace_config *trace = trace_of(key, object);
+	_cleanup_(event_done) struct trace_event event = {};
+	int r = event_parse(text, &event, why);
+
+	return r < 0 ? r : event_put(trace, &event);
 }
 
 static void events_clear(const struct config_key *key, void *object)
@@ -380,60 +381,4 @@ const struct value_kind value_pids = {
 	.clear = pids_clear,
 	.copy = pids_copy,
 	.print = pids_print,
-};
-
-/* --- CPUs */
-
-static int cpus_parse(const struct config_key *key, void *object, const char *text,
-		      struct fault *why)
-{
-	struct trace_config *trace = trace_of(key, object);
-	struct cpu_list list, before;
-	char *cpus;
-	int r;
-
-	r = parse_cpu_list(text, &list);
-	if (r == -ERANGE)
-		return value_refuse(why, "a CPU number is out of range, must be 0 to %d",
-				    CPU_LIST_MAX - 1);
-	if (r < 0)
-		return value_refuse(why, "not a list of CPUs, as in 0-3,8");
-	if (trace->cpus && parse_cpu_list(trace->cpus, &before) >= 0)
-		for (size_t i = 0; i < ARRAY_SIZE(list.bits); i++)
-			list.bits[i] |= before.bits[i];
-	r = cpu_list_format(&list, &cpus);
-	if (r < 0)
-		return r;
-	free(trace->cpus);
-	trace->cpus = cpus;
-	return 0;
-}
-
-static void cpus_clear(const struct config_key *key, void *object)
-{
-	struct trace_config *trace = trace_of(key, object);
-
-	free(trace->cpus);
-	trace->cpus = NULL;
-}
-
-static int cpus_copy(const struct config_key *key, const void *from, void *to)
-{
-	return strv_set(&trace_of(key, to)->cpus, trace_of(key, from)->cpus);
-}
-
-static void cpus_print(const struct config_key *key, const void *object, FILE *f)
-{
-	const struct trace_config *trace = trace_of(key, object);
-
-	if (trace->cpus)
-		(void)fprintf(f, "%s=%s\n", key->name, trace->cpus);
-}
-
-const struct value_kind value_cpus = {
-	.is_list = true,
-	.parse = cpus_parse,
-	.clear = cpus_clear,
-	.copy = cpus_copy,
-	.print = cpus_print,
 };

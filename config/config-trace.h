@@ -12,11 +12,10 @@
 /* Longest session name: "flyrec_NAME" must be a system name of the kernel (MAX_EVENT_NAME_LEN) */
 #define SESSION_NAME_MAX 56
 
-/* The next four keep a list and its length in struct trace_config; offset: of that struct */
+/* The next three keep a list and its length in struct trace_config; offset: of that struct */
 extern const struct value_kind value_events;   /* events, n_events */
 extern const struct value_kind value_triggers; /* triggers, n_triggers */
 extern const struct value_kind value_pids;     /* pids, n_pids: sorted, each once */
-extern const struct value_kind value_cpus;     /* cpus: canonical CPU list, or NULL */
 
 /**
  * event_parse() - "[-]SYS:NAME [if FILTER]" or "[-]SYS"
@@ -25,6 +24,17 @@ extern const struct value_kind value_cpus;     /* cpus: canonical CPU list, or N
  */
 int event_parse(const char *text, struct trace_event *ret, struct fault *why);
 void event_done(struct trace_event *event);
+
+/* @name: NULL: the system as a whole. NULL: it is not among them */
+struct trace_event *event_find(const struct trace_config *trace, const char *system,
+			       const char *name);
+
+/**
+ * event_put() - an event has one filter: a later line takes the place of an earlier one
+ * @event: taken over; what was there before is in it then
+ * Return: 0 or -ENOMEM.
+ */
+int event_put(struct trace_config *trace, struct trace_event *event);
 
 /* Checks for struct config_key; config/config-check.c */
 int check_probe(const char *text, const void *object, struct fault *why);

@@ -66,6 +66,60 @@ int value_squeeze(const char *text, char **ret)
 	return 0;
 }
 
+/* --- plain numbers: of the size that their kind says */
+
+static void number_clear(const struct config_key *key, void *object)
+{
+	memset(value_field(key, object), 0, key->kind->size);
+}
+
+static int number_copy(const struct config_key *key, const void *from, void *to)
+{
+	memcpy(value_field(key, to), value_field(key, from), key->kind->size);
+	return 0;
+}
+
+static int number_parse(const struct config_key *key, void *object, const char *text,
+			struct fault *why)
+{
+	uint64_t n;
+	int r = parse_u64(text, &n);
+
+	if (r == -EINVAL)
+		return value_refuse(why, "not a number");
+	if (r < 0 || n < key->min || n > key->max)
+		return value_refuse(why, "out of range, must be %" PRIu64 " to %" PRIu64, key->min,
+				    key->max);
+	if (key->kind->size == sizeof(unsigned))
+		*FIELD(unsigned, key, object) = (unsigned)n;
+	else
+		*FIELD(uint64_t, key, object) = n;
+	return 0;
+}
+
+static void number_print(const struct config_key *key, const void *object, FILE *f)
+{
+	(void)fprintf(f, "%s=%" PRIu64 "\n", key->name,
+		      key->kind->size == sizeof(unsigned) ? *FIELD(unsigned, key, object)
+							  : *FIELD(uint64_t, key, object));
+}
+
+const struct value_kind value_unsigned = {
+	.size = sizeof(unsigned),
+	.parse = number_parse,
+	.clear = number_clear,
+	.copy = number_copy,
+	.print = number_print,
+};
+
+const struct value_kind value_u64 = {
+	.size = sizeof(uint64_t),
+	.parse = number_parse,
+	.clear = number_clear,
+	.copy = number_copy,
+	.print = number_print,
+};
+
 /* --- bool */
 
 static int bool_parse(const struct config_key *key, void *object, const char *text,
@@ -76,45 +130,20 @@ static int bool_parse(const struct config_key *key, void *object, const char *te
 	return 0;
 }
 
-static void bool_clear(const struct config_key *key, void *object)
-{
-	*FIELD(bool, key, object) = false;
-}
-
-static int bool_copy(const struct config_key *key, const void *from, void *to)
-{
-	*FIELD(bool, key, to) = *FIELD(bool, key, from);
-	return 0;
-}
-
 static void bool_print(const struct config_key *key, const void *object, FILE *f)
 {
 	(void)fprintf(f, "%s=%s\n", key->name, *FIELD(bool, key, object) ? "yes" : "no");
 }
 
 const struct value_kind value_bool = {
+	.size = sizeof(bool),
 	.parse = bool_parse,
-	.clear = bool_clear,
-	.copy = bool_copy,
+	.clear = number_clear,
+	.copy = number_copy,
 	.print = bool_print,
 };
 
-/* --- unsigned, percent */
-
-static int unsigned_parse(const struct config_key *key, void *object, const char *text,
-			  struct fault *why)
-{
-	unsigned n;
-	int r = parse_unsigned(text, &n);
-
-	if (r == -EINVAL)
-		return value_refuse(why, "not a number");
-	if (r < 0 || n < key->min || n > key->max)
-		return value_refuse(why, "out of range, must be %" PRIu64 " to %" PRIu64, key->min,
-				    key->max);
-	*FIELD(unsigned, key, object) = n;
-	return 0;
-}
+/* --- percent */
 
 static int percent_parse(const struct config_key *key, void *object, const char *text,
 			 struct fault *why)
@@ -126,52 +155,15 @@ static int percent_parse(const struct config_key *key, void *object, const char 
 	return r < 0 ? value_refuse(why, "not a percentage") : 0;
 }
 
-static void unsigned_clear(const struct config_key *key, void *object)
-{
-	*FIELD(unsigned, key, object) = 0;
-}
-
-static int unsigned_copy(const struct config_key *key, const void *from, void *to)
-{
-	*FIELD(unsigned, key, to) = *FIELD(unsigned, key, from);
-	return 0;
-}
-
-static void unsigned_print(const struct config_key *key, const void *object, FILE *f)
-{
-	(void)fprintf(f, "%s=%u\n", key->name, *FIELD(unsigned, key, object));
-}
-
-const struct value_kind value_unsigned = {
-	.parse = unsigned_parse,
-	.clear = unsigned_clear,
-	.copy = unsigned_copy,
-	.print = unsigned_print,
-};
-
 const struct value_kind value_percent = {
+	.size = sizeof(unsigned),
 	.parse = percent_parse,
-	.clear = unsigned_clear,
-	.copy = unsigned_copy,
-	.print = unsigned_print,
+	.clear = number_clear,
+	.copy = number_copy,
+	.print = number_print,
 };
 
-/* --- uint64_t: numbers, sizes, times */
-
-static int u64_parse(const struct config_key *key, void *object, const char *text,
-		     struct fault *why)
-{
-	uint64_t n;
-	int r = parse_u64(text, &n);
-
-	if (r == -EINVAL)
-		return value_refuse(why, "not a number");
-	if (r < 0 || n < key->min || n > key->max)
-		return value_refuse(why, "out of range, must be %" PRIu64 " to %" PRIu64, key->min,
-				    key->max);
-	*FIELD(uint64_t, key, object) = n;
-	return 0;
-}
+/* --- uint64_t: sizes, times */
 
 static int size_parse(const struct config_key *key, void *object, const char *text,
 		      struct fault *why)
@@ -213,22 +205,6 @@ static int time_parse(const struct config_key *key, void *object, const char *te
 	return 0;
 }
 
-static void u64_clear(const struct config_key *key, void *object)
-{
-	*FIELD(uint64_t, key, object) = 0;
-}
-
-static int u64_copy(const struct config_key *key, const void *from, void *to)
-{
-	*FIELD(uint64_t, key, to) = *FIELD(uint64_t, key, from);
-	return 0;
-}
-
-static void u64_print(const struct config_key *key, const void *object, FILE *f)
-{
-	(void)fprintf(f, "%s=%" PRIu64 "\n", key->name, *FIELD(uint64_t, key, object));
-}
-
 static void size_auto_clear(const struct config_key *key, void *object)
 {
 	*FIELD(uint64_t, key, object) = STORAGE_DEFAULT;
@@ -242,7 +218,7 @@ static void size_print(const struct config_key *key, const void *object, FILE *f
 	if (n == STORAGE_DEFAULT || n < key->min)
 		(void)fprintf(f, "%s=\n", key->name);
 	else
-		u64_print(key, object, f);
+		number_print(key, object, f);
 }
 
 static void time_print(const struct config_key *key, const void *object, FILE *f)
@@ -250,31 +226,27 @@ static void time_print(const struct config_key *key, const void *object, FILE *f
 	(void)fprintf(f, "%s=%" PRIu64 "us\n", key->name, *FIELD(uint64_t, key, object));
 }
 
-const struct value_kind value_u64 = {
-	.parse = u64_parse,
-	.clear = u64_clear,
-	.copy = u64_copy,
-	.print = u64_print,
-};
-
 const struct value_kind value_size = {
+	.size = sizeof(uint64_t),
 	.parse = size_parse,
-	.clear = u64_clear,
-	.copy = u64_copy,
+	.clear = number_clear,
+	.copy = number_copy,
 	.print = size_print,
 };
 
 const struct value_kind value_size_auto = {
+	.size = sizeof(uint64_t),
 	.parse = size_parse,
 	.clear = size_auto_clear,
-	.copy = u64_copy,
+	.copy = number_copy,
 	.print = size_print,
 };
 
 const struct value_kind value_time = {
+	.size = sizeof(uint64_t),
 	.parse = time_parse,
-	.clear = u64_clear,
-	.copy = u64_copy,
+	.clear = number_clear,
+	.copy = number_copy,
 	.print = time_print,
 };
 
@@ -313,17 +285,6 @@ static int choice_parse(const struct config_key *key, void *object, const char *
 	return 0;
 }
 
-static void choice_clear(const struct config_key *key, void *object)
-{
-	*FIELD(int, key, object) = 0;
-}
-
-static int choice_copy(const struct config_key *key, const void *from, void *to)
-{
-	*FIELD(int, key, to) = *FIELD(int, key, from);
-	return 0;
-}
-
 static void choice_print(const struct config_key *key, const void *object, FILE *f)
 {
 	const struct choice *c = key->choices;
@@ -334,9 +295,10 @@ static void choice_print(const struct config_key *key, const void *object, FILE 
 }
 
 const struct value_kind value_choice = {
+	.size = sizeof(int),
 	.parse = choice_parse,
-	.clear = choice_clear,
-	.copy = choice_copy,
+	.clear = number_clear,
+	.copy = number_copy,
 	.print = choice_print,
 };
 
@@ -469,4 +431,43 @@ const struct value_kind value_words = {
 	.clear = list_clear,
 	.copy = list_copy,
 	.print = list_print,
+};
+
+/* --- CPUs */
+
+static int cpus_parse(const struct config_key *key, void *object, const char *text,
+		      struct fault *why)
+{
+	char **field = FIELD(char *, key, object), *cpus;
+	struct cpu_list list, before;
+	int r = parse_cpu_list(text, &list);
+
+	if (r == -ERANGE)
+		return value_refuse(why, "a CPU number is out of range, must be 0 to %d",
+				    CPU_LIST_MAX - 1);
+	if (r < 0)
+		return value_refuse(why, "not a list of CPUs, as in 0-3,8");
+	if (*field && parse_cpu_list(*field, &before) >= 0)
+		for (size_t i = 0; i < ARRAY_SIZE(list.bits); i++)
+			list.bits[i] |= before.bits[i];
+	r = cpu_list_format(&list, &cpus);
+	if (r < 0)
+		return r;
+	free(*field);
+	*field = cpus;
+	return 0;
+}
+
+static void cpus_print(const struct config_key *key, const void *object, FILE *f)
+{
+	if (*FIELD(char *, key, object))
+		string_print(key, object, f);
+}
+
+const struct value_kind value_cpus = {
+	.is_list = true,
+	.parse = cpus_parse,
+	.clear = string_clear,
+	.copy = string_copy,
+	.print = cpus_print,
 };

@@ -15,6 +15,7 @@ struct config_key;
 
 /* @object: the struct session_config or struct daemon_config that holds the field */
 struct value_kind {
+	size_t size;  /* of the field, of numbers and choices */
 	bool is_list; /* assignments add up; "" empties it, where for others "" is the default */
 	/* 0, -EINVAL with the reason in @why, or -ENOMEM; a list may then hold a part of it */
 	int (*parse)(const struct config_key *key, void *object, const char *text,
@@ -42,8 +43,9 @@ extern const struct value_kind value_time;	/* uint64_t microseconds, within min 
 extern const struct value_kind value_choice;	/* int or enum, one of the key's choices */
 extern const struct value_kind value_word;	/* char *, one of the key's choices */
 extern const struct value_kind value_string;	/* char *, NULL when not set; the key's check */
-extern const struct value_kind value_lines;	/* char **, one string an assignment; check */
-extern const struct value_kind value_words;	/* char **, split at white space; check */
+extern const struct value_kind value_cpus;  /* char *, a CPU list, canonical; NULL when not set */
+extern const struct value_kind value_lines; /* char **, one string an assignment; check */
+extern const struct value_kind value_words; /* char **, split at white space; check */
 
 /**
  * value_field() - where a key's value lives in @object
