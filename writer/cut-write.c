@@ -337,7 +337,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 		.trace_id = options_new_trace_id(),
 		.note = note,
 	};
-	int fd, r;
+	int r;
 
 	r = trace_dat_clock(cut_newest(cut)->dat, &clock, why);
 	if (r >= 0)
@@ -354,12 +354,9 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	r = options_make(&params, &options);
 	if (r < 0)
 		return fault_errno(why, r, "cannot write");
-	fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out) {
-		close_p(&fd);
+	out = sections_open(o->fd);
+	if (!out)
 		return fault_errno(why, -ENOMEM, "cannot write the header");
-	}
 	r = cut_write_sections(cut, out, why);
 	return r < 0 ? r : write_tables(cut, out, o, clock, &options, why);
 }

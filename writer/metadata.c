@@ -212,11 +212,9 @@ static int put_systems(FILE *out, const struct metadata_source *source, struct f
 {
 	char *const *systems = source->systems;
 	_cleanup_free_ struct texts *texts = NULL;
-	size_t n = 0, present = 0;
+	size_t n = strv_length(systems), present = 0;
 	int r = 0;
 
-	while (systems && systems[n])
-		n++;
 	texts = calloc(n + 1, sizeof(*texts));
 	if (!texts)
 		return -ENOMEM;

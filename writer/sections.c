@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <endian.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 #include "formats/trace-dat.h"
@@ -135,4 +136,14 @@ int sections_put_tables(FILE *out, const char *names, size_t names_size, size_t 
 		return r;
 	*ret = (struct sections_places){at, size, table_at - options->size, table_at};
 	return 0;
+}
+
+FILE *sections_open(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	FILE *out = copy < 0 ? NULL : fdopen(copy, "w");
+
+	if (!out)
+		close_p(&copy);
+	return out;
 }

@@ -11,6 +11,12 @@
 #include "writer/options.h"
 
 /**
+ * sections_open() - a stream for the header of the file that is open as @fd, which stays the
+ * caller's Return: NULL with errno set.
+ */
+FILE *sections_open(int fd);
+
+/**
  * sections_put() - bytes as they are
  * Return, here and below: 0 or negative errno.
  */

@@ -280,58 +280,40 @@ int task_names_merge(struct task_names *t, const char *text)
 static int scan_threads(struct task_names *t, int proc_fd, const char *process)
 {
 	char path[300];
+	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
-	DIR *dir;
-	int fd, r = 0;
+	int r;
 
 	(void)snprintf(path, sizeof(path), "%s/task", process);
-	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return 0; /* ended meanwhile */
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
+	r = io_opendir_at(proc_fd, path, &dir);
+	if (r < 0)
+		return r == -ENOMEM ? r : 0; /* ended meanwhile */
 	while (r >= 0 && (entry = readdir(dir))) {
+		_cleanup_close_ int fd = -EBADF;
 		char comm[64];
 		ssize_t n;
-		int comm_fd;
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		(void)snprintf(path, sizeof(path), "%s/comm", entry->d_name);
-		comm_fd = openat(fd, path, O_RDONLY | O_CLOEXEC);
-		if (comm_fd < 0)
-			continue;
-		n = read(comm_fd, comm, sizeof(comm));
-		close(comm_fd);
+		fd = openat(dirfd(dir), path, O_RDONLY | O_CLOEXEC);
+		n = fd < 0 ? 0 : read(fd, comm, sizeof(comm));
 		if (n > 1)
 			r = add(t, (uint32_t)strtoul(entry->d_name, NULL, 10), comm, (size_t)n - 1);
 	}
-	closedir(dir);
 	return r;
 }
 
 static int scan_proc(struct task_names *t, int proc_fd)
 {
+	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
-	DIR *dir;
-	int fd, r = 0;
+	int r = io_opendir_at(proc_fd, ".", &dir);
 
 	t->generation++;
-	fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	dir = fdopendir(fd);
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
 	while (r >= 0 && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			r = scan_threads(t, proc_fd, entry->d_name);
-	closedir(dir);
 	/* They are few; the next merge or render brings them into order with others */
 	return r < 0 || t->n <= t->max ? r : settle(t);
 }

@@ -233,17 +233,14 @@ static int write_header(struct together *t, int fd, const char *note, struct fau
 {
 	_cleanup_(options_done) struct options options = {0};
 	_cleanup_fclose_ FILE *out = NULL;
-	int copy, r;
+	int r;
 
 	r = make_options(t, note, &options, why);
 	if (r < 0)
 		return r;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	out = copy < 0 ? NULL : fdopen(copy, "w");
-	if (!out) {
-		close_p(&copy);
+	out = sections_open(fd);
+	if (!out)
 		return fault_errno(why, -ENOMEM, "cannot write the header");
-	}
 	r = cut_write_sections(&t->files, out, why);
 	return r < 0 ? r : put_tables(t, out, &options, why);
 }

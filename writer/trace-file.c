@@ -60,7 +60,7 @@ static bool direct_works(int fd, uint64_t at, unsigned size)
 
 /* The second, O_DIRECT descriptor, after a trial. @name: of the file as it is called now. */
 static int trace_file_open_direct(struct trace_file *file, int dir_fd, const char *name,
-			   enum storage_direct direct, struct fault *why)
+				  enum storage_direct direct, struct fault *why)
 {
 	_cleanup_close_ int fd = -EBADF;
 
@@ -178,7 +178,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	_cleanup_(options_done) struct options options = {0};
 	_cleanup_free_ char *buffer = malloc(STREAM_BUFFER);
 	_cleanup_fclose_ FILE *out = NULL; /* before its buffer */
-	int fd, r;
+	int r;
 
 	r = probes_read(params->source.tracing_fd, params->source.systems, &probes);
 	if (r < 0)
@@ -187,13 +187,9 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	r = options_make(&wanted, &options);
 	if (r < 0)
 		return r;
-	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out) {
-		r = -errno;
-		close_p(&fd);
-		return r;
-	}
+	out = sections_open(file->fd);
+	if (!out)
+		return -errno;
 	if (buffer)
 		(void)setvbuf(out, buffer, _IOFBF, STREAM_BUFFER);
 	r = metadata_write(out, &params->source, params->subbuf_size, params->symbols, why);
@@ -255,37 +251,24 @@ static bool same_boot_order(const struct trace_dat *dat)
 	return dat->big_endian == (__BYTE_ORDER == __BIG_ENDIAN) && dat->long_size == sizeof(long);
 }
 
-static int parse_date(const struct trace_dat *dat, const struct trace_dat_option_place *o,
-		      struct trace_file *file, struct fault *why)
-{
-	_cleanup_free_ char *text = NULL;
-	int r = trace_dat_load(dat, &o->data, 64, &text, why);
-
-	if (r == -EFBIG)
-		return fault_set(why, -EBADMSG, "%s: malformed DATE option", dat->path);
-	if (r < 0)
-		return r;
-	file->has_date = true;
-	file->date_usec = (int64_t)strtoull(text, NULL, 0);
-	return 0;
-}
-
 static int take_options(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
 {
 	unsigned cpu = 0;
-	int r = 0;
+	int r;
 
-	for (size_t i = 0; i < dat->n_options && r >= 0; i++) {
+	for (size_t i = 0; i < dat->n_options; i++) {
 		const struct trace_dat_option_place *o = &dat->options[i];
 
 		if (o->id == TRACE_DAT_OPTION_CPUSTAT && cpu < file->n_cpus) {
 			file->cpustat_at[cpu] = o->data.offset;
 			file->cpustat_room[cpu++] = o->data.size;
-		} else if (o->id == TRACE_DAT_OPTION_DATE) {
-			r = parse_date(dat, o, file, why);
 		}
 	}
-	return r;
+	r = trace_dat_date(dat, &file->date_usec, why);
+	if (r == -EFBIG)
+		return fault_set(why, -EBADMSG, "%s: malformed DATE option", dat->path);
+	file->has_date = r > 0;
+	return MIN(r, 0);
 }
 
 /*
