@@ -29,15 +29,13 @@ static _printf_(2, 3) int coresight_note(struct coresight *c, const char *format
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;
-	int n;
 
 	va_start(ap, format);
-	n = vasprintf(&text, format, ap);
-	va_end(ap);
-	if (n < 0) {
+	if (vasprintf(&text, format, ap) < 0)
 		text = NULL;
+	va_end(ap);
+	if (!text)
 		return -ENOMEM;
-	}
 	return strv_append(&c->notes, text);
 }
 
@@ -189,33 +187,44 @@ static int read_registers(struct coresight *c, struct arm_source *source)
 			      source->name);
 }
 
+static int by_version(const void *a, const void *b)
+{
+	return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* tmc_etr2 before tmc_etr10 */
+static int list_devices(const struct coresight *c, const char *path, char ***ret)
+{
+	_cleanup_close_ int fd = in_root_open(c->request->root_fd, path, O_RDONLY | O_DIRECTORY);
+	int r = fd < 0 ? fd : io_list_at(fd, ".", NULL, ret);
+
+	if (r >= 0)
+		qsort(*ret, strv_length(*ret), sizeof(**ret), by_version);
+	return r;
+}
+
 /* Where the connections of @device lead to, added to @list */
 static int follow(const struct coresight *c, const char *device, char ***list)
 {
-	struct dirent **entries = NULL;
+	_cleanup_(strv_freep) char **names = NULL;
 	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -EBADF;
-	int n, r = 0;
+	int r;
 
 	path = strf(CORESIGHT_DEVICES "/%s/connections", device);
 	if (!path)
 		return -ENOMEM;
-	fd = in_root_open(c->request->root_fd, path, O_RDONLY | O_DIRECTORY);
-	n = fd < 0 ? 0 : scandirat(fd, ".", &entries, NULL, versionsort);
-	for (int i = 0; i < n; i++) {
+	r = list_devices(c, path, &names);
+	STRV_FOREACH (name, names) {
 		_cleanup_free_ char *link = NULL, *target = NULL;
 
-		if (r >= 0 && strncmp(entries[i]->d_name, "out:", 4) == 0) {
-			link = strf("%s/%s", path, entries[i]->d_name);
-			r = link ? in_root_link(c->request->root_fd, link, &target) : -ENOMEM;
-			if (r >= 0 && is_plain(target) && !strv_contains(*list, target))
-				r = strv_append(list, target);
-			r = r == -ENOMEM ? r : 0;
-		}
-		free(entries[i]);
+		if (r == -ENOMEM || strncmp(*name, "out:", 4) != 0)
+			continue;
+		link = strf("%s/%s", path, *name);
+		r = link ? in_root_link(c->request->root_fd, link, &target) : -ENOMEM;
+		if (r >= 0 && is_plain(target) && !strv_contains(*list, target))
+			r = strv_append(list, target);
 	}
-	free(entries);
-	return r;
+	return r == -ENOMEM ? r : 0;
 }
 
 /* The nearest enabled sink; *ret stays NULL if there is none */
@@ -301,40 +310,19 @@ static int add_sink(struct coresight *c, const char *device)
 	return 0;
 }
 
-static int for_each(struct coresight *c, struct dirent **entries, int n,
-		    int (*add)(struct coresight *c, const char *device))
-{
-	int r = 0;
-
-	for (int i = 0; i < n && r >= 0; i++)
-		if (is_plain(entries[i]->d_name))
-			r = add(c, entries[i]->d_name);
-	return r;
-}
-
-static int add_if_source(struct coresight *c, const char *device)
-{
-	return has(c, device, "enable_source") ? add_source(c, device) : 0;
-}
-
 static int coresight_read_devices(struct coresight *c, struct fault *why)
 {
-	_cleanup_close_ int fd =
-		in_root_open(c->request->root_fd, CORESIGHT_DEVICES, O_RDONLY | O_DIRECTORY);
-	struct dirent **entries = NULL;
-	int n, r;
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = list_devices(c, CORESIGHT_DEVICES, &names);
 
-	if (fd == -ENOENT)
+	if (r == -ENOENT)
 		return fault_set(why, -ENODEV, "no CoreSight here: there is no " CORESIGHT_DEVICES);
-	n = fd < 0 ? fd : scandirat(fd, ".", &entries, NULL, versionsort);
-	if (n < 0)
-		return fault_errno(why, fd < 0 ? fd : -errno, CORESIGHT_DEVICES ": cannot read");
-	r = for_each(c, entries, n, add_sink);
-	if (r >= 0 && c->sinks)
-		r = for_each(c, entries, n, add_if_source);
-	for (int i = 0; i < n; i++)
-		free(entries[i]);
-	free(entries);
+	STRV_FOREACH (name, names)
+		if (r >= 0 && is_plain(*name))
+			r = add_sink(c, *name);
+	STRV_FOREACH (name, names)
+		if (r >= 0 && c->sinks && is_plain(*name) && has(c, *name, "enable_source"))
+			r = add_source(c, *name);
 	if (r < 0)
 		return fault_errno(why, r, CORESIGHT_DEVICES ": cannot read");
 	if (!c->sinks)
@@ -426,13 +414,13 @@ static int coresight_read_cores(struct coresight *c, struct fault *why)
 
 /* --- what is in the sinks, and memory that decoders need: the kernel's text */
 
-#define CHUNK	  (1 * MIB)
-#define SINK_MAX  (4 * GIB) /* an ETR's size register has no more bits */
-#define KERNEL_MAX  (1 * GIB) /* of a kernel */
-#define PHDRS_MAX 1024U
+#define CHUNK	   (1 * MIB)
+#define SINK_MAX   (4 * GIB) /* an ETR's size register has no more bits */
+#define KERNEL_MAX (1 * GIB) /* of a kernel */
+#define PHDRS_MAX  1024U
 
-/* @from: read from here up to its end or @size bytes. Return: 0 or negative errno, of which end is
- * in @ret_writing. */
+/* @from: read from here up to its end or @size bytes; synced. Return: 0 or negative errno, of which
+ * end is in @ret_writing. */
 static int copy(int from, int to, uint64_t size, uint64_t *ret_copied, bool *ret_writing)
 {
 	_cleanup_free_ char *chunk = malloc(CHUNK);
@@ -442,11 +430,9 @@ static int copy(int from, int to, uint64_t size, uint64_t *ret_copied, bool *ret
 	if (!chunk)
 		return -ENOMEM;
 	while (copied < size) {
-		ssize_t n = read(from, chunk, MIN(CHUNK, size - copied));
+		ssize_t n = TEMP_FAILURE_RETRY(read(from, chunk, MIN(CHUNK, size - copied)));
 		int r;
 
-		if (n < 0 && errno == EINTR)
-			continue;
 		if (n < 0)
 			return -errno;
 		if (n == 0)
@@ -457,6 +443,10 @@ static int copy(int from, int to, uint64_t size, uint64_t *ret_copied, bool *ret
 			return r;
 		}
 		copied += (uint64_t)n;
+	}
+	if (fsync(to) < 0) {
+		*ret_writing = true;
+		return -errno;
 	}
 	*ret_copied = copied;
 	return 0;
@@ -517,10 +507,6 @@ static int read_sink(struct coresight *c, const char *sink, const char *file, st
 	if (to < 0)
 		return to;
 	r = copy(from, to, SINK_MAX, &bytes, &writing);
-	if (r >= 0 && bytes > 0 && fsync(to) < 0) {
-		r = -errno;
-		writing = true;
-	}
 	if (writing)
 		return fault_errno(why, r, "%s: cannot write", file);
 	if (r >= 0 && bytes > 0)
@@ -749,10 +735,6 @@ static int read_kernel(struct coresight *c, struct fault *why)
 	if (to < 0)
 		return to;
 	r = copy(core, to, end - start, &bytes, &writing);
-	if (r >= 0 && bytes == end - start && fsync(to) < 0) {
-		r = -errno;
-		writing = true;
-	}
 	if (writing)
 		return fault_errno(why, r, "kernel.bin: cannot write");
 	if (r >= 0 && bytes == end - start)
@@ -777,10 +759,6 @@ static int read_given(struct coresight *c, const struct coresight_memory *m, uns
 	if (to < 0)
 		return to;
 	r = copy(m->fd, to, UINT64_MAX, &bytes, &writing);
-	if (r >= 0 && fsync(to) < 0) {
-		r = -errno;
-		writing = true;
-	}
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot %s", writing ? file : m->name,
 				   writing ? "write" : "read");

@@ -10,15 +10,6 @@
 
 #define FILE_NAME "dynamic_events"
 
-static size_t count(char **strings)
-{
-	size_t n = 0;
-
-	while (strings && strings[n])
-		n++;
-	return n;
-}
-
 void dynamic_free(struct dynamic *dynamic)
 {
 	if (!dynamic)
@@ -123,8 +114,8 @@ int dynamic_new(const struct trace_config *config, const char *group, struct dyn
 {
 	_cleanup_(dynamic_freep) struct dynamic *dynamic = calloc(1, sizeof(*dynamic));
 	unsigned number = 0;
-	size_t n =
-		count(config->synthetic_events) + count(config->kprobes) + count(config->uprobes);
+	size_t n = strv_length(config->synthetic_events) + strv_length(config->kprobes) +
+		   strv_length(config->uprobes);
 	int r;
 
 	if (!dynamic)

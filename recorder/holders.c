@@ -10,19 +10,6 @@
 #include "basic/strv.h"
 #include "recorder/holders.h"
 
-static int open_dir(int dir_fd, const char *path, DIR **ret)
-{
-	int fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	int r = dir ? 0 : -errno;
-
-	if (dir)
-		*ret = dir;
-	else
-		close_p(&fd);
-	return r;
-}
-
 /* @ret_file: name below @path that one of the process's fds points to */
 static int find_in_process(int proc_fd, const char *pid, const char *path, char **ret_file)
 {
@@ -33,7 +20,7 @@ static int find_in_process(int proc_fd, const char *pid, const char *path, char 
 	int r;
 
 	(void)snprintf(name, sizeof(name), "%.20s/fd", pid);
-	r = open_dir(proc_fd, name, &dir);
+	r = io_opendir_at(proc_fd, name, &dir);
 	if (r < 0)
 		return r;
 	while ((entry = readdir(dir))) {
@@ -57,7 +44,7 @@ int holders_find(const char *path, char **ret)
 	struct dirent *entry;
 	int r;
 
-	r = open_dir(AT_FDCWD, "/proc", &proc);
+	r = io_opendir_at(AT_FDCWD, "/proc", &proc);
 	if (r < 0)
 		return r;
 	while ((entry = readdir(proc))) {

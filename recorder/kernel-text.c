@@ -76,9 +76,7 @@ int kernel_text_stats(const char *text, struct cpu_stats *ret)
 
 char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *s)
 {
-	char *text;
-
-	text = strf("CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
+	return strf("CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64 "\ncommit overrun: %" PRIu64
 		    "\nbytes: %" PRIu64 "\noldest event ts: %" PRIu64 ".%06" PRIu64
 		    "\nnow ts: %" PRIu64 ".%06" PRIu64 "\ndropped events: %" PRIu64
 		    "\nread events: %" PRIu64 "\n",
@@ -86,9 +84,6 @@ char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *s)
 		    s->oldest_usec / USEC_PER_SEC, s->oldest_usec % USEC_PER_SEC,
 		    s->now_usec / USEC_PER_SEC, s->now_usec % USEC_PER_SEC, s->dropped_events,
 		    s->read_events);
-	if (!text)
-		return NULL;
-	return text;
 }
 
 /* One "N" or "N-M" of a CPU list; moves *p behind it and its comma. 0, or -EINVAL. */

@@ -9,12 +9,12 @@
 #include <tracefs.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "recorder/kernel-text.h"
 #include "recorder/pids.h"
 
 #define FILE_NAME	    "set_event_pid"
 #define MOUNTINFO	    "/proc/self/mountinfo"
-#define PID_MAX		    "/proc/sys/kernel/pid_max"
 #define DEPTH_MAX	    64U		/* of control groups; systemd's are less than ten deep */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU /* PROC_PID_INIT_INO of linux/proc_ns.h */
 
@@ -229,16 +229,6 @@ static void add_process(uint32_t pid, FILE *out)
 			(void)fprintf(out, "%s\n", entry->d_name);
 }
 
-/* The number for nobody that kernels before 5.16 take: see PIDS_NOBODY */
-static unsigned highest_pid(void)
-{
-	_cleanup_free_ char *text = NULL;
-
-	if (io_read_file_at(AT_FDCWD, PID_MAX, &text, NULL) < 0)
-		return PIDS_NOBODY;
-	return (unsigned)strtoul(text, NULL, 10) - 1;
-}
-
 static int collect(const struct trace_config *config, bool units_only, char **ret,
 		   struct fault *why)
 {
@@ -247,15 +237,13 @@ static int collect(const struct trace_config *config, bool units_only, char **re
 	_cleanup_free_ bool *seen = NULL;
 	struct search search = {.units = config->units, .out = open_memstream(&text, &size)};
 	FILE *out = search.out;
-	size_t n_units = 0;
+	size_t n_units = strv_length(config->units);
 	int r = 0;
 
 	if (!out)
 		return -ENOMEM;
 	for (size_t i = 0; !units_only && i < config->n_pids; i++)
 		add_process(config->pids[i], out);
-	while (config->units && config->units[n_units])
-		n_units++;
 	search.seen = seen = calloc(n_units + 1, sizeof(*seen));
 	if (!seen)
 		r = -ENOMEM;
@@ -279,10 +267,6 @@ static int write_list(const struct tracedir *dir, const char *text, int flags, s
 
 	if (r >= 0) {
 		(void)snprintf(nobody, sizeof(nobody), "%u\n", PIDS_NOBODY);
-		r = io_write_all(fd, nobody, strlen(nobody));
-	}
-	if (r == -EINVAL) {
-		(void)snprintf(nobody, sizeof(nobody), "%u\n", highest_pid());
 		r = io_write_all(fd, nobody, strlen(nobody));
 	}
 	if (r >= 0)
@@ -317,11 +301,10 @@ int pids_refresh(const struct tracedir *dir, const struct trace_config *config, 
 
 static bool has_nobody(const char *text)
 {
-	char high[16], nobody[16];
+	char nobody[16];
 
 	(void)snprintf(nobody, sizeof(nobody), "%u", PIDS_NOBODY);
-	(void)snprintf(high, sizeof(high), "%u", highest_pid());
-	return kernel_text_has_word(text, nobody) || kernel_text_has_word(text, high);
+	return kernel_text_has_word(text, nobody);
 }
 
 static int clear_list(const struct tracedir *dir, struct fault *why)
@@ -357,7 +340,7 @@ static int by_number(const void *a, const void *b)
 /* The numbers of @text that may be tasks, sorted. Return: how many, or -ENOMEM. */
 static ssize_t parse_list(const char *text, unsigned long **ret)
 {
-	unsigned long *list = calloc(strlen(text) / 2 + 1, sizeof(*list)), nobody = highest_pid();
+	unsigned long *list = calloc(strlen(text) / 2 + 1, sizeof(*list));
 	ssize_t n = 0;
 	char *end;
 
@@ -368,7 +351,7 @@ static ssize_t parse_list(const char *text, unsigned long **ret)
 
 		if (end == p)
 			break;
-		if (pid != PIDS_NOBODY && pid != nobody)
+		if (pid != PIDS_NOBODY)
 			list[n++] = pid;
 		end += strspn(end, "\n ");
 	}
@@ -383,18 +366,15 @@ int pids_count_text(const char *text, int proc_fd, uint64_t *ret_tasks, uint64_t
 	_cleanup_closedir_ DIR *dir = NULL;
 	ssize_t n = parse_list(text, &list);
 	struct dirent *entry;
-	int fd;
+	int r;
 
 	if (n < 0)
 		return (int)n;
 	*ret_tasks = (uint64_t)n;
 	*ret_processes = 0;
-	fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir) {
-		close_p(&fd);
-		return -errno;
-	}
+	r = io_opendir_at(proc_fd, ".", &dir);
+	if (r < 0)
+		return r;
 	while (n > 0 && (entry = readdir(dir))) {
 		unsigned long pid = strtoul(entry->d_name, NULL, 10);
 

@@ -14,8 +14,7 @@
 #include "recorder/tracedir.h"
 
 /*
- * PID_MAX_LIMIT of 64-bit kernels: pid_max can be that at most, and pids are below pid_max. Kernels
- * before 5.16 refuse it; with them the highest pid takes its place, at worst one task too many.
+ * PID_MAX_LIMIT of 64-bit kernels: pid_max can be that at most, and pids are below pid_max.
  */
 #define PIDS_NOBODY 4194304U
 

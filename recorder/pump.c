@@ -290,10 +290,8 @@ static int pull_pipe(struct pump *p)
 {
 	ssize_t n;
 
-	do
-		n = splice(p->trace_fd, NULL, p->pipe_write, NULL, p->pipe_capacity,
-			   SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-	while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(splice(p->trace_fd, NULL, p->pipe_write, NULL, p->pipe_capacity,
+				      SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
 	if (n > 0) {
 		p->in_pipe += (uint64_t)n;
 		return 0;
@@ -306,9 +304,7 @@ static int pull_slot(struct pump *p)
 {
 	ssize_t n;
 
-	do
-		n = read(p->trace_fd, p->slot, p->subbuf_size);
-	while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(read(p->trace_fd, p->slot, p->subbuf_size));
 	if (n < 0 && errno != EAGAIN)
 		return -errno;
 	if (n <= 0 || slot_commit(p) == 0) { /* 0 and EAGAIN both mean: nothing now */

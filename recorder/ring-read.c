@@ -11,9 +11,7 @@ static int read_one(const struct ring_read *r, char *to, uint64_t *ret_timestamp
 	unsigned long commit;
 	ssize_t n;
 
-	do
-		n = read(r->fd, to, r->subbuf_size);
-	while (n < 0 && errno == EINTR);
+	n = TEMP_FAILURE_RETRY(read(r->fd, to, r->subbuf_size));
 	/* ENODEV: a CPU that is possible and was never there has no ring buffer */
 	if (n < 0)
 		return errno == EAGAIN || errno == ENODEV ? 0 : -errno;

@@ -395,6 +395,16 @@ int settings_reset_tracer(const struct tracedir *dir, struct fault *why)
 
 /* --- all */
 
+/* In this order */
+static const struct {
+	int (*apply)(const struct target *t);
+	int (*check)(const struct target *t, struct changes *changes);
+} settings[] = {
+	{apply_clock, check_clock},	{apply_buffer_percent, check_buffer_percent},
+	{apply_cpumask, check_cpumask}, {apply_tracer, check_tracer},
+	{apply_options, check_options},
+};
+
 int settings_apply(const struct tracedir *dir, const struct trace_config *config, unsigned n_cpus,
 		   struct fault *why)
 {
@@ -404,16 +414,8 @@ int settings_apply(const struct tracedir *dir, const struct trace_config *config
 	/* What the kernel has laid out in reserved memory stays as it is */
 	if (!last_boot_is_kept(dir))
 		r = apply_sizes(&t);
-	if (r >= 0)
-		r = apply_clock(&t);
-	if (r >= 0)
-		r = apply_buffer_percent(&t);
-	if (r >= 0)
-		r = apply_cpumask(&t);
-	if (r >= 0)
-		r = apply_tracer(&t);
-	if (r >= 0)
-		r = apply_options(&t);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(settings); i++)
+		r = settings[i].apply(&t);
 	return r;
 }
 
@@ -428,16 +430,8 @@ int settings_check(const struct tracedir *dir, const struct trace_config *config
 		if (r >= 0)
 			r = check_buffer_size(&t, changes);
 	}
-	if (r >= 0)
-		r = check_clock(&t, changes);
-	if (r >= 0)
-		r = check_buffer_percent(&t, changes);
-	if (r >= 0)
-		r = check_cpumask(&t, changes);
-	if (r >= 0)
-		r = check_tracer(&t, changes);
-	if (r >= 0)
-		r = check_options(&t, changes);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(settings); i++)
+		r = settings[i].check(&t, changes);
 	return r;
 }
 

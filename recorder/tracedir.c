@@ -105,13 +105,8 @@ bool tracedir_exists(const struct tracedir *dir, const char *file)
 
 int tracedir_event_path(const char *system, const char *name, const char *file, char **ret)
 {
-	char *path;
-
-	path = strf("events/%s%s%s/%s", system, name ? "/" : "", name ? name : "", file);
-	if (!path)
-		return -ENOMEM;
-	*ret = path;
-	return 0;
+	*ret = strf("events/%s%s%s/%s", system, name ? "/" : "", name ? name : "", file);
+	return *ret ? 0 : -ENOMEM;
 }
 
 int first_fault(int first, int r, const struct fault *step, struct fault *why)
