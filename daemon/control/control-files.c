@@ -144,13 +144,11 @@ static int work_list(void *data)
 static int append_file(sd_bus_message *reply, const struct files_work *w, const struct listed *f)
 {
 	const char *kind = f->snapshot ? "snapshot" : "segment";
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *path = strf("%s/%s/%s/%s", w->state_dir, f->session,
+					 f->snapshot ? "snapshot" : "record", f->name);
 
-	if (asprintf(&path, "%s/%s/%s/%s", w->state_dir, f->session,
-		     f->snapshot ? "snapshot" : "record", f->name) < 0) {
-		path = NULL;
+	if (!path)
 		return -ENOMEM;
-	}
 	return sd_bus_message_append(reply, "(ssstttub)", f->session, kind, path, f->info.bytes,
 				     f->info.start_usec, f->info.end_usec, f->info.n_cpus,
 				     f->pinned);
@@ -169,10 +167,7 @@ static void answer_list(struct control_request *request, void *data, int result)
 		result = append_file(reply, w, &w->files[i]);
 	if (result >= 0)
 		result = sd_bus_message_close_container(reply);
-	if (result >= 0)
-		control_request_reply(request, reply);
-	else
-		control_request_done(request, result, NULL);
+	control_request_reply(request, result, reply, NULL);
 }
 
 /* Begin the work of a call */
@@ -256,16 +251,8 @@ static int work_open(void *data)
 static void answer_open(struct control_request *request, void *data, int result)
 {
 	_cleanup_(files_work_freep) struct files_work *w = data;
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-	if (result >= 0)
-		result = sd_bus_message_new_method_return(request->call, &reply);
-	if (result >= 0)
-		result = sd_bus_message_append(reply, "h", w->fd); /* duplicates it */
-	if (result >= 0)
-		control_request_reply(request, reply);
-	else
-		control_request_done(request, result, w->why.text);
+	control_request_answer(request, result, w->why.text, "h", w->fd); /* duplicates it */
 }
 
 int control_open_file(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -434,7 +421,6 @@ static int work_vacuum(void *data)
 static void answer_vacuum(struct control_request *request, void *data, int result)
 {
 	_cleanup_(vacuum_work_freep) struct vacuum_work *w = data;
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
 	for (size_t i = 0; i < w->n_dirs; i++) {
 		struct session *s = manager_find(w->control->manager, w->dirs[i].session);
@@ -444,14 +430,7 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 		if (s && w->dirs[i].has_snapshots)
 			session_note_snapshots(s, w->dirs[i].snapshots, w->dirs[i].snapshot_bytes);
 	}
-	if (result >= 0)
-		result = sd_bus_message_new_method_return(request->call, &reply);
-	if (result >= 0)
-		result = sd_bus_message_append(reply, "ut", (uint32_t)w->files, w->bytes);
-	if (result >= 0)
-		control_request_reply(request, reply);
-	else
-		control_request_done(request, result, w->why.text);
+	control_request_answer(request, result, w->why.text, "ut", (uint32_t)w->files, w->bytes);
 }
 
 /* Every directory of a session, also of those that are not configured any more */

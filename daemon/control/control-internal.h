@@ -129,14 +129,15 @@ int control_request_new(struct control *control, sd_bus_message *call, sd_bus_er
  */
 void control_request_on_gone(struct control_request *request, void (*on_gone)(void *userdata),
 			     void *userdata);
-/* Answer, or not if the peer has gone, and free it */
-void control_request_reply(struct control_request *request, sd_bus_message *reply);
+/* Answer, or not if the peer has gone, and free it. @why: the text if @result is negative */
+void control_request_reply(struct control_request *request, int result, sd_bus_message *reply,
+			   const char *why);
+/* The same with values as for sd_bus_message_append() */
+void control_request_answer(struct control_request *request, int result, const char *why,
+			    const char *types, ...);
 void control_request_fail(struct control_request *request, const char *name, const char *text);
 /* By a negative errno, or without values if @result is 0 */
 void control_request_done(struct control_request *request, int result, const char *text);
-/* A path as the only answer; @why: the text if @result is negative */
-void control_answer_path(struct control_request *request, int result, const char *path,
-			 const char *why);
 void control_forget_requests(struct peer *peer);
 
 /*

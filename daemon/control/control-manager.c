@@ -138,12 +138,23 @@ static int get_session(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 /* --- events */
 
+/* "as"; @text is cut */
+static int append_lines(sd_bus_message *reply, char *text)
+{
+	int r = sd_bus_message_open_container(reply, 'a', "s");
+	char *state = NULL;
+
+	for (char *line = strtok_r(text, "\n", &state); r >= 0 && line;
+	     line = strtok_r(NULL, "\n", &state))
+		r = sd_bus_message_append(reply, "s", line);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 static int list_events(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	struct control *c = userdata;
 	_cleanup_free_ char *text = NULL;
-	char *state = NULL;
 	int r = io_read_file_at(c->env->tracing_fd, "available_events", &text, NULL);
 
 	if (r < 0)
@@ -151,12 +162,7 @@ static int list_events(sd_bus_message *m, void *userdata, sd_bus_error *error)
 					       strerror(-r));
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "s");
-	for (char *line = strtok_r(text, "\n", &state); r >= 0 && line;
-	     line = strtok_r(NULL, "\n", &state))
-		r = sd_bus_message_append(reply, "s", line);
-	if (r >= 0)
-		r = sd_bus_message_close_container(reply);
+		r = append_lines(reply, text);
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -295,7 +301,6 @@ void control_reloaded(void *userdata)
 		struct control_request *request = c->reloads;
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 		_cleanup_free_ char *failed = NULL;
-		char *state = NULL;
 		int r;
 
 		c->reloads = request->next_reload;
@@ -308,16 +313,8 @@ void control_reloaded(void *userdata)
 		if (r >= 0)
 			r = sd_bus_message_new_method_return(request->call, &reply);
 		if (r >= 0)
-			r = sd_bus_message_open_container(reply, 'a', "s");
-		for (char *line = strtok_r(request->complaints, "\n", &state); r >= 0 && line;
-		     line = strtok_r(NULL, "\n", &state))
-			r = sd_bus_message_append(reply, "s", line);
-		if (r >= 0)
-			r = sd_bus_message_close_container(reply);
-		if (r >= 0)
-			control_request_reply(request, reply);
-		else
-			control_request_done(request, r, NULL);
+			r = append_lines(reply, request->complaints);
+		control_request_reply(request, r, reply, NULL);
 	}
 }
 

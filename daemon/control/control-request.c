@@ -3,8 +3,10 @@
  * Calls that are answered later, when what was asked for is done. Main thread.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/plumbing/job.h"
 
@@ -120,15 +122,13 @@ static void watch_sender(struct control_request *request)
 	sd_bus *bus = request->peer->bus;
 	_cleanup_free_ char *match = NULL;
 
-	if (!sender ||
-	    asprintf(&match,
-		     "type='signal',sender='org.freedesktop.DBus',"
-		     "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s'",
-		     sender) < 0) {
-		match = NULL;
+	if (!sender)
 		return;
-	}
-	if (sd_bus_add_match_async(bus, &request->owner_slot, match, on_owner, NULL, request) >= 0)
+	match = strf("type='signal',sender='org.freedesktop.DBus',"
+		     "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='%s'",
+		     sender);
+	if (match &&
+	    sd_bus_add_match_async(bus, &request->owner_slot, match, on_owner, NULL, request) >= 0)
 		(void)sd_bus_call_method_async(bus, &request->look_slot, "org.freedesktop.DBus",
 					       "/org/freedesktop/DBus", "org.freedesktop.DBus",
 					       "GetNameOwner", on_look, request, "s", sender);
@@ -141,13 +141,6 @@ void control_request_on_gone(struct control_request *request, void (*on_gone)(vo
 	request->gone_userdata = userdata;
 	if (request->peer && request->peer->system)
 		watch_sender(request);
-}
-
-void control_request_reply(struct control_request *request, sd_bus_message *reply)
-{
-	if (request->peer)
-		(void)sd_bus_send(NULL, reply, NULL);
-	request_free(request);
 }
 
 void control_request_fail(struct control_request *request, const char *name, const char *text)
@@ -175,19 +168,31 @@ void control_request_done(struct control_request *request, int result, const cha
 	request_free(request);
 }
 
-void control_answer_path(struct control_request *request, int result, const char *path,
-			 const char *why)
+void control_request_reply(struct control_request *request, int result, sd_bus_message *reply,
+			   const char *why)
+{
+	if (result < 0) {
+		control_request_done(request, result, why);
+		return;
+	}
+	if (request->peer)
+		(void)sd_bus_send(NULL, reply, NULL);
+	request_free(request);
+}
+
+void control_request_answer(struct control_request *request, int result, const char *why,
+			    const char *types, ...)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	va_list ap;
 
 	if (result >= 0)
 		result = sd_bus_message_new_method_return(request->call, &reply);
+	va_start(ap, types);
 	if (result >= 0)
-		result = sd_bus_message_append(reply, "s", path);
-	if (result >= 0)
-		control_request_reply(request, reply);
-	else
-		control_request_done(request, result, why);
+		result = sd_bus_message_appendv(reply, types, ap);
+	va_end(ap);
+	control_request_reply(request, result, reply, why);
 }
 
 struct control_shown control_shown(const char *name)
@@ -209,8 +214,8 @@ struct control_shown control_shown(const char *name)
 }
 
 /*
- * --- Calls that a disk may keep waiting, each on a thread of its own. On a disk that hangs they all
- * stay, so there are so many threads and no more; the other calls wait for their turn, and each
+ * --- Calls that a disk may keep waiting, each on a thread of its own. On a disk that hangs they
+ * all stay, so there are so many threads and no more; the other calls wait for their turn, and each
  * user has a share. A peer has one at work, and the next when it has read the answer.
  */
 

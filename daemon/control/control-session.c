@@ -142,18 +142,12 @@ static int get_events(sd_bus *bus, const char *path, const char *interface, cons
 		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(control_target_free) struct control_target t = {};
-	const struct session_config *config;
+	_cleanup_(strv_freep) char **events = NULL;
 	int r = control_look(userdata, path, &t);
 
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "s");
-	config = r >= 0 ? config_of(&t) : NULL;
-	for (size_t i = 0; config && r >= 0 && i < config->trace.n_events; i++) {
-		_cleanup_free_ char *text = runtime_event_text(&config->trace.events[i]);
-
-		r = text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
-	}
-	return r < 0 ? r : sd_bus_message_close_container(reply);
+	if (r >= 0 && config_of(&t))
+		r = runtime_events(config_of(&t), &events);
+	return r < 0 ? r : sd_bus_message_append_strv(reply, events);
 }
 
 /* What Unit= and EventTrigger= are */
@@ -172,11 +166,9 @@ static int get_list(sd_bus *bus, const char *path, const char *interface, const 
 	r = sd_bus_message_open_container(reply, 'a', "s");
 	for (size_t i = 0; config && r >= 0 && i < config->trace.n_triggers; i++) {
 		const struct trace_trigger *trigger = &config->trace.triggers[i];
-		_cleanup_free_ char *text = NULL;
+		_cleanup_free_ char *text =
+			strf("%s:%s %s", trigger->system, trigger->name, trigger->trigger);
 
-		if (asprintf(&text, "%s:%s %s", trigger->system, trigger->name, trigger->trigger) <
-		    0)
-			text = NULL;
 		r = text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
 	}
 	return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -353,7 +345,7 @@ static int resume_session(sd_bus_message *m, void *userdata, sd_bus_error *error
 
 static void on_rotated(void *userdata, int result, const char *text)
 {
-	control_answer_path(userdata, result, text, text);
+	control_request_answer(userdata, result, text, "s", text);
 }
 
 static int rotate(sd_bus_message *m, void *userdata, sd_bus_error *error)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/manager/together.h"
 
@@ -16,25 +17,13 @@ struct snapshot_call {
 /* The path, the directory of the CoreSight snapshot, or "" and why there is none */
 static void answer_coresight(const struct snapshot_call *call, const struct snapshot_result *made)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_free_ char *directory = NULL;
 	const char *name = made->coresight.name, *path = made->path;
-	int r = 0;
 
-	if (*name &&
-	    asprintf(&directory, "%.*s%s", (int)(strrchr(path, '/') + 1 - path), path, name) < 0) {
-		directory = NULL;
-		r = -ENOMEM;
-	}
-	if (r >= 0)
-		r = sd_bus_message_new_method_return(call->request->call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "sss", path, directory ? directory : "",
-					  *name ? "" : made->coresight.why.text);
-	if (r >= 0)
-		control_request_reply(call->request, reply);
-	else
-		control_request_done(call->request, r, NULL);
+	if (*name)
+		directory = strf("%.*s%s", (int)(strrchr(path, '/') + 1 - path), path, name);
+	control_request_answer(call->request, *name && !directory ? -ENOMEM : 0, NULL, "sss", path,
+			       directory ? directory : "", *name ? "" : made->coresight.why.text);
 }
 
 static void on_snapshot(void *userdata, int result, const struct snapshot_result *made)
@@ -44,8 +33,7 @@ static void on_snapshot(void *userdata, int result, const struct snapshot_result
 	if (result >= 0 && call->coresight)
 		answer_coresight(call, made);
 	else
-		control_answer_path(call->request, result, made->path,
-				    result < 0 ? made->why.text : NULL);
+		control_request_answer(call->request, result, made->why.text, "s", made->path);
 	free(call);
 }
 

@@ -13,6 +13,7 @@
 
 #include "basic/log.h"
 #include "basic/owner.h"
+#include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/plumbing/guard.h"
 
@@ -301,10 +302,9 @@ static int bind_socket(struct control *c, const char *dir)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd;
 
-	if (asprintf(&c->path, "%s/" CONTROL_SOCKET, dir) < 0) {
-		c->path = NULL;
+	c->path = strf("%s/" CONTROL_SOCKET, dir);
+	if (!c->path)
 		return -ENOMEM;
-	}
 	if (strlen(c->path) >= sizeof(address.sun_path))
 		return log_error_errno(-ENAMETOOLONG, "cannot listen on %s: %m", c->path);
 	(void)strcpy(address.sun_path, c->path);
@@ -336,22 +336,6 @@ static void raise_file_limit(void)
 
 /* --- signals */
 
-static void on_session_changed(void *userdata, const char *name)
-{
-	struct control *c = userdata;
-	_cleanup_free_ char *path = NULL;
-
-	control_session_path(name, &path);
-	for (struct peer *p = c->peers; path && p; p = p->next) {
-		if (!p->subscribed)
-			continue;
-		(void)sd_bus_emit_properties_changed(p->bus, path, CONTROL_SESSION, "State",
-						     "Failure", "RuntimeChanges", "Events",
-						     "Instance", NULL);
-		peer_check_queue(p);
-	}
-}
-
 static void tell_object(struct control *c, const char *session,
 			int (*emit)(sd_bus *bus, const char *path))
 {
@@ -363,6 +347,17 @@ static void tell_object(struct control *c, const char *session,
 			(void)emit(p->bus, path);
 			peer_check_queue(p);
 		}
+}
+
+static int emit_changed(sd_bus *bus, const char *path)
+{
+	return sd_bus_emit_properties_changed(bus, path, CONTROL_SESSION, "State", "Failure",
+					      "RuntimeChanges", "Events", "Instance", NULL);
+}
+
+static void on_session_changed(void *userdata, const char *name)
+{
+	tell_object(userdata, name, emit_changed);
 }
 
 static void on_session_added(void *userdata, const char *name)

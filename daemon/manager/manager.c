@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "daemon/manager/machine.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/memory-check.h"
@@ -75,18 +75,15 @@ static void on_complaint(enum config_severity severity, const char *file, unsign
 			 const char *text, void *userdata)
 {
 	struct complaints *complaints = userdata;
+	char number[16] = "";
 
 	complaints->bad |= severity == CONFIG_ERROR;
-	if (complaints->text && line > 0)
-		(void)fprintf(complaints->text, "%s:%u: %s\n", file, line, text);
-	else if (complaints->text)
-		(void)fprintf(complaints->text, "%s: %s\n", file, text);
 	if (line > 0)
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s:%u: %s", file, line, text);
-	else
-		(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL,
-			       MESSAGE_CONFIG, 0, "%s: %s", file, text);
+		(void)snprintf(number, sizeof(number), ":%u", line);
+	if (complaints->text)
+		(void)fprintf(complaints->text, "%s%s: %s\n", file, number, text);
+	(void)log_full(severity == CONFIG_ERROR ? LOG_ERR : LOG_WARNING, NULL, MESSAGE_CONFIG, 0,
+		       "%s%s: %s", file, number, text);
 }
 
 static int load(struct manager *m, struct daemon_config **ret, struct complaints *complaints)
@@ -217,21 +214,18 @@ bool manager_wants(const struct manager *m, const char *name)
 
 static void take_up_orphans(struct manager *m)
 {
-	struct dirent **entries = NULL;
-	int n = scandirat(state_root_fd(m->env.root), ".", &entries, NULL, alphasort);
+	_cleanup_(strv_freep) char **names = NULL;
 
-	for (int i = 0; i < n; i++) {
-		const char *name = entries[i]->d_name;
+	(void)io_list_at(state_root_fd(m->env.root), ".", NULL, &names);
+	STRV_FOREACH (name, names) {
 		char path[300];
 
-		(void)snprintf(path, sizeof(path), "%s/state", name);
-		if (name[0] != '.' && !manager_wants(m, name) && !manager_find(m, name) &&
+		(void)snprintf(path, sizeof(path), "%s/state", *name);
+		if (**name != '.' && !manager_wants(m, *name) && !manager_find(m, *name) &&
 		    faccessat(state_root_fd(m->env.root), path, F_OK,
 			      AT_EACCESS | AT_SYMLINK_NOFOLLOW) >= 0)
-			configure_session(m, name, NULL);
-		free(entries[i]);
+			configure_session(m, *name, NULL);
 	}
-	free(entries);
 }
 
 static void apply_config(struct manager *m)

@@ -8,6 +8,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "daemon/manager/memory-check.h"
 
 uint64_t memory_wanted(const struct daemon_config *config, unsigned n_cpus)
@@ -38,11 +39,8 @@ int memory_limit(int root_fd, uint64_t *ret)
 		return -ENOENT;
 	own += strlen("0::/");
 	own[strcspn(own, "\n")] = '\0';
-	if (asprintf(&path, "sys/fs/cgroup/%s/memory.max", own) < 0) {
-		path = NULL;
-		return -ENOMEM;
-	}
-	r = io_read_file_at(root_fd, path, &text, NULL);
+	path = strf("sys/fs/cgroup/%s/memory.max", own);
+	r = path ? io_read_file_at(root_fd, path, &text, NULL) : -ENOMEM;
 	if (r < 0)
 		return r;
 	text[strcspn(text, "\n")] = '\0';

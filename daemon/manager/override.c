@@ -60,19 +60,16 @@ static int on_entry(const struct ini_entry *entry, void *userdata)
 
 static int open_dir(const char *config_dir, const char *name, int *ret_fd, struct fault *why)
 {
-	_cleanup_free_ char *path = NULL;
+	_cleanup_free_ char *parent = NULL, *path = NULL;
 	int fd;
 
 	if (!config_is_session_name(name))
 		return fault_set(why, -EINVAL, "%.64s cannot be a session", name);
-	if (asprintf(&path, "%s/sessions.d", config_dir) >= 0) {
-		(void)mkdir(path, 0755);
-		free(path);
-	}
-	if (asprintf(&path, "%s/sessions.d/%s.conf.d", config_dir, name) < 0) {
-		path = NULL;
+	parent = strf("%s/sessions.d", config_dir);
+	path = strf("%s/sessions.d/%s.conf.d", config_dir, name);
+	if (!parent || !path)
 		return fault_errno(why, -ENOMEM, "cannot keep it");
-	}
+	(void)mkdir(parent, 0755);
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return fault_errno(why, -errno, "cannot make %s", path);
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -104,21 +101,6 @@ static int read_override(int dir_fd, const char *path, struct override *ret, str
 		     : parse(path, text, size, &reading);
 }
 
-static bool same_lists(char *const *a, char *const *b)
-{
-	size_t i = 0;
-
-	for (; a && b && a[i] && b[i]; i++)
-		if (strcmp(a[i], b[i]) != 0)
-			return false;
-	return !(a && a[i]) && !(b && b[i]);
-}
-
-static bool same_text(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
 /* Whoever reads it must find what was meant, and nothing else */
 static int check_text(const char *path, const char *text, size_t size, const struct override *o,
 		      struct fault *why)
@@ -131,7 +113,7 @@ static int check_text(const char *path, const char *text, size_t size, const str
 	if (r < 0)
 		return fault_set(why, r, "not written, as it could not be read: %s", inner.text);
 	if (reading.other || back.has_events != o->has_events ||
-	    !same_text(back.enabled, o->enabled) || !same_lists(back.events, o->events))
+	    !text_equal(back.enabled, o->enabled) || !strv_equal(back.events, o->events))
 		return fault_set(why, -EINVAL, "not written, as it would be read otherwise: %s",
 				 path);
 	return 0;
@@ -181,10 +163,9 @@ static int change(const char *config_dir, const char *name,
 	r = open_dir(config_dir, name, &dir_fd, why);
 	if (r < 0)
 		return r;
-	if (asprintf(&path, "%s/sessions.d/%s.conf.d/" OVERRIDE_FILE, config_dir, name) < 0) {
-		path = NULL;
+	path = strf("%s/sessions.d/%s.conf.d/" OVERRIDE_FILE, config_dir, name);
+	if (!path)
 		return fault_errno(why, -ENOMEM, "cannot keep it");
-	}
 	r = read_override(dir_fd, path, &o, why);
 	if (r < 0)
 		return r;
@@ -199,13 +180,7 @@ static int set_events(struct override *o, const void *what)
 
 	strv_free(TAKE_PTR(o->events));
 	o->has_events = true;
-	for (size_t i = 0; i < config->trace.n_events; i++) {
-		_cleanup_free_ char *text = runtime_event_text(&config->trace.events[i]);
-
-		if (!text || strv_append(&o->events, text) < 0)
-			return -ENOMEM;
-	}
-	return 0;
+	return runtime_events(config, &o->events);
 }
 
 static int set_enabled(struct override *o, const void *what)

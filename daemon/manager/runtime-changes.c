@@ -11,16 +11,11 @@
 
 char *runtime_event_text(const struct trace_event *e)
 {
-	char *text;
-
-	if (asprintf(&text, "%s%s%s%s%s%s", e->optional ? "-" : "", e->system, e->name ? ":" : "",
-		     e->name ? e->name : "", e->filter ? " if " : "",
-		     e->filter ? e->filter : "") < 0)
-		return NULL;
-	return text;
+	return strf("%s%s%s%s%s%s", e->optional ? "-" : "", e->system, e->name ? ":" : "",
+		    e->name ? e->name : "", e->filter ? " if " : "", e->filter ? e->filter : "");
 }
 
-static int events_of(const struct session_config *config, char ***ret)
+int runtime_events(const struct session_config *config, char ***ret)
 {
 	for (size_t i = 0; i < config->trace.n_events; i++) {
 		_cleanup_free_ char *text = runtime_event_text(&config->trace.events[i]);
@@ -39,11 +34,8 @@ static int differences(char *const *a, char *const *b, const char *sign, char **
 
 		if (strv_contains(b, *event))
 			continue;
-		if (asprintf(&line, "%sEvent=%s", sign, *event) < 0) {
-			line = NULL;
-			return -ENOMEM;
-		}
-		if (strv_append(ret, line) < 0)
+		line = strf("%sEvent=%s", sign, *event);
+		if (!line || strv_append(ret, line) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -63,9 +55,9 @@ int runtime_changes(const struct session_config *configured, const struct runtim
 	if (r >= 0 && now->paused)
 		r = strv_append(&list, "paused");
 	if (r >= 0 && configured && now->in_force) {
-		r = events_of(configured, &before);
+		r = runtime_events(configured, &before);
 		if (r >= 0)
-			r = events_of(now->in_force, &after);
+			r = runtime_events(now->in_force, &after);
 		if (r >= 0)
 			r = differences(before, after, "-", &list);
 		if (r >= 0)
@@ -78,36 +70,6 @@ int runtime_changes(const struct session_config *configured, const struct runtim
 }
 
 /* --- changing */
-
-static bool same_name(const char *a, const char *b)
-{
-	return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-/* @name: NULL: the system as a whole */
-static struct trace_event *find(const struct trace_config *trace, const char *system,
-				const char *name)
-{
-	for (size_t i = 0; i < trace->n_events; i++)
-		if (strcmp(trace->events[i].system, system) == 0 &&
-		    same_name(trace->events[i].name, name))
-			return &trace->events[i];
-	return NULL;
-}
-
-/* Takes what is in @event over */
-static int add(struct trace_config *trace, struct trace_event *event)
-{
-	struct trace_event *more;
-
-	more = reallocarray(trace->events, trace->n_events + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	trace->events = more;
-	more[trace->n_events++] = *event;
-	*event = (struct trace_event){};
-	return 0;
-}
 
 static void take_out(struct trace_config *trace, size_t i)
 {
@@ -152,20 +114,9 @@ static int parse(const char *text, struct trace_event *ret, struct fault *why)
 int runtime_enable_event(struct session_config *config, const char *text, struct fault *why)
 {
 	_cleanup_(event_done) struct trace_event event = {};
-	struct trace_event *there;
 	int r = parse(text, &event, why);
 
-	if (r < 0)
-		return r;
-	there = find(&config->trace, event.system, event.name);
-	if (there) {
-		struct trace_event old = *there;
-
-		*there = event;
-		event = old;
-		return 0;
-	}
-	return add(&config->trace, &event);
+	return r < 0 ? r : event_put(&config->trace, &event);
 }
 
 /* The system's other events, one by one, in the place of the whole */
@@ -184,15 +135,15 @@ static int expand_system(struct session_config *config, const struct trace_event
 	STRV_FOREACH (name, names) {
 		_cleanup_(event_done) struct trace_event event = {};
 
-		if (strcmp(*name, but->name) == 0 || find(trace, but->system, *name))
+		if (strcmp(*name, but->name) == 0 || event_find(trace, but->system, *name))
 			continue;
 		event.system = strdup(but->system);
 		event.name = strdup(*name);
 		event.optional = true; /* of a module it may go away */
-		if (!event.system || !event.name || add(trace, &event) < 0)
+		if (!event.system || !event.name || event_put(trace, &event) < 0)
 			return -ENOMEM;
 	}
-	take_out(trace, (size_t)(find(trace, but->system, NULL) - trace->events));
+	take_out(trace, (size_t)(event_find(trace, but->system, NULL) - trace->events));
 	return 0;
 }
 
@@ -208,13 +159,13 @@ int runtime_disable_event(struct session_config *config, const char *text, runti
 		return r;
 	if (event.filter)
 		return fault_set(why, -EINVAL, "%s: no filter here", text);
-	if (event.name && find(trace, event.system, NULL)) {
+	if (event.name && event_find(trace, event.system, NULL)) {
 		r = expand_system(config, &event, expand, userdata, why);
 		found = true;
 	}
 	for (size_t i = trace->n_events; r >= 0 && i-- > 0;)
 		if (strcmp(trace->events[i].system, event.system) == 0 &&
-		    (!event.name || same_name(trace->events[i].name, event.name))) {
+		    (!event.name || text_equal(trace->events[i].name, event.name))) {
 			take_out(trace, i);
 			found = true;
 		}
@@ -238,12 +189,9 @@ int runtime_filter_event(struct session_config *config, const char *text, const 
 	if (event.filter || !event.name)
 		return fault_set(why, -EINVAL, "%s: the filter of one event, SYSTEM:NAME, is set",
 				 text);
-	if (!find(&config->trace, event.system, event.name) &&
-	    !find(&config->trace, event.system, NULL))
+	if (!event_find(&config->trace, event.system, event.name) &&
+	    !event_find(&config->trace, event.system, NULL))
 		return fault_set(why, -ENOENT, "session %s does not trace %s", config->name, text);
-	if (asprintf(&line, "%s%s%s", text, none ? "" : " if ", none ? "" : filter) < 0) {
-		line = NULL;
-		return -ENOMEM;
-	}
-	return runtime_enable_event(config, line, why);
+	line = strf("%s%s%s", text, none ? "" : " if ", none ? "" : filter);
+	return line ? runtime_enable_event(config, line, why) : -ENOMEM;
 }

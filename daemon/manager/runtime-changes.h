@@ -29,6 +29,9 @@ int runtime_changes(const struct session_config *configured, const struct runtim
  */
 char *runtime_event_text(const struct trace_event *event);
 
+/* All of them, added to *@ret. Return: 0 or -ENOMEM. */
+int runtime_events(const struct session_config *config, char ***ret);
+
 /* The events of a system, for taking one of them out; NULL-terminated, malloc'ed all over */
 typedef int (*runtime_expand_t)(void *userdata, const char *system, char ***ret);
 

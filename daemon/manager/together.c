@@ -11,6 +11,7 @@
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "config/config-trace.h"
 #include "daemon/manager/together.h"
 #include "engine/snapshot-order.h"
@@ -216,9 +217,9 @@ static int check_sessions(struct session *const *sessions, size_t n, struct faul
 
 static int add_name(struct together *t, const char *name)
 {
-	char *names;
+	char *names = strf("%s%s%s", t->names ? t->names : "", t->names ? ", " : "", name);
 
-	if (asprintf(&names, "%s%s%s", t->names ? t->names : "", t->names ? ", " : "", name) < 0)
+	if (!names)
 		return -ENOMEM;
 	free(t->names);
 	t->names = names;

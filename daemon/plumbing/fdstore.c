@@ -7,6 +7,7 @@
 
 #include "basic/log.h"
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "daemon/plumbing/fdstore.h"
 
 /*
@@ -86,9 +87,7 @@ static bool is_of(const struct stored *s, const char *session)
 
 static bool is_pipe(const struct stored *s)
 {
-	size_t n = strlen(s->name);
-
-	return n > 5 && strcmp(s->name + n - 5, ".pipe") == 0;
+	return ends_with(s->name, ".pipe");
 }
 
 /* The last entry takes its place: whoever goes on from there goes backwards */
@@ -168,10 +167,10 @@ void fdstore_keep(struct fdstore *store, const char *session, const char *what, 
 
 	if (more)
 		store->entries = more;
-	if (!more || asprintf(&more[store->n].name, "%s.%s", session, what) < 0)
-		close_p(&fd);
-	else
+	if (more && (more[store->n].name = strf("%s.%s", session, what)))
 		more[store->n++].fd = fd;
+	else
+		close_p(&fd);
 }
 
 static void drop_name(struct fdstore *store, const char *name)

@@ -186,7 +186,7 @@ static char *pressure_lines(const struct trigger *t)
 	_cleanup_free_ char *now = NULL;
 	struct pressure p;
 	struct fault why;
-	char path[32], *lines;
+	char path[32];
 	const char *line = NULL;
 
 	if (pressure_parse(t->text, &p, &why) < 0)
@@ -194,10 +194,8 @@ static char *pressure_lines(const struct trigger *t)
 	(void)snprintf(path, sizeof(path), "/proc/pressure/%s", p.resource);
 	if (io_read_file_at(AT_FDCWD, path, &now, NULL) >= 0)
 		line = strstr(now, p.full ? "full " : "some ");
-	if (asprintf(&lines, "pressure: %s\n%s%.*s\n", t->text, line ? "now: " : "",
-		     line ? (int)strcspn(line, "\n") : 0, line ? line : "") < 0)
-		return NULL;
-	return lines;
+	return strf("pressure: %s\n%s%.*s\n", t->text, line ? "now: " : "",
+		    line ? (int)strcspn(line, "\n") : 0, line ? line : "");
 }
 
 static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -479,10 +477,8 @@ static struct event_pause pause_events(void *userdata)
 
 static int instance_of(const char *instance, char **ret, struct fault *why)
 {
-	if (asprintf(ret, "%s" SUFFIX, instance) >= 0)
-		return 0;
-	*ret = NULL;
-	return fault_errno(why, -ENOMEM, "instance %s" SUFFIX, instance);
+	*ret = strf("%s" SUFFIX, instance);
+	return *ret ? 0 : fault_errno(why, -ENOMEM, "instance %s" SUFFIX, instance);
 }
 
 void triggers_remove_stray(const char *session, const char *instance)
@@ -496,7 +492,7 @@ void triggers_remove_stray(const char *session, const char *instance)
 
 /* First the note, then the deed, as for the session's own instance */
 static int trigger_open_events(struct triggers *all, const char *instance, char *const *watched,
-			struct fault *why)
+			       struct fault *why)
 {
 	_cleanup_free_ char *name = NULL;
 	bool adopt = watched && strv_equal(watched, all->events);
