@@ -41,7 +41,7 @@ struct decoder {
 	struct field pid, flags, preempt_count;
 	struct tep_handle *tep; /* for fields; under the lock */
 	char **warnings;
-	struct symbols *symbols;
+	struct file_symbols *symbols;
 
 	bool in_usecs, has_date;
 	int64_t offset;	      /* nanoseconds */
@@ -288,7 +288,7 @@ static int load_tables(struct decoder *d, struct fault *why)
 	r = trace_dat_load(d->dat, &d->dat->kallsyms, MAX_SYMBOLS, &kallsyms, why);
 	if (r >= 0)
 		r = trace_dat_load(d->dat, &d->dat->printk_formats, MAX_SYMBOLS, &printk, why);
-	return r < 0 ? r : symbols_new(TAKE_PTR(kallsyms), TAKE_PTR(printk), &d->symbols);
+	return r < 0 ? r : file_symbols_new(TAKE_PTR(kallsyms), TAKE_PTR(printk), &d->symbols);
 }
 
 /*
@@ -448,7 +448,7 @@ struct decoder *decoder_free(struct decoder *decoder)
 	free(decoder->formats);
 	strv_free(decoder->warnings);
 	tep_free(decoder->tep);
-	symbols_free(decoder->symbols);
+	file_symbols_free(decoder->symbols);
 	free(decoder);
 	return NULL;
 }
@@ -588,7 +588,7 @@ void decoder_common(const struct decoder *decoder, struct field *ret_flags,
 	*ret_preempt_count = decoder->preempt_count;
 }
 
-const struct symbols *decoder_symbols(const struct decoder *decoder)
+const struct file_symbols *decoder_symbols(const struct decoder *decoder)
 {
 	return decoder->symbols;
 }

@@ -114,10 +114,10 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 
 /* --- for the printers */
 
-struct symbols;
+struct file_symbols;
 struct tep_event;
 struct tep_handle;
-const struct symbols *decoder_symbols(const struct decoder *decoder);
+const struct file_symbols *decoder_symbols(const struct decoder *decoder);
 
 /**
  * decoder_graph_exit() - the format that ends what decoder_is_leaf() pairs; -1: none

@@ -18,7 +18,7 @@ struct table {
 	size_t n;	    /* the entry behind the last one has address 0 and no name */
 };
 
-struct symbols {
+struct file_symbols {
 	struct table names, strings;
 };
 
@@ -101,9 +101,9 @@ static int read_table(struct table *t, char *text, int (*parse)(char *line, stru
 	return 0;
 }
 
-int symbols_new(char *kallsyms, char *printk_formats, struct symbols **ret)
+int file_symbols_new(char *kallsyms, char *printk_formats, struct file_symbols **ret)
 {
-	struct symbols *s = calloc(1, sizeof(*s));
+	struct file_symbols *s = calloc(1, sizeof(*s));
 	int r, r2;
 
 	if (!s) {
@@ -114,14 +114,14 @@ int symbols_new(char *kallsyms, char *printk_formats, struct symbols **ret)
 	r = read_table(&s->names, kallsyms, parse_name);
 	r2 = read_table(&s->strings, printk_formats, parse_string);
 	if (r < 0 || r2 < 0) {
-		symbols_free(s);
+		file_symbols_free(s);
 		return -ENOMEM;
 	}
 	*ret = s;
 	return 0;
 }
 
-struct symbols *symbols_free(struct symbols *symbols)
+struct file_symbols *file_symbols_free(struct file_symbols *symbols)
 {
 	if (!symbols)
 		return NULL;
@@ -156,7 +156,7 @@ static const struct entry *find(const struct table *t, uint64_t address)
 	return NULL;
 }
 
-bool symbols_address(const struct symbols *symbols, const char *name, uint64_t *ret)
+bool symbols_address(const struct file_symbols *symbols, const char *name, uint64_t *ret)
 {
 	for (size_t i = 0; i < symbols->names.n; i++) {
 		if (strcmp(symbols->names.list[i].name, name) == 0) {
@@ -167,14 +167,14 @@ bool symbols_address(const struct symbols *symbols, const char *name, uint64_t *
 	return false;
 }
 
-const char *symbols_string(const struct symbols *symbols, uint64_t address)
+const char *symbols_string(const struct file_symbols *symbols, uint64_t address)
 {
 	const struct entry *e = find(&symbols->strings, address);
 
 	return e && e->address == address ? e->name : NULL;
 }
 
-int symbols_give(const struct symbols *symbols, struct tep_handle *tep)
+int symbols_give(const struct file_symbols *symbols, struct tep_handle *tep)
 {
 	for (size_t i = 0; i < symbols->strings.n; i++) {
 		const struct entry *e = &symbols->strings.list[i];

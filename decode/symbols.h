@@ -2,7 +2,7 @@
 /*
  * What the kernel has at an address: a symbol, by a /proc/kallsyms text, as libtraceevent would
  * find it, or a string that events point to, by a printk_formats text. Nothing changes after
- * symbols_new(): one object serves all threads.
+ * file_symbols_new(): one object serves all threads.
  */
 #pragma once
 
@@ -11,41 +11,41 @@
 
 #include "basic/macro.h"
 
-struct symbols;
+struct file_symbols;
 struct tep_handle;
 
 /**
- * symbols_new() - make the tables
+ * file_symbols_new() - make the tables
  * @kallsyms, @printk_formats: malloc'ed, NUL-terminated; taken over in any case
  * Reading stops at the first line of another form, as libtraceevent does.
  * Return: 0 or -ENOMEM.
  */
-int symbols_new(char *kallsyms, char *printk_formats, struct symbols **ret);
-struct symbols *symbols_free(struct symbols *symbols);
-DEFINE_CLEANUP(struct symbols *, symbols_free)
+int file_symbols_new(char *kallsyms, char *printk_formats, struct file_symbols **ret);
+struct file_symbols *file_symbols_free(struct file_symbols *symbols);
+DEFINE_CLEANUP(struct file_symbols *, file_symbols_free)
 
 /**
  * symbols_address() - address of the symbol called @name; slow
  */
-bool symbols_address(const struct symbols *symbols, const char *name, uint64_t *ret);
+bool symbols_address(const struct file_symbols *symbols, const char *name, uint64_t *ret);
 
 /**
  * symbols_string() - the string at an address, without quotes and a "\n" at its end, or NULL
  */
-const char *symbols_string(const struct symbols *symbols, uint64_t address);
+const char *symbols_string(const struct file_symbols *symbols, uint64_t address);
 
 /**
  * symbols_give() - make a handle of libtraceevent's know the strings, for what that prints itself
  * Its own parser reads beyond the end of lines that are cut.
  * Return: 0 or -ENOMEM.
  */
-int symbols_give(const struct symbols *symbols, struct tep_handle *tep);
+int symbols_give(const struct file_symbols *symbols, struct tep_handle *tep);
 
 /* What one thread asked for last: addresses come again and again */
 #define SYMBOLS_CACHE_SIZE 2048U
 
 struct symbols_cache {
-	const struct symbols *symbols;
+	const struct file_symbols *symbols;
 	struct {
 		uint64_t address, start;
 		const char *name;

@@ -193,7 +193,8 @@ static void filters_find_witnesses(struct wanted *wanted, size_t n, const struct
  * In the order of the list, so that the last one for an event counts. -EINVAL also when no event of
  * a system takes its filter.
  */
-static int filters_apply(struct wanted *wanted, size_t n, const struct tracedir *dir, struct fault *why)
+static int filters_apply(struct wanted *wanted, size_t n, const struct tracedir *dir,
+			 struct fault *why)
 {
 	int r = 0;
 
@@ -249,7 +250,7 @@ static int check_one(struct wanted *w, const char *want, const struct tracedir *
 
 /* Compare, and write again what is different */
 static int filters_check(struct wanted *wanted, size_t n, const struct tracedir *dir,
-		  struct changes *changes, struct fault *why)
+			 struct changes *changes, struct fault *why)
 {
 	unsigned before = changes->n;
 	int r = 0;

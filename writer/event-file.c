@@ -12,8 +12,8 @@
 #define ALIGN 4096
 /* Behind the header that a file would have now, for CPUs and names yet to come. If it is too small
  * the direct CPU is moved in the end. */
-#define HEADER_SPARE (32 * KIB)
-#define PIECES_MIN   16
+#define HEADER_SPARE	 (32 * KIB)
+#define PIECES_MIN	 16
 #define EVENT_FILE_CHUNK (64U * 1024) /* bytes of a CPU in memory, written at once */
 
 /* One CPU: pieces of EVENT_FILE_CHUNK bytes that were written, then the chunk in memory */

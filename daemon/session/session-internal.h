@@ -127,7 +127,7 @@ struct session_flight {
 	sd_event_source *tick_source;
 };
 
-/* disk-watch.c */
+/* claim.c */
 struct session_disk {
 	struct disk_watch watch;
 	int trouble;   /* as last reported */
@@ -181,7 +181,7 @@ struct session {
 	struct session_orders orders;
 	struct session_tails tails;
 	struct triggers *triggers;
-	struct boot_trace *boot_trace; /* boot.c: being saved, or NULL */
+	struct boot_trace *boot_trace; /* snapshots.c: being saved, or NULL */
 
 	/* session.c */
 	enum session_state state;
@@ -391,7 +391,7 @@ void session_change_flight(struct session *session);
 int session_run_capture(void *userdata, struct fault *why);
 void session_captured(struct session *session, int result, const struct fault *why);
 
-/* --- disk-watch.c */
+/* --- claim.c: the disk */
 
 #define SESSION_AGAIN_USEC (5 * USEC_PER_SEC)
 /* Is a negative @error one of these, which are positive? */
@@ -419,7 +419,7 @@ void session_count_snapshots(struct session *session);
 /* A job has counted files */
 void session_count_files(struct session *session, const struct recording_report *report);
 
-/* --- boot.c: is there the trace of a boot that died? */
+/* --- snapshots.c: is there the trace of a boot that died? */
 
 /**
  * session_find_boot_trace() - Return: 1: it is to be saved, by STEP_SAVING_BOOT; 0: there is none;

@@ -44,7 +44,7 @@ struct expr {
 
 struct compiler {
 	struct tep_event *event;
-	const struct symbols *symbols;
+	const struct file_symbols *symbols;
 	unsigned depth;
 };
 
@@ -284,7 +284,7 @@ static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg)
 }
 
 struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct symbols *symbols)
+			  const struct file_symbols *symbols)
 {
 	struct compiler c = {.event = event, .symbols = symbols};
 

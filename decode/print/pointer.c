@@ -45,7 +45,7 @@ size_t pointer_extension(const char *f)
 }
 
 static bool compile(struct pointer_arg *p, const struct tep_print_arg *arg, const char *f,
-		    struct tep_event *event, const struct symbols *symbols)
+		    struct tep_event *event, const struct file_symbols *symbols)
 {
 	if (*f == 'U')
 		return compile_uuid(p, arg, f + 1, event);
@@ -60,7 +60,7 @@ static bool compile(struct pointer_arg *p, const struct tep_print_arg *arg, cons
 }
 
 struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
-					struct tep_event *event, const struct symbols *symbols)
+					struct tep_event *event, const struct file_symbols *symbols)
 {
 	struct pointer_arg *p;
 

@@ -23,7 +23,7 @@ struct expr;
  * Return: NULL if this is not an expression that can be compiled, or without memory.
  */
 struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct symbols *symbols);
+			  const struct file_symbols *symbols);
 struct expr *expr_free(struct expr *expr);
 
 uint64_t expr_eval(const struct expr *expr, const struct decode_event *event);
@@ -46,7 +46,7 @@ struct string_arg;
  * Return: NULL if it is none that can be compiled, or without memory.
  */
 struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct symbols *symbols);
+				      const struct file_symbols *symbols);
 struct string_arg *string_arg_free(struct string_arg *arg);
 
 /**
@@ -66,7 +66,8 @@ struct pointer_arg;
  * @extension: what follows the 'p'
  */
 struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
-					struct tep_event *event, const struct symbols *symbols);
+					struct tep_event *event,
+					const struct file_symbols *symbols);
 struct pointer_arg *pointer_arg_free(struct pointer_arg *arg);
 void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event *event,
 		       struct symbols_cache *symbols, struct text *out);

@@ -36,7 +36,7 @@ struct print {
 struct compiler {
 	struct print *print;
 	struct tep_event *event;
-	const struct symbols *symbols;
+	const struct file_symbols *symbols;
 	const struct tep_print_arg *args;
 };
 
@@ -282,7 +282,7 @@ static const char *compile_conversion(struct compiler *c, const char *f)
 
 /* false: it has parts that are not compiled */
 static bool compile_parts(struct print *print, struct tep_event *event,
-			  const struct symbols *symbols)
+			  const struct file_symbols *symbols)
 {
 	struct compiler c = {print, event, symbols, event->print_fmt.args};
 	const char *f = event->print_fmt.format;

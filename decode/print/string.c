@@ -115,7 +115,7 @@ static bool compile_field(struct string_arg *s, const struct tep_print_arg *arg,
 }
 
 static bool compile_arrays(struct string_arg *s, const struct tep_print_arg *arg,
-			   struct tep_event *event, const struct symbols *symbols)
+			   struct tep_event *event, const struct file_symbols *symbols)
 {
 	if (arg->type == TEP_PRINT_INT_ARRAY) {
 		s->kind = STRING_INT_ARRAY;
@@ -129,7 +129,7 @@ static bool compile_arrays(struct string_arg *s, const struct tep_print_arg *arg
 }
 
 static bool compile_condition(struct string_arg *s, const struct tep_print_arg *arg,
-			      struct tep_event *event, const struct symbols *symbols)
+			      struct tep_event *event, const struct file_symbols *symbols)
 {
 	const struct tep_print_arg *choice = arg->op.right;
 
@@ -145,7 +145,7 @@ static bool compile_condition(struct string_arg *s, const struct tep_print_arg *
 }
 
 static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struct tep_event *event,
-		    const struct symbols *symbols)
+		    const struct file_symbols *symbols)
 {
 	switch (arg->type) {
 	case TEP_PRINT_NULL:
@@ -185,7 +185,7 @@ static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struc
 }
 
 struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct symbols *symbols)
+				      const struct file_symbols *symbols)
 {
 	struct string_arg *s;
 

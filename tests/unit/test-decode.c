@@ -340,13 +340,13 @@ static void test_json(void **state)
 static void test_symbols(void **state)
 {
 	struct tep_handle *tep = tep_alloc();
-	_cleanup_(symbols_freep) struct symbols *symbols = NULL;
+	_cleanup_(file_symbols_freep) struct file_symbols *symbols = NULL;
 	struct symbols_cache *cache = calloc(1, sizeof(*cache));
 
 	assert_non_null(tep);
 	assert_non_null(cache);
 	assert_int_equal(tep_parse_kallsyms(tep, kallsyms), 0);
-	assert_int_equal(symbols_new(strdup(kallsyms), strdup(""), &symbols), 0);
+	assert_int_equal(file_symbols_new(strdup(kallsyms), strdup(""), &symbols), 0);
 	cache->symbols = symbols;
 	for (unsigned round = 0; round < 2; round++) {
 		for (uint64_t a = 0xffffffff80ffff00; a < 0xffffffff81000300; a += 0x10) {
