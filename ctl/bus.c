@@ -33,6 +33,8 @@ static const sd_bus_error_map errors[] = {
 
 /* To the caller, who has his own way to tell it, or on stderr. Return: @error. */
 static int tell(const struct ctl *ctl, struct fault *why, int error, const char *format, ...)
+	_printf_(4, 5);
+static int tell(const struct ctl *ctl, struct fault *why, int error, const char *format, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;

@@ -126,7 +126,9 @@ int session_note_start(struct session *s, struct fault *why)
 	k->handed_over = false;
 	if (s->claim.adopted &&
 	    (s->mode->salvage || k->n_cpus == instance_n_cpus(s->claim.instance))) {
-		(void)state_write(s->claim.dir_fd, k);
+		if (!s->mode->drains)
+			return write_state(s, why);
+		(void)state_write(s->claim.dir_fd, k); /* draining goes on without room, too */
 		return 0;
 	}
 	r = session_note_base(s, false);
