@@ -1015,13 +1015,18 @@ const struct mode_ops mode_record = {
 	.release = record_release,
 };
 
-/* It ends as soon as it has begun */
+/* It ends as soon as it has begun: what is not asked of it then must be there all the same */
 const struct mode_ops mode_salvage = {
 	.dir = "record",
 	.drains = true,
 	.salvage = true,
 	.open = record_open,
 	.begin = record_begin,
+	.tell = record_tell,
+	.reload = record_reload,
 	.stop = record_stop,
+	.snapshot = record_snapshot,
+	.cut = record_cut,
+	.count = record_count,
 	.release = record_release,
 };
