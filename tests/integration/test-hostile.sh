@@ -205,8 +205,10 @@ ctl --json status >/dev/null || fail "flyrecd does not answer"
 used() { # DIRECTORY MEGABYTES
 	local used
 	used=$(du -sm "$STATE/$1" | cut -f 1)
-	[ "$used" -le "$2" ] || fail "$1 has $used MB, more than MaxUse=$2M"
+	[ "$used" -le "$2" ] || fail "$1 has $used MB, more than MaxUse=$2M: $(ls -l --full-time "$STATE/$1")"
 }
+# A snapshot is there before what it makes superfluous is removed: this one comes behind all that wait
+ctl snapshot fl >/dev/null || fail "no snapshot at the end"
 used rec/record 100
 used fl/snapshot 60
 [ "$(find "$STATE/fl/snapshot" -name '*-signal.dat' | wc -l)" -ge 3 ] || fail "snapshots of triggers are gone"
