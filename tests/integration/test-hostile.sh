@@ -216,4 +216,6 @@ used fl/snapshot 60
 	fail "more than half of MaxUse= is pinned"
 flyrecd_stop
 verify "$STATE"
-markers_check rec
+# in ten minutes the oldest segments make way
+grep -q '^flyrecd: rec: retention removed' "$T/flyrecd.log" && made_way=(--allow-lost-at-start) || made_way=()
+markers_check rec "${made_way[@]}"
