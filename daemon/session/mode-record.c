@@ -509,6 +509,13 @@ static void report_trouble(struct session *s)
 	s->rec.mapped = mapped;
 }
 
+/* While the next file is being made, or the workers change to it, that is under way */
+static bool file_is_full(const struct session *s)
+{
+	return s->step != STEP_NEXT && s->step != STEP_RETARGETING &&
+	       (drain_full(s->rec.drain) || drain_bytes_left(s->rec.drain) <= 0);
+}
+
 static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
@@ -539,7 +546,7 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	look(s);
 	if (session_disk_full(s))
 		wants |= WANT_SYNC;
-	if (drain_bytes_left(s->rec.drain) <= 0 ||
+	if (file_is_full(s) ||
 	    (storage->max_file_usec > 0 && now - s->rec.segment_usec >= storage->max_file_usec &&
 	     drain_total_bytes(s->rec.drain) > 0))
 		wants |= WANT_ROTATE;
@@ -557,8 +564,7 @@ static int on_notify(sd_event_source *source, int fd, uint32_t revents, void *us
 	report_trouble(s);
 	session_check_workers(s);
 	session_tail_check(s);
-	if (s->state == SESSION_RECORDING &&
-	    (drain_full(s->rec.drain) || drain_bytes_left(s->rec.drain) <= 0))
+	if (s->state == SESSION_RECORDING && file_is_full(s))
 		session_want(s, WANT_ROTATE);
 	if (s->state == SESSION_RECORDING)
 		look(s);
@@ -794,6 +800,8 @@ void session_on_next(struct session *s, int result, const struct fault *why)
 void session_on_retargeted(struct session *s, int result, const struct fault *why)
 {
 	drain_retargeted(s->rec.drain);
+	if (drain_full(s->rec.drain))
+		session_want(s, WANT_ROTATE);
 	session_tail_moved(s);
 	prepare_stats(s, true);
 	if (session_note_base(s, true) < 0)

@@ -120,6 +120,15 @@ n=$(n_segments)
 [ $((n >= 4 && n <= 8)) = 1 ] || fail "$(n_segments) segments in 6 s of 1 s each"
 forget
 
+# What comes while the next segment is being made asks for one, not for two
+storage FlushSec=200ms SyncIntervalSec=500ms MaxUse=20G MaxFileSize=64M MaxFiles=0
+flyrecd_start
+wait_for 60 eval 'has_segments 14 || ! dd if=/dev/zero of=/dev/null bs=1 count=500000 status=none'
+flyrecd_stop
+short=$(find "$(REC)" -name '2*.dat' | sort | head -n -1 | xargs stat -c '%s %n' | awk '$1 < 16 * 1024 * 1024')
+[ -z "$short" ] || fail "segments of less than a quarter of MaxFileSize=: $short"
+forget
+
 # Regions have room for MaxFileSize and the ring buffer; with a disk that is slow to make the next
 # segment they fill up
 storage FlushSec=500ms MaxUse=20G MaxFileSize=1M MaxFiles=0

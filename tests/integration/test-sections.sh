@@ -42,6 +42,7 @@ session all <<-EOF
 	[Storage]
 	FlushSec=200ms
 	SyncIntervalSec=500ms
+	MaxUse=8G
 EOF
 flyrecd_start
 ! logged "failed" || fail "$(tail -n 3 "$FLYRECD_LOG")"
