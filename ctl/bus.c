@@ -180,41 +180,51 @@ static int explain_call(const struct ctl *ctl, struct fault *why, const char *pa
 	return tell(ctl, why, r, "%s", text ? text : "?");
 }
 
-static int call_v(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
-		  const char *member, sd_bus_message **ret, const char *types, va_list ap)
+static int call_once(struct ctl *ctl, const char *path, const char *interface, const char *member,
+		     sd_bus_error *error, sd_bus_message **ret, const char *types, va_list ap)
 {
-	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	_cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
-	int r = connect_bus(ctl, why);
+	_cleanup_message_ sd_bus_message *call = NULL;
+	int r = sd_bus_message_new_method_call(ctl->bus, &call, NULL, path, interface, member);
 
-	if (r < 0)
-		return r;
-	r = sd_bus_message_new_method_call(ctl->bus, &call, NULL, path, interface, member);
 	if (r >= 0 && types && strncmp(types, "as", 2) == 0) {
 		r = sd_bus_message_append_strv(call, va_arg(ap, char **));
 		types += 2;
 	}
 	if (r >= 0 && types && *types)
 		r = sd_bus_message_appendv(call, types, ap);
-	if (r >= 0)
-		r = sd_bus_call(ctl->bus, call, UINT64_MAX, &error, &reply);
-	if (r < 0)
-		return explain_call(ctl, why, path, &error, r);
-	if (ret)
-		*ret = TAKE_PTR(reply);
-	return 0;
+	return r < 0 ? r : sd_bus_call(ctl->bus, call, UINT64_MAX, error, ret);
 }
 
-static int call(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
-		const char *member, sd_bus_message **ret, const char *types, ...)
+static int call_v(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
+		  const char *member, sd_bus_message **ret, const char *types, va_list ap)
 {
-	va_list ap;
-	int r;
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	int r = connect_bus(ctl, why);
 
-	va_start(ap, types);
-	r = call_v(ctl, why, path, interface, member, ret, types, ap);
-	va_end(ap);
-	return r;
+	if (r < 0)
+		return r;
+	r = call_once(ctl, path, interface, member, &error, ret, types, ap);
+	return r < 0 ? explain_call(ctl, why, path, &error, r) : 0;
+}
+
+/* What changes nothing: if flyrecd ends meanwhile, the next one is asked */
+static int ask(struct ctl *ctl, struct fault *why, const char *path, const char *interface,
+	       const char *member, sd_bus_message **ret, const char *types, ...)
+{
+	for (bool again = false;; again = true) {
+		_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+		va_list ap;
+		int r = connect_bus(ctl, why);
+
+		if (r < 0)
+			return r;
+		va_start(ap, types);
+		r = call_once(ctl, path, interface, member, &error, ret, types, ap);
+		va_end(ap);
+		if (!is_cut_off(r) || again)
+			return r < 0 ? explain_call(ctl, why, path, &error, r) : 0;
+		bus_close(ctl);
+	}
 }
 
 static int bad_answer(const struct ctl *ctl, struct fault *why, int error)
@@ -232,7 +242,7 @@ static int find_session(struct ctl *ctl, struct fault *why, const char *name, ch
 {
 	_cleanup_message_ sd_bus_message *reply = NULL;
 	const char *path;
-	int r = call(ctl, why, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
+	int r = ask(ctl, why, BUS_PATH, BUS_MANAGER, "GetSession", &reply, "s", name);
 
 	if (r < 0 || !ret)
 		return r;
@@ -296,13 +306,13 @@ int bus_get_properties(struct ctl *ctl, const char *session, sd_bus_message **re
 	int r = session ? bus_find_session(ctl, session, &path) : 0;
 
 	return r < 0 ? r
-		     : call(ctl, NULL, path ? path : BUS_PATH, BUS_PROPERTIES, "GetAll", ret, "s",
-			    path ? BUS_SESSION : BUS_MANAGER);
+		     : ask(ctl, NULL, path ? path : BUS_PATH, BUS_PROPERTIES, "GetAll", ret, "s",
+			   path ? BUS_SESSION : BUS_MANAGER);
 }
 
 int bus_get_objects(struct ctl *ctl, sd_bus_message **ret)
 {
-	return call(ctl, NULL, BUS_PATH, BUS_OBJECTS, "GetManagedObjects", ret, NULL);
+	return ask(ctl, NULL, BUS_PATH, BUS_OBJECTS, "GetManagedObjects", ret, NULL);
 }
 
 int bus_read(const struct ctl *ctl, sd_bus_message *reply, const char *types, ...)

@@ -300,5 +300,31 @@ for kind in noise huge nonsense; do
 	python3 "$T/rubbish.py" "$SOCKET" $kind || fail "was not cut off: $kind"
 done
 ctl --json status >/dev/null || fail "flyrecd no longer answers"
+
+# --- whoever only asks does not notice that flyrecd ends between two of his calls
+cat >"$T/restarts.py" <<-'EOF'
+	import os, select, socket, sys
+	listener = socket.socket(socket.AF_UNIX)
+	listener.bind(sys.argv[2])
+	listener.listen(8)
+	for turn in range(2):
+	    client, server = listener.accept()[0], socket.socket(socket.AF_UNIX)
+	    server.connect(sys.argv[1])
+	    while True:
+	        source = select.select([client, server], [], [])[0][0]
+	        data = source.recv(1 << 16)
+	        if not data or turn == 0 and (b"GetManagedObjects" in data or b"GetAll" in data):
+	            break
+	        (server if source is client else client).sendall(data)
+	    client.close()
+	    server.close()
+	    print("cut off" if turn == 0 else "served", flush=True)
+EOF
+mkdir "$T/restarts"
+background python3 "$T/restarts.py" "$SOCKET" "$T/restarts/control" >"$T/restarts/said"
+wait_for 10 test -S "$T/restarts/control" || fail "no socket of the test's own"
+"$FLYRECCTL" "--runtime-dir=$T/restarts" status >"$T/out" 2>&1 || fail "cut off between two calls: $(cat "$T/out")"
+grep -qw off "$T/out" || fail "no session after flyrecd had ended: $(cat "$T/out")"
+wait_for 10 grep -q served "$T/restarts/said" || fail "it was not asked again: $(cat "$T/restarts/said")"
 flyrecd_stop
 [ ! -e "$SOCKET" ] || fail "the socket is still there"

@@ -217,5 +217,6 @@ used fl/snapshot 60
 flyrecd_stop
 verify "$STATE"
 # in ten minutes the oldest segments make way
-grep -q '^flyrecd: rec: retention removed' "$T/flyrecd.log" && made_way=(--allow-lost-at-start) || made_way=()
+made_way=()
+! grep -q '^flyrecd: rec: retention removed' "$T/flyrecd.log" || made_way=(--allow-lost-at-start)
 markers_check rec "${made_way[@]}"
