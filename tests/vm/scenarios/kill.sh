@@ -3,8 +3,7 @@
 #
 # SIGKILL again and again at random times, also while it starts and while it finishes a segment,
 # under load, with the file descriptor store of systemd: each marker comes out once and in order.
-# machines: debian13
-# also: debian12
+# also: debian13 debian12
 # time-limit: 600
 . "$(dirname "$0")/../guest.sh"
 KILLS=${LONG:+1000}
