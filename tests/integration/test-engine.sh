@@ -4,7 +4,7 @@
 # instance into segments, which are whole, readable by trace-cmd, and have every event.
 # beside: yes
 # tests: fast
-# time-limit: 60
+# time-limit: 150
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command trace-cmd

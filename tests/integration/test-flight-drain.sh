@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# time-limit: 90
+# time-limit: 200
 #
 # Method=drain, for kernels that can do no better: what a snapshot takes out of the kernel is kept,
 # so that the next one has the whole history again. (Method=swap needs another kernel: tests/vm.)

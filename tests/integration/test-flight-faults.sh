@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 90
+# time-limit: 200
 # tests: fast
 #
 # Flight sessions: SIGKILL and a full disk in the middle of an export leave no half file, and cost

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# time-limit: 60
+# time-limit: 150
 #
 # An idle daemon with a flight session sleeps: no wake-up, no CPU time at all, while the kernel traces.
 . "$(dirname "$0")/lib.sh"

@@ -3,7 +3,7 @@
 # beside: idle
 # Names and files that others made: escape sequences and newlines in task names, print formats no
 # kernel has, inputs without an end. What reads a file has no rights, what is written is its owner's.
-# time-limit: 120
+# time-limit: 600
 . "$(dirname "$0")/lib.sh"
 need_command script setpriv strace
 need_format gdb

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # A CPU goes away and comes back while it is recorded: what it had traced stays, it goes on afterwards.
-# time-limit: 60
+# time-limit: 150
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_command taskset trace-cmd

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # An idle session: no wake-ups beyond what the flush timer explains, little memory, and nothing said.
-# time-limit: 60
+# time-limit: 150
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 FLUSH=5 WATCHED=15

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 60
+# time-limit: 150
 # tests: fast
 #
 # flyrecd warns, at its start and in a reload, when snapshots of the flight sessions may take more

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 90
+# time-limit: 200
 #
 # Snapshots of a record session by time range, cut out of several segments and the live file: without
 # a gap from their first marker to their last, opened by others' programs, explaining themselves;

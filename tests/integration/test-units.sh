@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 60
+# time-limit: 150
 # tests: fast
 #
 # Unit= that matches nothing, or whose processes cannot be told, is said in status and log, and so is that

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# time-limit: 60
+# time-limit: 150
 #
 # The image of a virtual machine of tests/vm is made once, also by two that begin at once, and again
 # after a change of what it is made of; then the older one is removed, other machines' are not. Without
