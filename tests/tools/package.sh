@@ -5,13 +5,13 @@
 # for scripts that have SRC, BUILD and fail.
 
 package_is_old() {
-	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac basic formats recorder \
+	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac basic config convert decode engine formats recorder \
 		writer daemon ctl systemd sessions man completion debian packaging -newer "$PACKAGE")" ]
 }
 
 # Not with the time that others leave: they may be waiting for it
 package_build() {
-	chrt --other --pid 0 "$BASHPID"
+	renice --priority 0 --pid "$BASHPID" >/dev/null
 	rm -rf "$PACKAGE_DIR"
 	mkdir -p "$PACKAGE_DIR"
 	make -C "$BUILD" --no-print-directory -s dist && mv "$BUILD"/flyrec-*.tar.xz "$PACKAGE_DIR" &&
