@@ -49,6 +49,14 @@ void verify_report_line(struct verify_report *report, const char *line)
 	report->errors[report->n_errors++] = copy;
 }
 
+void verify_report_found(void *report, const char *line)
+{
+	if (line)
+		verify_report_line(report, line);
+	else
+		((struct verify_report *)report)->no_memory = true;
+}
+
 void verify_report_fault(struct verify_report *report, uint64_t offset, const char *format, ...)
 {
 	_cleanup_free_ char *what = NULL, *line = NULL;

@@ -62,16 +62,6 @@ struct item {
 	const char *fault; /* that is all there is to say */
 };
 
-static void on_arm_fault(void *userdata, const char *line)
-{
-	struct verify_report *report = userdata;
-
-	if (line)
-		verify_report_line(report, line);
-	else
-		report->no_memory = true;
-}
-
 static int check_item(void *userdata)
 {
 	const struct item *item = userdata;
@@ -83,7 +73,7 @@ static int check_item(void *userdata)
 	if (item->fault)
 		verify_report_line(&report, item->fault);
 	else
-		r = item->snapshot ? verify_arm(item->fd, item->path, on_arm_fault, &report,
+		r = item->snapshot ? verify_arm(item->fd, item->path, verify_report_found, &report,
 						&report.version)
 				   : verify_open(item->fd, &report);
 	if (r >= 0)

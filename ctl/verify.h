@@ -53,6 +53,12 @@ void verify_report_done(struct verify_report *report);
 void verify_report_line(struct verify_report *report, const char *line);
 
 /**
+ * verify_report_found() - the same for those who know of no report
+ * @line: NULL: there was no memory for it
+ */
+void verify_report_found(void *report, const char *line);
+
+/**
  * verify_report_fault() - "PATH: offset 0x…: " and the rest from @format
  */
 void verify_report_fault(struct verify_report *report, uint64_t offset, const char *format, ...)

@@ -186,7 +186,7 @@ struct tep_event *decoder_parse(const struct decoder *decoder, struct tep_handle
 	return event;
 }
 
-static struct tep_handle *new_handle(const struct trace_dat *dat)
+struct tep_handle *decoder_new_handle(const struct trace_dat *dat)
 {
 	struct tep_handle *tep = tep_alloc();
 
@@ -201,7 +201,7 @@ static struct tep_handle *new_handle(const struct trace_dat *dat)
 
 struct tep_handle *decoder_handle(const struct decoder *decoder)
 {
-	struct tep_handle *tep = new_handle(decoder->dat);
+	struct tep_handle *tep = decoder_new_handle(decoder->dat);
 
 	/* the common fields of all events are taken from the first one */
 	if (tep && !decoder_parse(decoder, tep, decoder->base)) {
@@ -418,7 +418,7 @@ int decoder_new(const struct trace_dat *dat, struct decoder **ret, struct fault 
 	if (!d)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
 	d->dat = dat;
-	d->tep = new_handle(dat);
+	d->tep = decoder_new_handle(dat);
 	r = d->tep ? load_formats(d, why) : -ENOMEM;
 	if (r >= 0)
 		r = find_common(d, why);

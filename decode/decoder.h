@@ -131,6 +131,12 @@ void decoder_common(const struct decoder *decoder, struct field *ret_flags,
 		    struct field *ret_preempt_count);
 
 /**
+ * decoder_new_handle() - a handle of libtraceevent's that knows the file's machine, and no event
+ * Return: NULL without memory.
+ */
+struct tep_handle *decoder_new_handle(const struct trace_dat *dat);
+
+/**
  * decoder_handle() - a handle of libtraceevent's for one thread, set up for the file
  * Return: NULL without memory.
  */

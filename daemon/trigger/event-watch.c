@@ -5,8 +5,8 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "config/config-trace.h"
-#include "daemon/trigger/event-text.h"
 #include "daemon/trigger/event-watch.h"
+#include "decode/event-text.h"
 #include "formats/subbuf.h"
 #include "recorder/instance.h"
 

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # Includes point one way, as the file rooms says, and a header x-internal.h is for the files x*.c of
-# its own folder, or for all of folder x. Checks the checker first, on a tree with one fault of each
-# kind.
+# its own folder, or for all of folder x. libtraceevent is for decode/ only: elsewhere neither its
+# headers nor its names, which come along with libtracefs'. Checks the checker first, on a tree with
+# one fault of each kind.
 set -eu
 
 top=$(cd "$(dirname "$0")/../.." && pwd)
 
-check() { # TREE: prints FILE:LINE: TARGET for each include that points the wrong way
+check() { # TREE: prints FILE:LINE: TARGET for each include that points the wrong way, or name
 	python3 - "$1" "$top/tests/meta/rooms" <<'PYTHON'
 import os, re, sys
 
@@ -42,6 +43,9 @@ for top in sorted({room.split("/")[0] for room in sees}):
                 include = re.match(r'\s*#\s*include\s*"([^"]*)"', line)
                 if include and not may_include(path, include[1]):
                     print(f"{path}:{number}: {include[1]}")
+                theirs = re.search(r"\btep_\w+|<traceevent/[\w.-]+>", line)
+                if theirs and room_of(path) != "decode":
+                    print(f"{path}:{number}: {theirs[0]}")
 PYTHON
 }
 
@@ -65,6 +69,9 @@ bad=('basic/a.c formats/a.h' 'formats/a.c writer/a.h' 'recorder/a.c writer/a.h' 
 for pair in "${good[@]}" "${bad[@]}"; do
 	include "${pair% *}" "${pair#* }"
 done
+echo 'struct tep_handle *tep;' | tee "$tree/decode/tep.c" >"$tree/recorder/tep.c"
+echo '#include <traceevent/event-parse.h>' | tee "$tree/decode/tep.h" >"$tree/ctl/tep.h"
+bad+=('recorder/tep.c tep_handle' 'ctl/tep.h <traceevent/event-parse.h>')
 found=$(check "$tree" | sed 's/:[0-9]*: / /' | sort)
 [ "$found" = "$(printf '%s\n' "${bad[@]}" | sort)" ] || {
 	diff <(printf '%s\n' "${bad[@]}" | sort) <(echo "$found") || true
@@ -75,6 +82,6 @@ found=$(check "$tree" | sed 's/:[0-9]*: / /' | sort)
 faults=$(check "$top")
 [ -z "$faults" ] || {
 	echo "$faults"
-	echo "FAIL: includes that point the wrong way"
+	echo "FAIL: includes that point the wrong way, or libtraceevent outside of decode/"
 	exit 1
 }

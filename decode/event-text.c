@@ -2,13 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
 #include "basic/escape.h"
 #include "basic/io.h"
-#include "daemon/trigger/event-text.h"
+#include "decode/event-text.h"
 
 #define FIELDS_MAX 512U /* bytes of text: it goes into a file's header */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The few events that trigger snapshots, in words: formats as tracefs has them, decoded with
- * libtraceevent. Owner: event-watch. Main thread.
+ * Single events of this machine in words, such as those that trigger snapshots: formats as tracefs
+ * has them, no trace.dat. Owner: the caller; one thread.
  */
 #pragma once
 
