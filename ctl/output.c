@@ -5,6 +5,7 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -15,7 +16,9 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "ctl/bus.h"
 #include "ctl/output.h"
+#include "writer/copy.h"
 
 #define COLUMN_GAP 2U
 #define SHORT_MIN  8U /* characters that are left of a text that is shortened */
@@ -410,21 +413,64 @@ void output_warnings(const struct decoder *decoder)
 		log_warning("%s: %s", decoder_dat(decoder)->path, *line);
 }
 
+/* --- --output= */
+
+enum ctl_status output_open(const struct ctl *ctl, struct out_file *ret)
+{
+	struct fault why;
+
+	(void)signal(SIGPIPE, SIG_IGN); /* a reader that leaves early is an error like others */
+	if (out_file_open(ret, ctl->output, -EBADF, "copy", OUT_FILE_BINARY, &why) >= 0)
+		return CTL_DONE;
+	log_error("%s: %s", ctl->verb, why.text);
+	return ret->kind == OUT_FILE_STANDARD ? CTL_USAGE : CTL_FAILED;
+}
+
+int output_copy(struct ctl *ctl, const char *session, const char *path, const struct out_file *to,
+		void (*progress)(uint64_t done, uint64_t total))
+{
+	_cleanup_close_ int fd = bus_call_fd(ctl, NULL, NULL, "OpenFile", "ss", session, path);
+	struct fault why;
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = copy_trace(fd, path, to->fd, progress, &why);
+	if (r < 0)
+		log_error("%s: %s", ctl->verb, why.text);
+	return r;
+}
+
+int output_publish(const struct ctl *ctl, struct out_file *file)
+{
+	struct fault why;
+	int r = out_file_publish(file, &why);
+
+	if (r < 0)
+		log_error("%s: %s", ctl->verb, why.text);
+	return r;
+}
+
 /* --- JSON */
 
-enum ctl_status print_json(struct json_object *object)
+enum ctl_status put_json(struct json_object *object, const char *end)
 {
 	const char *text =
 		object ? json_object_to_json_string_ext(
 				 object, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE)
 		       : NULL;
-	bool done = text && puts(text) >= 0 && fflush(stdout) == 0;
+	bool done = text && printf("%s%s", text, end) >= 0 && fflush(stdout) == 0;
 
 	if (!done)
 		(void)fprintf(stderr, "flyrecctl: cannot write: %s\n",
 			      text ? strerror(errno) : strerror(ENOMEM));
 	json_object_put(object);
 	return done ? CTL_DONE : CTL_FAILED;
+}
+
+enum ctl_status print_json(struct json_object *object)
+{
+	return put_json(object, "\n");
 }
 
 void json_add(struct json_object *object, const char *key, struct json_object *value)

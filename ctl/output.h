@@ -8,6 +8,7 @@
 #include <json-c/json.h>
 
 #include "basic/macro.h"
+#include "basic/out-file.h"
 #include "ctl/ctl.h"
 #include "decode/decoder.h"
 #include "decode/text.h"
@@ -97,11 +98,40 @@ const char *style(const char *sequence);
 #define STYLE_YELLOW "\033[33m"
 #define STYLE_OFF    "\033[0m"
 
+/* --- --output= of verbs that copy a trace.dat */
+
+/**
+ * output_open() - begin the file, or standard output without one
+ * Return: CTL_DONE; CTL_FAILED or CTL_USAGE, after a line on standard error.
+ */
+enum ctl_status output_open(const struct ctl *ctl, struct out_file *ret);
+
+/**
+ * output_copy() - copy a file of flyrecd's there
+ * @path: as flyrecd names it, or its name alone
+ * @progress: as of copy_trace(); may be NULL
+ * Return: 0 or negative errno, after a line on standard error; as output_publish().
+ */
+int output_copy(struct ctl *ctl, const char *session, const char *path, const struct out_file *to,
+		void (*progress)(uint64_t done, uint64_t total));
+
+/**
+ * output_publish() - all is written
+ */
+int output_publish(const struct ctl *ctl, struct out_file *file);
+
+/* --- JSON */
+
 /**
  * print_json() - one document and a line end; consumes @object
- * @object: NULL: no memory. Return: CTL_DONE or CTL_FAILED.
+ * @object: NULL: no memory. Return: CTL_DONE or CTL_FAILED, after a line on standard error.
  */
 enum ctl_status print_json(struct json_object *object);
+
+/**
+ * put_json() - the same as a part of a document, with what follows it
+ */
+enum ctl_status put_json(struct json_object *object, const char *end);
 
 /* {"KEY": @value} */
 enum ctl_status print_json_member(const char *key, struct json_object *value);

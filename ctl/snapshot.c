@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
 
-#include "basic/log.h"
 #include "basic/now.h"
-#include "basic/out-file.h"
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "basic/timestamp.h"
@@ -15,7 +11,6 @@
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/view.h"
-#include "writer/copy.h"
 
 #define REASON_MAX 28U
 
@@ -88,18 +83,9 @@ static bool check_reason(const struct ctl *ctl)
 
 static int copy_out(struct wanted *w, const char *name, const char *path)
 {
-	_cleanup_close_ int fd = bus_call_fd(w->ctl, NULL, NULL, "OpenFile", "ss", name, path);
-	struct fault why;
-	int r;
+	int r = output_copy(w->ctl, name, path, &w->out, NULL);
 
-	if (fd < 0)
-		return fd;
-	r = copy_trace(fd, path, w->out.fd, NULL, &why);
-	if (r >= 0)
-		r = out_file_publish(&w->out, &why);
-	if (r < 0)
-		log_error("snapshot: %s", why.text);
-	return r;
+	return r < 0 ? r : output_publish(w->ctl, &w->out);
 }
 
 /* What was made, and where */
@@ -388,20 +374,16 @@ enum ctl_status verb_snapshot(struct ctl *ctl, int argc, char **argv)
 		.out = {.fd = -EBADF, .file = {.fd = -EBADF}},
 		.coresight = ctl->coresight && !ctl->coresight_dir,
 	};
-	enum ctl_status result;
-	struct fault why;
+	enum ctl_status result = CTL_DONE;
 
 	if (!parse_range(ctl, &w) || check_options(ctl, argc) != CTL_DONE)
 		return CTL_USAGE;
 	if (ctl->host)
 		return remote_run(ctl, argv, STDOUT_FILENO);
-	(void)signal(SIGPIPE, SIG_IGN); /* of --output=-: an error like others */
-	if (ctl->output &&
-	    out_file_open(&w.out, ctl->output, -EBADF, "copy", OUT_FILE_BINARY, &why) < 0) {
-		log_error("snapshot: %s", why.text);
-		return w.out.kind == OUT_FILE_STANDARD ? CTL_USAGE : CTL_FAILED;
-	}
-	result = take(&w, argv + 1);
+	if (ctl->output)
+		result = output_open(ctl, &w.out);
+	if (result == CTL_DONE)
+		result = take(&w, argv + 1);
 	out_file_done(&w.out);
 	return result;
 }

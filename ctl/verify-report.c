@@ -172,13 +172,13 @@ struct json_object *verify_report_json(const struct verify_report *report)
 	struct json_object *errors = json_object_new_array(), *cpus = json_object_new_array();
 	char more[64];
 
-	for (size_t i = 0; errors && i < report->n_errors; i++)
-		(void)json_object_array_add(errors, json_text(report->errors[i]));
+	for (size_t i = 0; i < report->n_errors; i++)
+		json_append(errors, json_text(report->errors[i]));
 	(void)snprintf(more, sizeof(more), "and %" PRIu64 " more faults", report->more_errors);
-	if (errors && report->more_errors)
-		(void)json_object_array_add(errors, json_text(more));
-	for (size_t i = 0; cpus && i < report->n_cpus; i++)
-		(void)json_object_array_add(cpus, cpu_json(&report->cpus[i]));
+	if (report->more_errors)
+		json_append(errors, json_text(more));
+	for (size_t i = 0; i < report->n_cpus; i++)
+		json_append(cpus, cpu_json(&report->cpus[i]));
 	json_add(o, "path", json_text(report->path));
 	json_add(o, "ok", json_object_new_boolean(verify_report_ok(report)));
 	json_add(o, "version", json_number(report->version));

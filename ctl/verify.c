@@ -9,6 +9,7 @@
 #include "basic/log.h"
 #include "convert/convert.h"
 #include "ctl/confine.h"
+#include "ctl/output.h"
 #include "ctl/verify.h"
 #include "formats/arm-snapshot.h"
 
@@ -19,22 +20,10 @@ struct tally {
 
 static int show(const struct ctl *ctl, const struct verify_report *report)
 {
-	struct json_object *o;
-	const char *text;
-	int r = -ENOMEM;
-
-	if (!ctl->json) {
-		verify_report_print(report, stdout);
-		return fflush(stdout) < 0 ? -errno : 0;
-	}
-	o = verify_report_json(report);
-	text = o ? json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
-							     JSON_C_TO_STRING_NOSLASHESCAPE)
-		 : NULL;
-	if (text)
-		r = fputs(text, stdout) < 0 || fflush(stdout) < 0 ? -errno : 0;
-	json_object_put(o);
-	return r;
+	if (ctl->json)
+		return put_json(verify_report_json(report), "") == CTL_DONE ? 0 : -EIO;
+	verify_report_print(report, stdout);
+	return fflush(stdout) < 0 ? -errno : 0;
 }
 
 /* What verify makes of an open file; a version that is not supported is still named */
