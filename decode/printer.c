@@ -65,7 +65,7 @@ static char *resolve(void *priv, unsigned long long *address, char **module)
 
 /*
  * "%*d": libtraceevent would fill up to any width that a record tells, which takes hours for a big
- * one. A precision only ends a string, with 'p' it counts bytes.
+ * one, and so with the precision of a number. Of a string that is an end, with 'p' it counts bytes.
  */
 static bool has_star_width(const char *format)
 {
@@ -73,7 +73,7 @@ static bool has_star_width(const char *format)
 		const char *end = p + 1 + strspn(p + 1, "#+- .*hlLzZqtj0123456789");
 		const char *star = memchr(p, '*', (size_t)(end - p));
 
-		if (star && star[-1] != '.' && *end != 'p')
+		if (star && *end != 'p' && (star[-1] != '.' || *end != 's'))
 			return true;
 		p = end - (*end == '\0' || *end == '%');
 	}

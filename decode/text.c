@@ -185,7 +185,7 @@ void text_number(struct text *text, const struct text_spec *spec, uint64_t value
 {
 	char digits[MAX_DIGITS], *end = digits + sizeof(digits), *p;
 	const char *sign = "";
-	size_t n, signs, fill;
+	size_t n, signs, zeros, fill;
 
 	switch (spec->conversion) {
 	case 'd':
@@ -210,12 +210,15 @@ void text_number(struct text *text, const struct text_spec *spec, uint64_t value
 	}
 	n = (size_t)(end - p);
 	signs = strlen(sign);
-	fill = n + signs < spec->width ? spec->width - n - signs : 0;
+	zeros = n < spec->digits ? spec->digits - n : 0;
+	fill = n + signs + zeros < spec->width ? spec->width - n - signs - zeros : 0;
 	if (fill && !spec->left && !spec->zero)
 		text_fill(text, ' ', fill);
 	text_bytes(text, sign, signs);
-	if (fill && !spec->left && spec->zero)
-		text_fill(text, '0', fill);
+	if (!spec->left && spec->zero)
+		zeros += fill;
+	if (zeros)
+		text_fill(text, '0', zeros);
 	text_bytes(text, p, n);
 	if (fill && spec->left)
 		text_fill(text, ' ', fill);

@@ -30,7 +30,7 @@ struct text {
 struct text_spec {
 	char conversion; /* d i u x X o */
 	bool left, zero, alternate;
-	unsigned width;
+	unsigned width, digits; /* at least */
 };
 
 void text_done(struct text *text);

@@ -42,14 +42,6 @@ struct expr {
 	struct expr *left, *right, *other;
 };
 
-struct compiler {
-	struct tep_event *event;
-	const struct file_symbols *symbols;
-	unsigned depth;
-};
-
-static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg);
-
 static struct expr *make(enum expr_kind kind)
 {
 	struct expr *e = calloc(1, sizeof(*e));
@@ -77,7 +69,7 @@ static struct expr *make_at(enum expr_kind kind, const struct tep_format_field *
 	return e;
 }
 
-static struct expr *compile_atom(struct compiler *c, const char *atom)
+static struct expr *compile_atom(struct compiling *c, const char *atom)
 {
 	uint64_t value = strtoull(atom, NULL, 0);
 
@@ -86,17 +78,15 @@ static struct expr *compile_atom(struct compiler *c, const char *atom)
 	return make_constant(value);
 }
 
-static const struct tep_format_field *find_field(const struct compiler *c,
-						 const struct tep_print_arg *arg)
+const struct tep_format_field *expr_field(const struct compiling *with,
+					  const struct tep_format_field *field, const char *name)
 {
-	if (arg->field.field)
-		return arg->field.field;
-	return tep_find_any_field(c->event, arg->field.name);
+	return field ? field : tep_find_any_field(with->event, name);
 }
 
-static struct expr *compile_field(struct compiler *c, const struct tep_print_arg *arg)
+static struct expr *compile_field(struct compiling *c, const struct tep_print_arg *arg)
 {
-	const struct tep_format_field *field = find_field(c, arg);
+	const struct tep_format_field *field = expr_field(c, arg->field.field, arg->field.name);
 
 	return field ? make_at(EXPR_FIELD, field) : NULL;
 }
@@ -139,7 +129,7 @@ static struct expr *make_mask(struct expr *inner, uint64_t mask)
 }
 
 /* array[index], with casts of the array to pointers in between */
-static struct expr *compile_element(struct compiler *c, const struct tep_print_arg *arg)
+static struct expr *compile_element(struct compiling *c, const struct tep_print_arg *arg)
 {
 	const struct tep_print_arg *array = arg->op.left, *cast = NULL;
 	const struct tep_format_field *field;
@@ -165,14 +155,14 @@ static struct expr *compile_element(struct compiler *c, const struct tep_print_a
 			e->value = field->elementsize ? field->elementsize
 						      : (uint64_t)tep_get_long_size(c->event->tep);
 	} else if (array->type == TEP_PRINT_FIELD) {
-		field = find_field(c, array);
+		field = expr_field(c, array->field.field, array->field.name);
 		e = field ? make_at(EXPR_ELEMENT, field) : NULL;
 		if (e)
 			e->value = field->elementsize;
 	}
 	if (!e)
 		return NULL;
-	e->left = compile(c, arg->op.right);
+	e->left = expr_compile(c, arg->op.right);
 	return e->left ? make_mask(e, mask) : expr_free(e);
 }
 
@@ -212,7 +202,7 @@ static bool find_operator(const char *op, enum expr_kind *ret)
 	return false;
 }
 
-static struct expr *compile_op(struct compiler *c, const struct tep_print_arg *arg)
+static struct expr *compile_op(struct compiling *c, const struct tep_print_arg *arg)
 {
 	const struct tep_print_arg *left = arg->op.left, *right = arg->op.right, *other = NULL;
 	enum expr_kind kind;
@@ -234,16 +224,16 @@ static struct expr *compile_op(struct compiler *c, const struct tep_print_arg *a
 	e = make(kind);
 	if (!e)
 		return NULL;
-	e->left = compile(c, left);
-	e->right = compile(c, right);
+	e->left = expr_compile(c, left);
+	e->right = expr_compile(c, right);
 	if (other)
-		e->other = compile(c, other);
+		e->other = expr_compile(c, other);
 	if (!e->left || !e->right || (kind == EXPR_CONDITION && !e->other))
 		return expr_free(e);
 	return e;
 }
 
-static struct expr *compile_kind(struct compiler *c, const struct tep_print_arg *arg)
+static struct expr *compile_kind(struct compiling *c, const struct tep_print_arg *arg)
 {
 	switch (arg->type) {
 	case TEP_PRINT_ATOM:
@@ -251,7 +241,8 @@ static struct expr *compile_kind(struct compiler *c, const struct tep_print_arg 
 	case TEP_PRINT_FIELD:
 		return compile_field(c, arg);
 	case TEP_PRINT_TYPE:
-		return make_mask(compile(c, arg->typecast.item), type_mask(arg->typecast.type));
+		return make_mask(expr_compile(c, arg->typecast.item),
+				 type_mask(arg->typecast.type));
 	case TEP_PRINT_OP:
 		return compile_op(c, arg);
 	case TEP_PRINT_DYNAMIC_ARRAY_LEN:
@@ -271,24 +262,16 @@ static struct expr *compile_kind(struct compiler *c, const struct tep_print_arg 
 	}
 }
 
-static struct expr *compile(struct compiler *c, const struct tep_print_arg *arg)
+struct expr *expr_compile(struct compiling *with, const struct tep_print_arg *arg)
 {
 	struct expr *e;
 
-	if (!arg || c->depth >= MAX_DEPTH)
+	if (!arg || with->depth >= MAX_DEPTH)
 		return NULL;
-	c->depth++;
-	e = compile_kind(c, arg);
-	c->depth--;
+	with->depth++;
+	e = compile_kind(with, arg);
+	with->depth--;
 	return e;
-}
-
-struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct file_symbols *symbols)
-{
-	struct compiler c = {.event = event, .symbols = symbols};
-
-	return compile(&c, arg);
 }
 
 struct expr *expr_free(struct expr *expr)

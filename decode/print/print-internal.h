@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parts of a compiled print format, a file each: print.c (the whole), native.c (the plugins'
- * ways), string.c ("%s"), pointer.c ("%p…"), expr.c (numbers). Trees of one kind use the next one,
- * never the other way round.
+ * ways), string.c ("%s"), expr.c (numbers). Trees of one kind use the next one, never the other way
+ * round.
  */
 #pragma once
 
 #include <traceevent/event-parse.h>
 
 #include "decode/print/print.h"
+
+/* What formats are compiled with */
+struct compiling {
+	struct tep_event *event;	    /* for names of fields */
+	const struct file_symbols *symbols; /* for names of symbols; may be NULL */
+	unsigned depth;			    /* of the tree; 0 to begin with */
+};
 
 /* --- expr.c: expressions as libtraceevent parsed them, made into trees that are quick to evaluate
  * and safe on any bytes: nothing outside the record is read, division by zero is 0. On sound
@@ -18,25 +25,26 @@ struct expr;
 
 /**
  * expr_compile() - @arg as a number
- * @event: for names of fields
- * @symbols: for names of symbols; may be NULL
  * Return: NULL if this is not an expression that can be compiled, or without memory.
  */
-struct expr *expr_compile(const struct tep_print_arg *arg, struct tep_event *event,
-			  const struct file_symbols *symbols);
+struct expr *expr_compile(struct compiling *with, const struct tep_print_arg *arg);
 struct expr *expr_free(struct expr *expr);
 
 uint64_t expr_eval(const struct expr *expr, const struct decode_event *event);
+
+/**
+ * expr_field() - the field that an argument is, as libtraceevent declares it
+ * @field: NULL: not looked up yet
+ */
+const struct tep_format_field *expr_field(const struct compiling *with,
+					  const struct tep_format_field *field, const char *name);
 
 /* --- string.c */
 
 /* "%-16s", "%.*s" and the like */
 struct string_spec {
-	bool plain; /* "%s" */
 	bool left;
 	int width, precision; /* -1: none */
-	bool star;	      /* the precision, or without a '.' the width, comes as an argument */
-	bool star_width;
 };
 
 struct string_arg;
@@ -45,37 +53,15 @@ struct string_arg;
  * string_arg_compile() - the argument of a "%s"
  * Return: NULL if it is none that can be compiled, or without memory.
  */
-struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct file_symbols *symbols);
+struct string_arg *string_arg_compile(struct compiling *with, const struct tep_print_arg *arg);
 struct string_arg *string_arg_free(struct string_arg *arg);
 
 /**
  * string_arg_print() - append it
- * @star: value of the argument that a '*' stands for
  */
 void string_arg_print(const struct string_arg *arg, const struct decode_event *event,
-		      struct symbols_cache *symbols, const struct string_spec *spec, int star,
+		      struct symbols_cache *symbols, const struct string_spec *spec,
 		      struct text *out);
-
-/* --- pointer.c */
-
-struct pointer_arg;
-
-/**
- * pointer_arg_compile() - the argument of a "%p…"
- * @extension: what follows the 'p'
- */
-struct pointer_arg *pointer_arg_compile(const struct tep_print_arg *arg, const char *extension,
-					struct tep_event *event,
-					const struct file_symbols *symbols);
-struct pointer_arg *pointer_arg_free(struct pointer_arg *arg);
-void pointer_arg_print(const struct pointer_arg *arg, const struct decode_event *event,
-		       struct symbols_cache *symbols, struct text *out);
-
-/**
- * pointer_extension() - how many characters behind "%p" belong to it, of those that are compiled
- */
-size_t pointer_extension(const char *format);
 
 /* --- native.c */
 

@@ -10,21 +10,25 @@
 
 enum part_kind {
 	PART_TEXT,
-	PART_NUMBER, /* the usual conversions */
-	PART_PRINTF, /* unusual ones, through printf */
+	PART_NUMBER,
 	PART_STRING,
 	PART_POINTER,
+	PART_FUNCTION,
+	PART_FUNCTION_OFFSET,
+	PART_UUID,
 };
 
 struct part {
 	enum part_kind kind;
-	struct text text; /* PART_TEXT, and PART_PRINTF's conversion with a NUL */
+	struct text text;
 	struct text_spec number;
 	int longs; /* number of l's, less that of h's: the width of the argument */
 	struct string_spec string_spec;
 	struct expr *value, *star;
+	bool star_width; /* the star is the width, else the precision */
 	struct string_arg *string;
-	struct pointer_arg *pointer;
+	struct field place; /* of a UUID */
+	bool little, upper;
 };
 
 struct print {
@@ -35,18 +39,16 @@ struct print {
 
 struct compiler {
 	struct print *print;
-	struct tep_event *event;
-	const struct file_symbols *symbols;
+	struct compiling with;
 	const struct tep_print_arg *args;
 };
 
 /* A conversion as it is written */
 struct conversion {
-	char text[MAX_SPEC + 1];
 	bool minus, zero, alternate, dot, star, star_width;
 	bool odd; /* not in printf's order, or too wide */
 	int longs, width, precision;
-	char letter;
+	char letter, extension, order; /* of a pointer: "%pUL"; else 0 */
 	const struct tep_print_arg *star_arg;
 };
 
@@ -61,7 +63,6 @@ struct print *print_free(struct print *print)
 		expr_free(p->value);
 		expr_free(p->star);
 		string_arg_free(p->string);
-		pointer_arg_free(p->pointer);
 	}
 	free(print->parts);
 	native_free(print->native);
@@ -153,7 +154,6 @@ static bool scan_star(struct compiler *c, struct conversion *v)
 static const char *scan(struct compiler *c, const char *start, struct conversion *v)
 {
 	const char *f;
-	size_t n;
 
 	*v = (struct conversion){.width = -1, .precision = -1};
 	for (f = start + 1; *f && strchr("#hlLzZ.0123456789-*", *f); f++) {
@@ -184,40 +184,33 @@ static const char *scan(struct compiler *c, const char *start, struct conversion
 		/* addresses of networks, and buffers: few formats have them */
 		if (f[1] && strchr("MmIih", f[1]))
 			return NULL;
-		f += pointer_extension(f + 1);
+		if (f[1] && strchr("FSfsU", f[1]))
+			v->extension = *++f;
+		if (v->extension == 'U' && f[1] && strchr("LlBb", f[1]))
+			v->order = *++f;
 	}
-	n = (size_t)(f + 1 - start);
-	if (n > MAX_SPEC)
-		return NULL;
-	memcpy(v->text, start, n);
-	return f + 1;
+	return f + 1 - start <= MAX_SPEC ? f + 1 : NULL;
 }
 
-static void set_number(struct part *p, const struct conversion *v)
+/* The precision is that of libtraceevent where it is 0 or comes as an argument */
+static bool compile_number(struct compiler *c, const struct conversion *v,
+			   const struct tep_print_arg *arg)
 {
+	struct part *p = add_part(c, PART_NUMBER);
+
+	if (!p || v->odd || (v->dot && v->precision <= 0) || (v->alternate && v->letter == 'o'))
+		return false;
 	p->longs = v->longs;
 	p->number = (struct text_spec){
 		.conversion = v->letter,
 		.left = v->minus,
-		.zero = v->zero && !v->minus,
+		.zero = v->zero && !v->minus && !v->dot,
 		.alternate = v->alternate,
 		.width = v->width > 0 ? (unsigned)v->width : 0,
+		.digits = v->dot ? (unsigned)v->precision : 0,
 	};
-}
-
-static bool compile_number(struct compiler *c, const struct conversion *v,
-			   const struct tep_print_arg *arg)
-{
-	bool usual = !v->odd && !v->dot && !v->star && !(v->alternate && v->letter == 'o');
-	struct part *p = add_part(c, usual ? PART_NUMBER : PART_PRINTF);
-
-	if (!p || v->odd)
-		return false;
-	set_number(p, v);
-	p->value = expr_compile(arg, c->event, c->symbols);
-	if (p->kind == PART_PRINTF)
-		text_bytes(&p->text, v->text, strlen(v->text) + 1);
-	return p->value && !p->text.no_memory;
+	p->value = expr_compile(&c->with, arg);
+	return p->value;
 }
 
 static bool compile_string(struct compiler *c, const struct conversion *v,
@@ -230,16 +223,26 @@ static bool compile_string(struct compiler *c, const struct conversion *v,
 	p = add_part(c, PART_STRING);
 	if (!p)
 		return false;
-	p->string_spec = (struct string_spec){
-		.plain = strcmp(v->text, "%s") == 0,
-		.left = v->minus,
-		.width = v->width,
-		.precision = v->precision,
-		.star = v->star,
-		.star_width = v->star_width,
-	};
-	p->string = string_arg_compile(arg, c->event, c->symbols);
+	p->string_spec = (struct string_spec){v->minus, v->width, v->precision};
+	p->string = string_arg_compile(&c->with, arg);
 	return p->string;
+}
+
+/* The field behind casts */
+static bool compile_uuid(struct compiler *c, struct part *p, const struct conversion *v,
+			 const struct tep_print_arg *arg)
+{
+	const struct tep_format_field *field;
+
+	p->kind = PART_UUID;
+	p->little = v->order == 'L' || v->order == 'l';
+	p->upper = v->order == 'L' || v->order == 'B';
+	while (arg->type == TEP_PRINT_TYPE)
+		arg = arg->typecast.item;
+	if (arg->type != TEP_PRINT_FIELD)
+		return false;
+	field = expr_field(&c->with, arg->field.field, arg->field.name);
+	return field && field->size == 16 && field_place(field, &p->place);
 }
 
 static bool compile_pointer(struct compiler *c, const struct conversion *v,
@@ -249,8 +252,12 @@ static bool compile_pointer(struct compiler *c, const struct conversion *v,
 
 	if (!p)
 		return false;
-	p->pointer = pointer_arg_compile(arg, strchr(v->text, 'p') + 1, c->event, c->symbols);
-	return p->pointer;
+	if (v->extension == 'U')
+		return compile_uuid(c, p, v, arg);
+	if (v->extension)
+		p->kind = strchr("FS", v->extension) ? PART_FUNCTION_OFFSET : PART_FUNCTION;
+	p->value = arg->type != TEP_PRINT_BSTRING ? expr_compile(&c->with, arg) : NULL;
+	return p->value;
 }
 
 static const char *compile_conversion(struct compiler *c, const char *f)
@@ -272,10 +279,11 @@ static const char *compile_conversion(struct compiler *c, const char *f)
 	else
 		ok = compile_number(c, &v, arg);
 	if (ok && v.star) {
-		struct expr *star = expr_compile(v.star_arg, c->event, c->symbols);
+		struct part *p = &c->print->parts[c->print->n - 1];
 
-		c->print->parts[c->print->n - 1].star = star;
-		ok = star;
+		p->star = expr_compile(&c->with, v.star_arg);
+		p->star_width = v.star_width;
+		ok = p->star;
 	}
 	return ok ? f : NULL;
 }
@@ -284,7 +292,7 @@ static const char *compile_conversion(struct compiler *c, const char *f)
 static bool compile_parts(struct print *print, struct tep_event *event,
 			  const struct file_symbols *symbols)
 {
-	struct compiler c = {print, event, symbols, event->print_fmt.args};
+	struct compiler c = {print, {event, symbols}, event->print_fmt.args};
 	const char *f = event->print_fmt.format;
 
 	if (!f || event->flags & (int)(TEP_EVENT_FL_FAILED | TEP_EVENT_FL_PRINTRAW) ||
@@ -331,50 +339,86 @@ static uint64_t cut(uint64_t value, int longs, bool is_signed)
 	}
 }
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-/* The conversion's text was checked: one number, after a star's int if there is one */
-static void print_printf(const struct part *p, uint64_t value, int star, struct text *out)
+static void print_number(const struct part *p, uint64_t value, int star, struct text *out)
 {
-	const char *f = p->text.bytes;
+	bool is_signed = p->number.conversion == 'd' || p->number.conversion == 'i';
+	struct text_spec spec = p->number;
 
-	if (p->longs <= 0 && p->star)
-		text_printf(out, f, star, (int)cut(value, p->longs, true));
-	else if (p->longs <= 0)
-		text_printf(out, f, (int)cut(value, p->longs, true));
-	else if (p->longs == 1 && p->star)
-		text_printf(out, f, star, (long)value);
-	else if (p->longs == 1)
-		text_printf(out, f, (long)value);
-	else if (p->star)
-		text_printf(out, f, star, (long long)value);
-	else
-		text_printf(out, f, (long long)value);
+	if (p->star) {
+		spec.left |= star < 0;
+		spec.zero &= star >= 0;
+		spec.width = (unsigned)abs(star);
+	}
+	text_number(out, &spec, cut(value, p->longs, is_signed));
 }
-#pragma GCC diagnostic pop
+
+static void print_string(const struct part *p, int star, const struct decode_event *event,
+			 struct symbols_cache *symbols, struct text *out)
+{
+	struct string_spec spec = p->string_spec;
+
+	if (p->star)
+		*(p->star_width ? &spec.width : &spec.precision) = star;
+	string_arg_print(p->string, event, symbols, &spec, out);
+}
+
+static void print_function(const struct part *p, uint64_t address, struct symbols_cache *symbols,
+			   struct text *out)
+{
+	uint64_t start;
+	const char *name = symbols_find(symbols, address, &start);
+
+	text_string(out, name ? name : "0x");
+	if (name && p->kind == PART_FUNCTION_OFFSET)
+		text_string(out, "+0x");
+	if (!name || p->kind == PART_FUNCTION_OFFSET)
+		text_hex(out, name ? address - start : address);
+}
+
+static void print_uuid(const struct part *part, const struct decode_event *event, struct text *out)
+{
+	static const uint8_t order[2][16] = {
+		{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15},
+		{3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15},
+	};
+	uint32_t size;
+	const uint8_t *p = field_bytes(&part->place, event, &size);
+
+	for (unsigned i = 0; size == 16 && i < 16; i++) {
+		text_printf(out, part->upper ? "%02X" : "%02x", p[order[part->little][i]]);
+		if (i == 3 || i == 5 || i == 7 || i == 9)
+			text_char(out, '-');
+	}
+}
 
 static void print_part(const struct part *p, const struct decode_event *event,
 		       struct symbols_cache *symbols, struct text *out)
 {
-	int star = p->star ? (int)expr_eval(p->star, event) : -1;
-	bool is_signed = p->number.conversion == 'd' || p->number.conversion == 'i';
+	int star = p->star ? (int)expr_eval(p->star, event) : 0;
+	uint64_t value = p->value ? expr_eval(p->value, event) : 0;
 
-	star = MIN(star, MAX_WIDTH);
+	star = MAX(MIN(star, MAX_WIDTH), -MAX_WIDTH);
 	switch (p->kind) {
 	case PART_TEXT:
 		text_bytes(out, p->text.bytes, p->text.size);
 		break;
 	case PART_NUMBER:
-		text_number(out, &p->number, cut(expr_eval(p->value, event), p->longs, is_signed));
-		break;
-	case PART_PRINTF:
-		print_printf(p, expr_eval(p->value, event), star, out);
+		print_number(p, value, star, out);
 		break;
 	case PART_STRING:
-		string_arg_print(p->string, event, symbols, &p->string_spec, star, out);
+		print_string(p, star, event, symbols, out);
 		break;
 	case PART_POINTER:
-		pointer_arg_print(p->pointer, event, symbols, out);
+		text_string(out, value ? "0x" : "(nil)");
+		if (value)
+			text_hex(out, value);
+		break;
+	case PART_FUNCTION:
+	case PART_FUNCTION_OFFSET:
+		print_function(p, value, symbols, out);
+		break;
+	case PART_UUID:
+		print_uuid(p, event, out);
 		break;
 	}
 }

@@ -74,62 +74,55 @@ static bool compile_flags(struct string_arg *s, const struct tep_print_flag_sym 
 	return true;
 }
 
-static bool compile_place(struct string_arg *s, const struct tep_print_arg *arg,
-			  struct tep_event *event)
+static bool take_place(struct string_arg *s, const struct compiling *c,
+		       const struct tep_format_field *field, const char *name)
 {
-	const struct tep_format_field *field = NULL;
-
-	if (arg->type == TEP_PRINT_DYNAMIC_ARRAY)
-		field = arg->dynarray.field;
-	else if (arg->type == TEP_PRINT_FIELD)
-		field = arg->field.field ? arg->field.field
-					 : tep_find_any_field(event, arg->field.name);
-	if (!field || !field_place(field, &s->place))
-		return false;
-	s->place.is_dynamic = arg->type == TEP_PRINT_DYNAMIC_ARRAY;
-	return true;
-}
-
-static bool compile_named(struct string_arg *s, struct tep_format_field *field, const char *name,
-			  struct tep_event *event)
-{
-	if (!field)
-		field = tep_find_any_field(event, name);
+	field = expr_field(c, field, name);
 	return field && field_place(field, &s->place);
 }
 
-static bool compile_field(struct string_arg *s, const struct tep_print_arg *arg,
-			  struct tep_event *event)
+static bool compile_place(struct string_arg *s, const struct compiling *c,
+			  const struct tep_print_arg *arg)
 {
-	const struct tep_format_field *field = arg->field.field;
+	bool dynamic = arg->type == TEP_PRINT_DYNAMIC_ARRAY;
 
-	if (!compile_place(s, arg, event))
+	if (!dynamic && arg->type != TEP_PRINT_FIELD)
 		return false;
-	if (!field)
-		field = tep_find_any_field(event, arg->field.name);
-	s->kind =
-		!(field->flags & TEP_FIELD_IS_ARRAY) && field->size == tep_get_long_size(event->tep)
-			? STRING_POINTER
-			: STRING_FIELD;
+	if (dynamic ? !arg->dynarray.field || !field_place(arg->dynarray.field, &s->place)
+		    : !take_place(s, c, arg->field.field, arg->field.name))
+		return false;
+	s->place.is_dynamic = dynamic;
 	return true;
 }
 
-static bool compile_arrays(struct string_arg *s, const struct tep_print_arg *arg,
-			   struct tep_event *event, const struct file_symbols *symbols)
+static bool compile_field(struct string_arg *s, const struct compiling *c,
+			  const struct tep_print_arg *arg)
+{
+	if (!take_place(s, c, arg->field.field, arg->field.name))
+		return false;
+	s->kind = !s->place.is_array && (int)s->place.size == tep_get_long_size(c->event->tep)
+			  ? STRING_POINTER
+			  : STRING_FIELD;
+	s->place.is_dynamic = false;
+	return true;
+}
+
+static bool compile_arrays(struct string_arg *s, struct compiling *c,
+			   const struct tep_print_arg *arg)
 {
 	if (arg->type == TEP_PRINT_INT_ARRAY) {
 		s->kind = STRING_INT_ARRAY;
-		s->size = expr_compile(arg->int_array.count, event, symbols);
-		s->element = expr_compile(arg->int_array.el_size, event, symbols);
-		return s->size && s->element && compile_place(s, arg->int_array.field, event);
+		s->size = expr_compile(c, arg->int_array.count);
+		s->element = expr_compile(c, arg->int_array.el_size);
+		return s->size && s->element && compile_place(s, c, arg->int_array.field);
 	}
 	s->kind = arg->type == TEP_PRINT_HEX ? STRING_HEX : STRING_HEX_TIGHT;
-	s->size = expr_compile(arg->hex.size, event, symbols);
-	return s->size && compile_place(s, arg->hex.field, event);
+	s->size = expr_compile(c, arg->hex.size);
+	return s->size && compile_place(s, c, arg->hex.field);
 }
 
-static bool compile_condition(struct string_arg *s, const struct tep_print_arg *arg,
-			      struct tep_event *event, const struct file_symbols *symbols)
+static bool compile_condition(struct string_arg *s, struct compiling *c,
+			      const struct tep_print_arg *arg)
 {
 	const struct tep_print_arg *choice = arg->op.right;
 
@@ -138,14 +131,13 @@ static bool compile_condition(struct string_arg *s, const struct tep_print_arg *
 	if (!choice || choice->type != TEP_PRINT_OP || !choice->op.left || !choice->op.right)
 		return false;
 	s->kind = STRING_CONDITION;
-	s->value = expr_compile(arg->op.left, event, symbols);
-	s->yes = string_arg_compile(choice->op.left, event, symbols);
-	s->no = string_arg_compile(choice->op.right, event, symbols);
+	s->value = expr_compile(c, arg->op.left);
+	s->yes = string_arg_compile(c, choice->op.left);
+	s->no = string_arg_compile(c, choice->op.right);
 	return s->value && s->yes && s->no;
 }
 
-static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struct tep_event *event,
-		    const struct file_symbols *symbols)
+static bool compile(struct string_arg *s, struct compiling *c, const struct tep_print_arg *arg)
 {
 	switch (arg->type) {
 	case TEP_PRINT_NULL:
@@ -156,36 +148,35 @@ static bool compile(struct string_arg *s, const struct tep_print_arg *arg, struc
 		s->text = arg->atom.atom;
 		return s->text;
 	case TEP_PRINT_FIELD:
-		return compile_field(s, arg, event);
+		return compile_field(s, c, arg);
 	case TEP_PRINT_FLAGS:
 		s->kind = STRING_FLAGS;
 		s->text = arg->flags.delim;
-		s->value = expr_compile(arg->flags.field, event, symbols);
+		s->value = expr_compile(c, arg->flags.field);
 		return s->value && compile_flags(s, arg->flags.flags);
 	case TEP_PRINT_SYMBOL:
 		s->kind = STRING_SYMBOL;
-		s->value = expr_compile(arg->symbol.field, event, symbols);
+		s->value = expr_compile(c, arg->symbol.field);
 		return s->value && compile_flags(s, arg->symbol.symbols);
 	case TEP_PRINT_HEX:
 	case TEP_PRINT_HEX_STR:
 	case TEP_PRINT_INT_ARRAY:
-		return compile_arrays(s, arg, event, symbols);
+		return compile_arrays(s, c, arg);
 	case TEP_PRINT_STRING:
 		s->kind = STRING_DYNAMIC;
-		return compile_named(s, arg->string.field, arg->string.string, event);
+		return take_place(s, c, arg->string.field, arg->string.string);
 	case TEP_PRINT_BITMASK:
 	case TEP_PRINT_CPUMASK:
 		s->kind = arg->type == TEP_PRINT_BITMASK ? STRING_BITMASK : STRING_CPUMASK;
-		return compile_named(s, arg->bitmask.field, arg->bitmask.bitmask, event);
+		return take_place(s, c, arg->bitmask.field, arg->bitmask.bitmask);
 	case TEP_PRINT_OP:
-		return compile_condition(s, arg, event, symbols);
+		return compile_condition(s, c, arg);
 	default:
 		return false;
 	}
 }
 
-struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct tep_event *event,
-				      const struct file_symbols *symbols)
+struct string_arg *string_arg_compile(struct compiling *with, const struct tep_print_arg *arg)
 {
 	struct string_arg *s;
 
@@ -194,7 +185,7 @@ struct string_arg *string_arg_compile(const struct tep_print_arg *arg, struct te
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return NULL;
-	if (!compile(s, arg, event, symbols))
+	if (!compile(s, with, arg))
 		return string_arg_free(s);
 	return s;
 }
@@ -216,39 +207,28 @@ struct string_arg *string_arg_free(struct string_arg *arg)
 /* --- printing */
 
 /* One string through the conversion; it ends at @size or a NUL byte before */
-static void put(const struct string_spec *spec, int star, const void *string, size_t size,
-		struct text *out)
+static void put(const struct string_spec *spec, const void *string, size_t size, struct text *out)
 {
-	int width = spec->width, precision = spec->precision;
-	bool left = spec->left;
 	const char *end = memchr(string, '\0', size);
 	size_t n = end ? (size_t)(end - (const char *)string) : size, fill;
 
-	if (spec->plain) {
-		text_data(out, string, n);
-		return;
-	}
-	if (spec->star && spec->star_width)
-		width = star;
-	else if (spec->star)
-		precision = star;
-	if (precision >= 0)
-		n = MIN(n, (size_t)precision);
-	fill = width > 0 && (size_t)width > n ? (size_t)width - n : 0;
-	if (!left)
+	if (spec->precision >= 0)
+		n = MIN(n, (size_t)spec->precision);
+	fill = spec->width > 0 && (size_t)spec->width > n ? (size_t)spec->width - n : 0;
+	if (fill && !spec->left)
 		text_fill(out, ' ', fill);
 	text_data(out, string, n);
-	if (left)
+	if (fill && spec->left)
 		text_fill(out, ' ', fill);
 }
 
-static void put_text(const struct string_spec *spec, int star, const char *text, struct text *out)
+static void put_text(const struct string_spec *spec, const char *text, struct text *out)
 {
-	put(spec, star, text, strlen(text), out);
+	put(spec, text, strlen(text), out);
 }
 
 static void print_flags(const struct string_arg *arg, uint64_t value,
-			const struct string_spec *spec, int star, struct text *out)
+			const struct string_spec *spec, struct text *out)
 {
 	bool any = false;
 
@@ -256,14 +236,14 @@ static void print_flags(const struct string_arg *arg, uint64_t value,
 		int64_t flag = arg->flags[i].value;
 
 		if (!value && flag < 0) {
-			put_text(spec, star, arg->flags[i].text, out);
+			put_text(spec, arg->flags[i].text, out);
 			break;
 		}
 		if (flag <= 0 || (value & (uint64_t)flag) != (uint64_t)flag)
 			continue;
 		if (any && arg->text)
 			text_string(out, arg->text);
-		put_text(spec, star, arg->flags[i].text, out);
+		put_text(spec, arg->flags[i].text, out);
 		any = true;
 		value &= ~(uint64_t)flag;
 	}
@@ -276,11 +256,11 @@ static void print_flags(const struct string_arg *arg, uint64_t value,
 }
 
 static void print_symbol(const struct string_arg *arg, uint64_t value,
-			 const struct string_spec *spec, int star, struct text *out)
+			 const struct string_spec *spec, struct text *out)
 {
 	for (size_t i = 0; i < arg->n_flags; i++) {
 		if (arg->flags[i].value == (int64_t)value) {
-			put_text(spec, star, arg->flags[i].text, out);
+			put_text(spec, arg->flags[i].text, out);
 			return;
 		}
 	}
@@ -368,7 +348,7 @@ static void put_bitmask(const struct decode_event *event, const uint8_t *mask, u
 }
 
 static void print_mask(const struct string_arg *arg, const struct decode_event *event,
-		       const struct string_spec *spec, int star, struct text *out)
+		       const struct string_spec *spec, struct text *out)
 {
 	_cleanup_(text_done) struct text list = {};
 	uint32_t size;
@@ -379,7 +359,7 @@ static void print_mask(const struct string_arg *arg, const struct decode_event *
 	else
 		text_cpus(&list, mask, size, event->big_endian);
 	out->no_memory |= list.no_memory;
-	put(spec, star, list.size ? list.bytes : "", list.size, out);
+	put(spec, list.size ? list.bytes : "", list.size, out);
 }
 
 static void print_pointer(const struct string_arg *arg, const struct decode_event *event,
@@ -400,7 +380,7 @@ static void print_pointer(const struct string_arg *arg, const struct decode_even
 }
 
 static void print_bytes(const struct string_arg *arg, const struct decode_event *event,
-			const struct string_spec *spec, int star, struct text *out)
+			const struct string_spec *spec, struct text *out)
 {
 	uint32_t offset = MIN(arg->place.offset, event->size), size;
 	const uint8_t *p = event->data + offset;
@@ -416,31 +396,31 @@ static void print_bytes(const struct string_arg *arg, const struct decode_event 
 		if (arg->place.size) /* else: all the rest */
 			size = MIN(size, arg->place.size);
 	}
-	put(spec, star, p, size, out);
+	put(spec, p, size, out);
 }
 
 void string_arg_print(const struct string_arg *arg, const struct decode_event *event,
-		      struct symbols_cache *symbols, const struct string_spec *spec, int star,
+		      struct symbols_cache *symbols, const struct string_spec *spec,
 		      struct text *out)
 {
 	switch (arg->kind) {
 	case STRING_NOTHING:
 		break;
 	case STRING_CONSTANT:
-		put_text(spec, star, arg->text, out);
+		put_text(spec, arg->text, out);
 		break;
 	case STRING_FIELD:
 	case STRING_DYNAMIC:
-		print_bytes(arg, event, spec, star, out);
+		print_bytes(arg, event, spec, out);
 		break;
 	case STRING_POINTER:
 		print_pointer(arg, event, symbols, out);
 		break;
 	case STRING_FLAGS:
-		print_flags(arg, expr_eval(arg->value, event), spec, star, out);
+		print_flags(arg, expr_eval(arg->value, event), spec, out);
 		break;
 	case STRING_SYMBOL:
-		print_symbol(arg, expr_eval(arg->value, event), spec, star, out);
+		print_symbol(arg, expr_eval(arg->value, event), spec, out);
 		break;
 	case STRING_HEX:
 	case STRING_HEX_TIGHT:
@@ -451,11 +431,11 @@ void string_arg_print(const struct string_arg *arg, const struct decode_event *e
 		break;
 	case STRING_BITMASK:
 	case STRING_CPUMASK:
-		print_mask(arg, event, spec, star, out);
+		print_mask(arg, event, spec, out);
 		break;
 	case STRING_CONDITION:
 		string_arg_print(expr_eval(arg->value, event) ? arg->yes : arg->no, event, symbols,
-				 spec, star, out);
+				 spec, out);
 		break;
 	}
 }
