@@ -6,6 +6,30 @@
 
 #define MAX_DEPTH 64U /* of a tree; the kernel's have a handful */
 
+/* What an operator makes of two numbers, or of the right one */
+/* clang-format off */
+#define OPERATORS(X) \
+	X(NOT, "!", !right) \
+	X(NOT_EQUAL, "!=", left != right) \
+	X(COMPLEMENT, "~", ~right) \
+	X(BIT_OR, "|", left | right) \
+	X(OR, "||", left || right) \
+	X(BIT_AND, "&", left & right) \
+	X(AND, "&&", left && right) \
+	X(LESS, "<", left < right) \
+	X(SHIFT_LEFT, "<<", left << (right & 63)) \
+	X(LESS_EQUAL, "<=", left <= right) \
+	X(GREATER, ">", left > right) \
+	X(SHIFT_RIGHT, ">>", left >> (right & 63)) \
+	X(GREATER_EQUAL, ">=", left >= right) \
+	X(EQUAL, "==", left == right) \
+	X(MINUS, "-", left - right) \
+	X(PLUS, "+", left + right) \
+	X(DIVIDE, "/", right ? left / right : 0) \
+	X(MODULO, "%", right ? left % right : 0) \
+	X(MULTIPLY, "*", left * right)
+/* clang-format on */
+
 enum expr_kind {
 	EXPR_CONSTANT,
 	EXPR_FIELD,
@@ -14,25 +38,8 @@ enum expr_kind {
 	EXPR_DYNAMIC_BYTES, /* left: byte offset; value: size of an element */
 	EXPR_DYNAMIC_SIZE,
 	EXPR_CONDITION, /* left ? right : other */
-	EXPR_NOT,
-	EXPR_COMPLEMENT,
-	EXPR_OR,
-	EXPR_BIT_OR,
-	EXPR_AND,
-	EXPR_BIT_AND,
-	EXPR_LESS,
-	EXPR_LESS_EQUAL,
-	EXPR_SHIFT_LEFT,
-	EXPR_GREATER,
-	EXPR_GREATER_EQUAL,
-	EXPR_SHIFT_RIGHT,
-	EXPR_EQUAL,
-	EXPR_NOT_EQUAL,
-	EXPR_MINUS,
-	EXPR_PLUS,
-	EXPR_DIVIDE,
-	EXPR_MODULO,
-	EXPR_MULTIPLY,
+#define KIND(name, text, value) EXPR_##name,
+	OPERATORS(KIND)
 };
 
 struct expr {
@@ -168,37 +175,12 @@ static struct expr *compile_element(struct compiling *c, const struct tep_print_
 
 static bool find_operator(const char *op, enum expr_kind *ret)
 {
-	static const struct {
-		const char *op;
-		enum expr_kind kind;
-	} operators[] = {
-		{"!", EXPR_NOT},
-		{"!=", EXPR_NOT_EQUAL},
-		{"~", EXPR_COMPLEMENT},
-		{"|", EXPR_BIT_OR},
-		{"||", EXPR_OR},
-		{"&", EXPR_BIT_AND},
-		{"&&", EXPR_AND},
-		{"<", EXPR_LESS},
-		{"<<", EXPR_SHIFT_LEFT},
-		{"<=", EXPR_LESS_EQUAL},
-		{">", EXPR_GREATER},
-		{">>", EXPR_SHIFT_RIGHT},
-		{">=", EXPR_GREATER_EQUAL},
-		{"==", EXPR_EQUAL},
-		{"-", EXPR_MINUS},
-		{"+", EXPR_PLUS},
-		{"/", EXPR_DIVIDE},
-		{"%", EXPR_MODULO},
-		{"*", EXPR_MULTIPLY},
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(operators); i++) {
-		if (strcmp(op, operators[i].op) == 0) {
-			*ret = operators[i].kind;
-			return true;
-		}
+#define FIND(name, text, value)      \
+	if (strcmp(op, text) == 0) { \
+		*ret = EXPR_##name;  \
+		return true;         \
 	}
+	OPERATORS(FIND)
 	return false;
 }
 
@@ -290,44 +272,10 @@ static uint64_t eval_binary(const struct expr *e, const struct decode_event *eve
 	uint64_t left = expr_eval(e->left, event), right = expr_eval(e->right, event);
 
 	switch (e->kind) {
-	case EXPR_NOT:
-		return !right;
-	case EXPR_COMPLEMENT:
-		return ~right;
-	case EXPR_OR:
-		return left || right;
-	case EXPR_BIT_OR:
-		return left | right;
-	case EXPR_AND:
-		return left && right;
-	case EXPR_BIT_AND:
-		return left & right;
-	case EXPR_LESS:
-		return left < right;
-	case EXPR_LESS_EQUAL:
-		return left <= right;
-	case EXPR_SHIFT_LEFT:
-		return left << (right & 63);
-	case EXPR_GREATER:
-		return left > right;
-	case EXPR_GREATER_EQUAL:
-		return left >= right;
-	case EXPR_SHIFT_RIGHT:
-		return left >> (right & 63);
-	case EXPR_EQUAL:
-		return left == right;
-	case EXPR_NOT_EQUAL:
-		return left != right;
-	case EXPR_MINUS:
-		return left - right;
-	case EXPR_PLUS:
-		return left + right;
-	case EXPR_DIVIDE:
-		return right ? left / right : 0;
-	case EXPR_MODULO:
-		return right ? left % right : 0;
-	case EXPR_MULTIPLY:
-		return left * right;
+#define CASE(name, text, value) \
+	case EXPR_##name:       \
+		return value;
+		OPERATORS(CASE)
 	default:
 		return 0;
 	}
