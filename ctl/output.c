@@ -37,31 +37,25 @@ char *format_bytes(uint64_t bytes)
 	static const char units[] = "BKMGTPE";
 	double value = (double)bytes;
 	unsigned unit = 0;
-	char *text;
 
 	while (value >= 1024 && units[unit + 1]) {
 		value /= 1024;
 		unit++;
 	}
-	if (asprintf(&text, unit == 0 || value >= 100 ? "%.0f%c" : "%.1f%c", value, units[unit]) <
-	    0)
-		return NULL;
-	return text;
+	return strf(unit == 0 || value >= 100 ? "%.0f%c" : "%.1f%c", value, units[unit]);
 }
 
 char *format_time(uint64_t usec)
 {
 	time_t seconds = (time_t)(usec / USEC_PER_SEC);
 	struct tm tm;
-	char day[32], *text;
+	char day[32];
 
 	if (usec == 0)
 		return strdup("-");
 	(void)localtime_r(&seconds, &tm);
 	(void)strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
-	if (asprintf(&text, "%s.%03u", day, (unsigned)(usec % USEC_PER_SEC / 1000)) < 0)
-		return NULL;
-	return text;
+	return strf("%s.%03u", day, (unsigned)(usec % USEC_PER_SEC / 1000));
 }
 
 char *format_time_after(uint64_t usec, uint64_t before)
@@ -78,18 +72,14 @@ char *format_time_after(uint64_t usec, uint64_t before)
 char *format_timespan(uint64_t usec)
 {
 	uint64_t s = usec / USEC_PER_SEC;
-	char *text;
-	int r;
 
 	if (s >= 86400)
-		r = asprintf(&text, "%" PRIu64 "d %" PRIu64 "h", s / 86400, s % 86400 / 3600);
-	else if (s >= 3600)
-		r = asprintf(&text, "%" PRIu64 "h %" PRIu64 "min", s / 3600, s % 3600 / 60);
-	else if (s >= 60)
-		r = asprintf(&text, "%" PRIu64 "min %" PRIu64 "s", s / 60, s % 60);
-	else
-		r = asprintf(&text, "%" PRIu64 ".%" PRIu64 "s", s, usec % USEC_PER_SEC / 100000);
-	return r < 0 ? NULL : text;
+		return strf("%" PRIu64 "d %" PRIu64 "h", s / 86400, s % 86400 / 3600);
+	if (s >= 3600)
+		return strf("%" PRIu64 "h %" PRIu64 "min", s / 3600, s % 3600 / 60);
+	if (s >= 60)
+		return strf("%" PRIu64 "min %" PRIu64 "s", s / 60, s % 60);
+	return strf("%" PRIu64 ".%" PRIu64 "s", s, usec % USEC_PER_SEC / 100000);
 }
 
 /* --- tables */
@@ -117,9 +107,7 @@ void table_add_text(struct table *t, const char *text)
 
 void table_add_number(struct table *t, uint64_t number)
 {
-	char *text;
-
-	table_add(t, asprintf(&text, "%" PRIu64, number) < 0 ? NULL : text);
+	table_add(t, strf("%" PRIu64, number));
 }
 
 void table_add_bytes(struct table *t, uint64_t bytes)
@@ -152,15 +140,12 @@ static const char *text_skip(const char *text, unsigned n)
 char *text_shorten(const char *text, unsigned width, bool tail, const char *ellipsis)
 {
 	unsigned n = text_width(text), dots = text_width(ellipsis), keep;
-	char *r;
 
 	if (n <= width)
 		return strdup(text);
 	keep = width > dots ? width - dots : 0;
-	if (tail ? asprintf(&r, "%s%s", ellipsis, text_skip(text, n - keep)) < 0
-		 : asprintf(&r, "%.*s%s", (int)(text_skip(text, keep) - text), text, ellipsis) < 0)
-		return NULL;
-	return r;
+	return tail ? strf("%s%s", ellipsis, text_skip(text, n - keep))
+		    : strf("%.*s%s", (int)(text_skip(text, keep) - text), text, ellipsis);
 }
 
 /* Without looking at what the rest of the process does with its locale */

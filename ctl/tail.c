@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
+#include "basic/strv.h"
 #include "ctl/bus.h"
 #include "ctl/command.h"
 #include "ctl/output.h"
@@ -55,17 +55,6 @@ struct tail {
 	struct text text;	/* to be written */
 };
 
-static _printf_(1, 2) void complain(const char *format, ...)
-{
-	char text[2048];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	log_error("tail: %s", text);
-}
-
 static void tail_done(struct tail *t)
 {
 	while (t->first) {
@@ -84,10 +73,10 @@ static void say_skipped(uint64_t segments, uint64_t bytes, const char *reason)
 	_cleanup_free_ char *text = format_bytes(bytes);
 
 	if (segments > 0)
-		complain("skipped %llu segments, %s: %s", (unsigned long long)segments,
-			 text ? text : "?", reason);
+		log_error("tail: skipped %llu segments, %s: %s", (unsigned long long)segments,
+			  text ? text : "?", reason);
 	else
-		complain("skipped %s: %s", text ? text : "?", reason);
+		log_error("tail: skipped %s: %s", text ? text : "?", reason);
 }
 
 /* --- what the daemon tells, see formats/tail-message.h */
@@ -197,8 +186,7 @@ static int on_segment(struct tail *t, const struct tail_message *m, int fd, stru
 		arrive(t);
 		return 0;
 	}
-	if (asprintf(&path, "%s/record/current.dat", t->session) < 0)
-		path = NULL;
+	path = strf("%s/record/current.dat", t->session);
 	s = path ? tail_segment_new(path) : NULL;
 	if (!s) {
 		close(fd);
@@ -646,9 +634,10 @@ static void say_nothing(const struct tail *t)
 	const struct ctl *ctl = t->ctl;
 
 	if (t->printed == 0 && (ctl->events || ctl->pids || ctl->cpus || ctl->since || ctl->until))
-		complain("session %s: none of its events is one that was asked for", t->session);
+		log_error("tail: session %s: none of its events is one that was asked for",
+			  t->session);
 	else if (t->printed == 0)
-		complain("session %s: no events yet", t->session);
+		log_error("tail: session %s: no events yet", t->session);
 }
 
 /* What it has, without the live file, which the daemon does not give for the reason @why */
@@ -663,7 +652,7 @@ static int run_stopped(struct tail *t, uint64_t lines, struct fault *why)
 		*why = reason;
 		return reason.error;
 	}
-	complain("%s; these are the last events in its files", reason.text);
+	log_error("tail: %s; these are the last events in its files", reason.text);
 	r = print(t, why);
 	if (r >= 0 && lines > 0)
 		say_nothing(t);
@@ -706,7 +695,7 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 	*ret = strtoull(ctl->lines, &end, 10);
 	if (*ctl->lines >= '0' && *ctl->lines <= '9' && *end == '\0' && errno == 0)
 		return true;
-	complain("--lines=: not understood: \"%s\"", ctl->lines);
+	log_error("tail: --lines=: not understood: \"%s\"", ctl->lines);
 	return false;
 }
 
@@ -715,12 +704,12 @@ static bool check_time(const struct ctl *ctl)
 	enum event_time_mode mode;
 
 	if (ctl->time && ctl->json)
-		complain("--time= is for text, with --json times are nanoseconds");
+		log_error("tail: --time= is for text, with --json times are nanoseconds");
 	else if (ctl->time && !event_time_parse(ctl->time, &mode))
-		complain("--time=: \"%s\" is none of epoch, local, utc, trace", ctl->time);
+		log_error("tail: --time=: \"%s\" is none of epoch, local, utc, trace", ctl->time);
 	else if (ctl->time && mode == EVENT_TIME_TRIGGER)
-		complain("--time=trigger is for snapshots: flyrecctl export "
-			 "--format=text --time=trigger FILE");
+		log_error("tail: --time=trigger is for snapshots: flyrecctl export "
+			  "--format=text --time=trigger FILE");
 	else
 		return true;
 	return false;
@@ -743,7 +732,7 @@ enum ctl_status verb_tail(struct ctl *ctl, int argc, char **argv)
 		(void)signal(SIGPIPE, SIG_IGN);
 		r = run(&t, lines, &why);
 		if (r < 0)
-			complain("%s", why.text);
+			log_error("tail: %s", why.text);
 		/* also done where they have seen enough */
 		status = r < 0 ? CTL_FAILED : CTL_DONE;
 	}

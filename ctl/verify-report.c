@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/escape.h"
+#include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/verify.h"
 
@@ -61,26 +62,18 @@ void verify_report_fault(struct verify_report *report, uint64_t offset, const ch
 {
 	_cleanup_free_ char *what = NULL, *line = NULL;
 	va_list ap;
-	int n;
 
 	if (report->n_errors >= VERIFY_MAX_ERRORS) {
 		report->more_errors++;
 		return;
 	}
 	va_start(ap, format);
-	n = vasprintf(&what, format, ap);
-	va_end(ap);
-	if (n < 0) {
+	if (vasprintf(&what, format, ap) < 0)
 		what = NULL;
-		report->no_memory = true;
-		return;
-	}
-	if (asprintf(&line, "%s: offset 0x%" PRIx64 ": %s", report->path, offset, what) < 0) {
-		line = NULL;
-		report->no_memory = true;
-		return;
-	}
-	verify_report_line(report, line);
+	va_end(ap);
+	if (what)
+		line = strf("%s: offset 0x%" PRIx64 ": %s", report->path, offset, what);
+	verify_report_found(report, line);
 }
 
 bool verify_report_ok(const struct verify_report *report)

@@ -87,6 +87,7 @@ static char *find_name(const char *text)
 	return strndup(text, strcspn(text, " \t\n"));
 }
 
+/* Takes over the line */
 static int warn(struct decoder *d, char *line)
 {
 	int r = line ? strv_append(&d->warnings, line) : -ENOMEM;
@@ -99,22 +100,18 @@ static int warn(struct decoder *d, char *line)
 static int guard(struct decoder *d, size_t i, size_t *n_refused)
 {
 	const char *why;
-	char *line;
 
 	format_guard(d->formats[i].text, &why);
 	if (!why || ++*n_refused > MAX_REFUSED)
 		return 0;
-	if (asprintf(&line, "%s:%s: print format with %s, showing the fields",
-		     d->dat->systems[d->dat->formats[i].system], d->formats[i].name, why) < 0)
-		line = NULL;
-	return warn(d, line);
+	return warn(d, strf("%s:%s: print format with %s, showing the fields",
+			    d->dat->systems[d->dat->formats[i].system], d->formats[i].name, why));
 }
 
 static int load_formats(struct decoder *d, struct fault *why)
 {
 	const struct trace_dat *dat = d->dat;
 	size_t n_refused = 0;
-	char *line;
 
 	memset(d->by_id, 0xff, sizeof(d->by_id)); /* all -1 */
 	d->formats = calloc(MAX(dat->n_formats, (size_t)1), sizeof(*d->formats));
@@ -140,9 +137,7 @@ static int load_formats(struct decoder *d, struct fault *why)
 	}
 	if (n_refused <= MAX_REFUSED)
 		return 0;
-	if (asprintf(&line, "%zu more such print formats", n_refused - MAX_REFUSED) < 0)
-		line = NULL;
-	return warn(d, line);
+	return warn(d, strf("%zu more such print formats", n_refused - MAX_REFUSED));
 }
 
 static bool fields_sound(const struct tep_format_field *field)

@@ -120,11 +120,8 @@ static bool name_fits(const char *pattern, const char *system, const char *name)
 
 	if (!strchr(pattern, ':'))
 		return fnmatch(pattern, system, 0) == 0 || fnmatch(pattern, name, 0) == 0;
-	if (asprintf(&full, "%s:%s", system, name) < 0) {
-		full = NULL;
-		return false;
-	}
-	return fnmatch(pattern, full, 0) == 0;
+	full = strf("%s:%s", system, name);
+	return full && fnmatch(pattern, full, 0) == 0;
 }
 
 /* That a file has none of them is said: nothing would be printed */

@@ -7,6 +7,7 @@
 
 #include "basic/escape.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "decode/event-text.h"
 
 #define FIELDS_MAX 512U /* bytes of text: it goes into a file's header */
@@ -45,15 +46,13 @@ int event_text_new(int dir_fd, struct event_text **ret, struct fault *why)
 int event_text_add(struct event_text *text, const char *system, const char *name, uint32_t *ret_id,
 		   struct fault *why)
 {
-	_cleanup_free_ char *path = NULL, *format = NULL;
+	_cleanup_free_ char *path = strf("events/%s/%s/format", system, name), *format = NULL;
 	struct tep_event *event;
 	size_t size;
 	int r;
 
-	if (asprintf(&path, "events/%s/%s/format", system, name) < 0) {
-		path = NULL;
+	if (!path)
 		return fault_errno(why, -ENOMEM, "cannot decode events");
-	}
 	r = io_read_file_at(text->dir_fd, path, &format, &size);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read %s", path);
@@ -104,7 +103,7 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	struct tep_event *event = tep_find_event_by_record(text->tep, &record);
 	struct trace_seq seq;
 	_cleanup_free_ char *shown = NULL;
-	char name[64], none[] = "", *fields = none, *lines;
+	char name[64], none[] = "", *fields = none, *lines = NULL;
 	int pid;
 
 	if (!event)
@@ -121,10 +120,10 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 		if (*c == '\n')
 			*c = ' ';
 	shown = escape_text(fields, false);
-	if (!shown ||
-	    asprintf(&lines, "event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
-		     event->name, *fields ? " " : "", (int)FIELDS_MAX, shown, cpu, name, pid) < 0)
-		lines = NULL;
+	if (shown)
+		lines = strf("event: %s:%s%s%.*s\ncpu: %u\ntask: %s-%d\n", event->system,
+			     event->name, *fields ? " " : "", (int)FIELDS_MAX, shown, cpu, name,
+			     pid);
 	trace_seq_destroy(&seq);
 	return lines;
 }

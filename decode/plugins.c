@@ -3,7 +3,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
-#include "basic/macro.h"
+#include "basic/strv.h"
 #include "decode/plugins.h"
 
 #define MAX_PLUGINS 64U
@@ -19,14 +19,10 @@ static struct {
 
 static void keep(struct tep_handle *tep, const char *path, const char *name, void *userdata)
 {
-	_cleanup_free_ char *file = NULL;
+	_cleanup_free_ char *file = strf("%s/%s", path, name);
 	void *handle, *load, *unload;
 
-	if (asprintf(&file, "%s/%s", path, name) < 0) {
-		file = NULL;
-		return;
-	}
-	handle = plugins.n < MAX_PLUGINS ? dlopen(file, RTLD_NOW | RTLD_GLOBAL) : NULL;
+	handle = file && plugins.n < MAX_PLUGINS ? dlopen(file, RTLD_NOW | RTLD_GLOBAL) : NULL;
 	load = handle ? dlsym(handle, TEP_PLUGIN_LOADER_NAME) : NULL;
 	if (!load) {
 		if (handle)

@@ -15,6 +15,7 @@
 #include <traceevent/event-parse.h>
 #include <traceevent/trace-seq.h>
 
+#include "basic/strv.h"
 #include "decode/json-printer.h"
 #include "decode/plugins.h"
 #include "decode/print/print.h"
@@ -116,20 +117,19 @@ static bool has_lines(const struct tep_event *event)
 static struct kind *new_kind(struct printer *p, int32_t format)
 {
 	struct kind *kind = calloc(1, sizeof(*kind));
-	int n;
 
 	if (!kind)
 		return NULL;
 	kind->event = decoder_parse(p->decoder, p->tep, (size_t)format);
 	if (!kind->event)
 		return kind;
-	n = asprintf(&kind->label, " %s: %*s", kind->event->name,
-		     (int)(20 - MIN(strlen(kind->event->name), (size_t)20)), "");
-	if (n < 0) {
+	kind->label = strf(" %s: %*s", kind->event->name,
+			   (int)(20 - MIN(strlen(kind->event->name), (size_t)20)), "");
+	if (!kind->label) {
 		free(kind);
 		return NULL;
 	}
-	kind->label_size = (size_t)n;
+	kind->label_size = strlen(kind->label);
 	set_how(p, kind);
 	kind->lines = has_lines(kind->event);
 	return kind;

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
+#include "basic/strv.h"
 #include "decode/format-guard.h"
 #include "decode/symbols.h"
 
@@ -183,11 +184,8 @@ int symbols_give(const struct file_symbols *symbols, struct tep_handle *tep)
 		if (format_guard_string(e->name))
 			continue; /* it prints the address */
 		/* it takes quotes and one "\n" off again */
-		if (asprintf(&quoted, "\"%s\\n\"", e->name) < 0) {
-			quoted = NULL;
-			return -ENOMEM;
-		}
-		if (tep_register_print_string(tep, quoted, e->address) < 0)
+		quoted = strf("\"%s\\n\"", e->name);
+		if (!quoted || tep_register_print_string(tep, quoted, e->address) < 0)
 			return -ENOMEM;
 	}
 	return 0;
