@@ -130,11 +130,6 @@ int ctl_confine(void)
 	return confine(NULL, 0, false);
 }
 
-int ctl_confine_but(const struct confine_path *paths, size_t n)
-{
-	return confine(paths, n, true);
-}
-
 int ctl_confine_writer(const char *output, const char *read)
 {
 	const unsigned all = CONFINE_READ | CONFINE_WRITE | CONFINE_MAKE;
@@ -154,7 +149,7 @@ int ctl_confine_writer(const char *output, const char *read)
 		paths[n++] = (struct confine_path){slash ? folder : ".", all};
 	if (read)
 		paths[n++] = (struct confine_path){read, CONFINE_READ};
-	return ctl_confine_but(paths, n);
+	return confine(paths, n, true);
 }
 
 int ctl_confined(const char *name, const char *but, int (*run)(void *userdata), void *userdata)
@@ -168,7 +163,7 @@ int ctl_confined(const char *name, const char *but, int (*run)(void *userdata), 
 	if (pid < 0)
 		return log_error_errno(-errno, "%s: cannot start a process: %m", name);
 	if (pid == 0) {
-		r = but ? ctl_confine_but(&path, 1) : ctl_confine();
+		r = but ? confine(&path, 1, true) : ctl_confine();
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user would take it away again */
 		if (r >= 0)
 			r = run(userdata);

@@ -17,21 +17,16 @@
 int ctl_confine(void);
 
 /**
- * ctl_confine_but() - the same, but for @paths: their files can be opened, as the user that we were
- */
-int ctl_confine_but(const struct confine_path *paths, size_t n);
-
-/**
  * ctl_confined() - run a function in a process of its own that calls ctl_confine()
  * @name: of the file it reads, for messages
- * @but: NULL, or a directory whose files it may read: then it calls ctl_confine_but()
+ * @but: NULL, or a directory whose files it may open, as the user that we were
  * Standard output is flushed before and behind it.
  * Return: what @run returned, 0 to 127; negative errno if it could not be run or has died, logged.
  */
 int ctl_confined(const char *name, const char *but, int (*run)(void *userdata), void *userdata);
 
 /**
- * ctl_confine_writer() - ctl_confine_but() for who makes @output and temporary files, and reads all
- * below @read, or nothing
+ * ctl_confine_writer() - ctl_confine() for who makes @output and temporary files, and opens all
+ * below @read, or nothing, as the user that we were
  */
 int ctl_confine_writer(const char *output, const char *read);

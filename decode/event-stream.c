@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "basic/io.h"
@@ -180,18 +179,9 @@ static int next_block(struct event_stream *s, struct cursor *c, struct fault *wh
 	return 1;
 }
 
-static void tell_fault(struct event_stream *s, const char *format, ...) _printf_(2, 3);
-
-static void tell_fault(struct event_stream *s, const char *format, ...)
+static void tell_fault(struct event_stream *s, const char *line)
 {
-	char text[250], line[512];
-	va_list args;
-
 	s->n_faults++;
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	(void)snprintf(line, sizeof(line), "%.200s: %s", s->dat->path, text);
 	if (s->config.on_fault)
 		s->config.on_fault(line);
 }
@@ -199,11 +189,12 @@ static void tell_fault(struct event_stream *s, const char *format, ...)
 static void tell_subbuf(struct event_stream *s, const struct cursor *c,
 			const struct subbuf_fault *fault)
 {
-	char text[160];
+	char text[160], line[512];
 
-	tell_fault(s, "offset 0x%" PRIx64 ": cpu %" PRIu32 ": %s",
-		   c->block->offset + c->next - s->dat->page_size + fault->offset, c->cpu,
-		   subbuf_fault_text(fault, text, sizeof(text)));
+	(void)snprintf(line, sizeof(line), "%.200s: offset 0x%" PRIx64 ": cpu %" PRIu32 ": %s",
+		       s->dat->path, c->block->offset + c->next - s->dat->page_size + fault->offset,
+		       c->cpu, subbuf_fault_text(fault, text, sizeof(text)));
+	tell_fault(s, line);
 }
 
 /* Go to the next sub-buffer that holds something: 1, 0 nothing (now), negative errno */
@@ -521,9 +512,7 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 		return 0;
 	if (!s->config.sizes &&
 	    trace_dat_check_region(s->dat, &s->dat->buffers[buffer], cpu, &broken) < 0) {
-		s->n_faults++;
-		if (s->config.on_fault)
-			s->config.on_fault(broken.text);
+		tell_fault(s, broken.text);
 		return 0;
 	}
 	*c = (struct cursor){.cpu = cpu, .buffer = buffer};

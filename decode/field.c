@@ -79,11 +79,8 @@ const uint8_t *decode_dynamic(const struct decode_event *event, const struct fie
 int64_t field_signed(const struct field *field, const struct decode_event *event)
 {
 	uint64_t value = field_number(field, event);
-	const unsigned unused = 64 - 8 * MIN(field->size, 8U);
 
-	if (!field->is_signed || unused == 0 || unused == 64)
-		return (int64_t)value;
-	return (int64_t)(value << unused) >> unused;
+	return field->is_signed ? decode_signed(value, field->size) : (int64_t)value;
 }
 
 const uint8_t *field_bytes(const struct field *field, const struct decode_event *event,

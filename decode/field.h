@@ -31,6 +31,16 @@ bool field_place(const struct tep_format_field *from, struct field *ret);
 uint64_t decode_number(const struct decode_event *event, uint64_t offset, uint32_t size);
 
 /**
+ * decode_signed() - the signed number that these bytes are
+ */
+static inline int64_t decode_signed(uint64_t value, uint32_t size)
+{
+	const unsigned unused = size - 1 < 8 ? 64 - 8 * size : 0;
+
+	return (int64_t)(value << unused) >> unused;
+}
+
+/**
  * decode_dynamic() - the part of the event that a dynamic field means
  * @ret_size: never beyond the end of the event
  */

@@ -207,21 +207,11 @@ static const char *check(char *text)
 	return g.why;
 }
 
-static void cut(char *text)
-{
-	char *print = strstr(text, "\nprint fmt:");
-
-	if (print)
-		print[1] = '\0';
-	if (!print || check(text))
-		text[0] = '\0';
-}
-
 void format_guard(char *text, const char **ret_why)
 {
 	*ret_why = check(text);
 	if (*ret_why)
-		cut(text);
+		format_guard_fields(text);
 }
 
 void format_guard_fields(char *text)

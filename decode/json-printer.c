@@ -208,10 +208,8 @@ static struct json_plan *new_plan(const struct decoder *d, size_t format,
 
 static void put_number(uint64_t value, uint32_t size, bool is_signed, struct text *out)
 {
-	unsigned unused = 64 - 8 * size;
-
 	if (is_signed)
-		text_i64(out, (int64_t)(value << unused) >> unused);
+		text_i64(out, decode_signed(value, size));
 	else
 		text_u64(out, value);
 }

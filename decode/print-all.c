@@ -12,15 +12,8 @@
 #define MAX_WORKERS   64U
 #define BATCHES_SPARE 2U
 
-enum batch_state {
-	BATCH_FREE,
-	BATCH_READY,
-	BATCH_BUSY,
-	BATCH_DONE,
-};
-
 struct batch {
-	enum batch_state state;
+	bool done; /* a worker is */
 	struct decode_event events[BATCH_EVENTS];
 	size_t n;
 	struct event_keep keep;
@@ -38,8 +31,8 @@ struct worker {
 };
 
 /*
- * Batches go round in a ring, numbered from 0 without end. The lock is for the numbers and the
- * states; a batch's content belongs to the main thread, but to a worker while it is busy.
+ * Batches go round in a ring, numbered from 0 without end. The lock is for the numbers and for what
+ * is done; a batch's content belongs to the main thread, but to a worker from started to done.
  */
 struct run {
 	struct print_all *job;
@@ -109,13 +102,12 @@ static void *worker_main(void *userdata)
 			break;
 		number = run->started++;
 		batch = batch_of(run, number);
-		batch->state = BATCH_BUSY;
 		pthread_mutex_unlock(&run->lock);
 		r = format_batch(w, batch, number);
 		pthread_mutex_lock(&run->lock);
 		batch->error = r;
-		batch->state = BATCH_DONE;
-		while (run->done < run->filled && batch_of(run, run->done)->state == BATCH_DONE)
+		batch->done = true;
+		while (run->done < run->filled && batch_of(run, run->done)->done)
 			run->done++;
 		pthread_cond_broadcast(&run->progress);
 	}
@@ -126,8 +118,7 @@ static void *worker_main(void *userdata)
 static void start_batch(struct run *run)
 {
 	pthread_mutex_lock(&run->lock);
-	batch_of(run, run->filled)->state = BATCH_READY;
-	run->filled++;
+	batch_of(run, run->filled++)->done = false;
 	pthread_cond_signal(&run->work);
 	pthread_mutex_unlock(&run->lock);
 }
@@ -153,7 +144,6 @@ static int finish_batch(struct run *run, struct fault *why)
 	if (batch->text.room > BATCH_TEXT)
 		text_done(&batch->text);
 	batch->text.size = 0;
-	batch->state = BATCH_FREE;
 	run->written++;
 	return 0;
 }

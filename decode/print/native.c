@@ -35,17 +35,22 @@ static uint64_t number(const struct native *n, const struct decode_event *event,
 	return field_number(&n->places[i], event);
 }
 
-/* A name in the event and a colon, if the format has it */
-static void put_comm(const struct native *n, const struct decode_event *event, unsigned i,
-		     struct text *out)
+/* "NAME:PID [PRIO]": pid @i, and the name behind it if the format has it */
+static void put_task(const struct native *n, const struct decode_event *event, unsigned i,
+		     int64_t prio, struct text *out)
 {
-	uint32_t offset = MIN(n->places[i].offset, event->size);
-	uint32_t size = MIN(n->places[i].size, event->size - offset);
+	uint32_t offset = MIN(n->places[i + 1].offset, event->size);
+	uint32_t size = MIN(n->places[i + 1].size, event->size - offset);
 
-	if (!has(n, i))
-		return;
-	text_data(out, event->data + offset, strnlen((const char *)event->data + offset, size));
-	text_char(out, ':');
+	if (has(n, i + 1)) {
+		text_data(out, event->data + offset,
+			  strnlen((const char *)event->data + offset, size));
+		text_char(out, ':');
+	}
+	text_i64(out, (int64_t)number(n, event, i));
+	text_string(out, " [");
+	text_i64(out, prio);
+	text_char(out, ']');
 }
 
 /*
@@ -120,24 +125,18 @@ static void put_state(const struct native *n, uint32_t state, struct text *out)
 		text_char(out, 'R');
 }
 
+/* A name stands behind its pid */
 enum { PREV_PID, PREV_COMM, PREV_PRIO, PREV_STATE, NEXT_PID, NEXT_COMM, NEXT_PRIO };
 
 static void print_switch(const struct native *n, const struct decode_event *event,
 			 struct symbols_cache *symbols, struct text *out)
 {
 	(void)symbols;
-	put_comm(n, event, PREV_COMM, out);
-	text_i64(out, (int64_t)number(n, event, PREV_PID));
-	text_string(out, " [");
-	text_i64(out, (int32_t)number(n, event, PREV_PRIO));
-	text_string(out, "] ");
+	put_task(n, event, PREV_PID, (int32_t)number(n, event, PREV_PRIO), out);
+	text_char(out, ' ');
 	put_state(n, (uint32_t)number(n, event, PREV_STATE), out);
 	text_string(out, " ==> ");
-	put_comm(n, event, NEXT_COMM, out);
-	text_i64(out, (int64_t)number(n, event, NEXT_PID));
-	text_string(out, " [");
-	text_i64(out, (int32_t)number(n, event, NEXT_PRIO));
-	text_char(out, ']');
+	put_task(n, event, NEXT_PID, (int32_t)number(n, event, NEXT_PRIO), out);
 }
 
 enum { WAKEUP_PID, WAKEUP_COMM, WAKEUP_PRIO, WAKEUP_SUCCESS, WAKEUP_CPU };
@@ -146,11 +145,7 @@ static void print_wakeup(const struct native *n, const struct decode_event *even
 			 struct symbols_cache *symbols, struct text *out)
 {
 	(void)symbols;
-	put_comm(n, event, WAKEUP_COMM, out);
-	text_i64(out, (int64_t)number(n, event, WAKEUP_PID));
-	text_string(out, " [");
-	text_i64(out, (int64_t)number(n, event, WAKEUP_PRIO));
-	text_char(out, ']');
+	put_task(n, event, WAKEUP_PID, (int64_t)number(n, event, WAKEUP_PRIO), out);
 	if (has(n, WAKEUP_SUCCESS)) {
 		text_string(out, " success=");
 		text_i64(out, (int64_t)number(n, event, WAKEUP_SUCCESS));
