@@ -71,7 +71,8 @@ static void set_adjust(struct tail_segment *s, const struct tail_segment *beside
 	const uint64_t any = NSEC_PER_SEC;
 	int64_t difference;
 
-	if (!beside || !decoder_in_usecs(s->decoder) || !decoder_in_usecs(beside->decoder))
+	if (!beside || !decoder_facts(s->decoder)->in_usecs ||
+	    !decoder_facts(beside->decoder)->in_usecs)
 		return;
 	difference = (int64_t)(key_of(beside, decoder_time(beside->decoder, any)) -
 			       decoder_time(s->decoder, any));

@@ -37,14 +37,12 @@ struct decoder {
 	const struct trace_dat *dat;
 	struct format *formats; /* as in dat->formats, guarded */
 	int32_t by_id[SUBBUF_EVENT_IDS];
-	size_t base; /* a format that is sound, from which the common fields are known */
-	struct field pid, flags, preempt_count;
+	size_t base;		/* a format that is sound, from which the common fields are known */
 	struct tep_handle *tep; /* for fields; under the lock */
 	char **warnings;
 	struct file_symbols *symbols;
 
-	bool in_usecs, has_date;
-	int64_t offset;	      /* nanoseconds */
+	struct decoder_facts facts;
 	uint32_t mult, shift; /* cycles to nanoseconds, if mult */
 
 	struct {
@@ -53,8 +51,7 @@ struct decoder {
 		struct comm_source sources[2];
 	} learn[3];
 	size_t n_learn;
-	int32_t graph_exit;	    /* format; -1: none */
-	uint32_t entry_id, exit_id; /* if there is one */
+	uint32_t entry_id, exit_id; /* if there is a facts.graph_exit */
 	const struct field *entry_func, *exit_func;
 };
 
@@ -221,12 +218,10 @@ static int find_common(struct decoder *d, struct fault *why)
 		struct field type;
 
 		if (!event || !common_place(event, "common_type", &type) || type.offset != 0 ||
-		    type.size != 2 || !common_place(event, "common_pid", &d->pid))
+		    type.size != 2 || !common_place(event, "common_pid", &d->facts.pid))
 			continue;
-		if (!common_place(event, "common_flags", &d->flags))
-			d->flags = (struct field){};
-		if (!common_place(event, "common_preempt_count", &d->preempt_count))
-			d->preempt_count = (struct field){};
+		(void)common_place(event, "common_flags", &d->facts.flags);
+		(void)common_place(event, "common_preempt_count", &d->facts.preempt_count);
 		d->base = i;
 		return 0;
 	}
@@ -313,14 +308,15 @@ static void take_option(struct decoder *d, const struct trace_dat_option_place *
 {
 	switch (option->id) {
 	case TRACE_DAT_OPTION_DATE:
-		d->has_date = true;
-		d->offset += (int64_t)((uint64_t)strtoll(data, NULL, 0) * NSEC_PER_USEC);
+		d->facts.has_date = true;
+		d->facts.offset += (int64_t)((uint64_t)strtoll(data, NULL, 0) * NSEC_PER_USEC);
 		break;
 	case TRACE_DAT_OPTION_OFFSET:
-		d->offset = (int64_t)((uint64_t)d->offset + (uint64_t)strtoll(data, NULL, 0));
+		d->facts.offset =
+			(int64_t)((uint64_t)d->facts.offset + (uint64_t)strtoll(data, NULL, 0));
 		break;
 	case TRACE_DAT_OPTION_TRACECLOCK:
-		d->in_usecs &= clock_in_usecs(data);
+		d->facts.in_usecs &= clock_in_usecs(data);
 		break;
 	case TRACE_DAT_OPTION_TSC2NSEC:
 		if (option->data.size < 16)
@@ -341,7 +337,7 @@ static int load_clock(struct decoder *d, struct fault *why)
 	r = trace_dat_clock(d->dat, &clock, why);
 	if (r < 0)
 		return r;
-	d->in_usecs = clock_in_usecs(clock);
+	d->facts.in_usecs = clock_in_usecs(clock);
 	for (size_t i = 0; i < d->dat->n_options; i++) {
 		const struct trace_dat_option_place *option = &d->dat->options[i];
 		_cleanup_free_ char *data = NULL;
@@ -358,6 +354,17 @@ static int load_clock(struct decoder *d, struct fault *why)
 	return 0;
 }
 
+static int32_t find_event(const struct decoder *d, const char *system, const char *name)
+{
+	const struct trace_dat *dat = d->dat;
+
+	for (size_t i = 0; i < dat->n_formats; i++)
+		if (strcmp(dat->systems[dat->formats[i].system], system) == 0 &&
+		    strcmp(d->formats[i].name, name) == 0)
+			return (int32_t)i;
+	return -1;
+}
+
 /* The events that tell names: whether or not the plugin is installed that learns them */
 static void find_learning(struct decoder *d)
 {
@@ -371,7 +378,7 @@ static void find_learning(struct decoder *d)
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
 		__typeof__(d->learn[0]) *l = &d->learn[d->n_learn];
-		int32_t format = decoder_find_name(d, "sched", known[i].event);
+		int32_t format = find_event(d, "sched", known[i].event);
 
 		if (format < 0)
 			continue;
@@ -390,10 +397,10 @@ static void find_learning(struct decoder *d)
 
 static void find_graph(struct decoder *d)
 {
-	int32_t entry = decoder_find_name(d, "ftrace", "funcgraph_entry");
-	int32_t exit = decoder_find_name(d, "ftrace", "funcgraph_exit");
+	int32_t entry = find_event(d, "ftrace", "funcgraph_entry");
+	int32_t exit = find_event(d, "ftrace", "funcgraph_exit");
 
-	d->graph_exit = -1;
+	d->facts.graph_exit = -1;
 	if (entry < 0 || exit < 0)
 		return;
 	d->entry_func = decoder_field(d, (size_t)entry, "func");
@@ -402,7 +409,7 @@ static void find_graph(struct decoder *d)
 		return;
 	d->entry_id = decoder_format_id(d, (size_t)entry);
 	d->exit_id = decoder_format_id(d, (size_t)exit);
-	d->graph_exit = exit;
+	d->facts.graph_exit = exit;
 }
 
 int decoder_new(const struct trace_dat *dat, struct decoder **ret, struct fault *why)
@@ -462,38 +469,17 @@ uint64_t decoder_time(const struct decoder *decoder, uint64_t ts)
 {
 	if (decoder->mult)
 		ts = (uint64_t)((unsigned __int128)ts * decoder->mult >> decoder->shift);
-	return ts + (uint64_t)decoder->offset;
+	return ts + (uint64_t)decoder->facts.offset;
 }
 
-bool decoder_in_usecs(const struct decoder *decoder)
+const struct decoder_facts *decoder_facts(const struct decoder *decoder)
 {
-	return decoder->in_usecs;
-}
-
-bool decoder_has_date(const struct decoder *decoder)
-{
-	return decoder->has_date;
-}
-
-int64_t decoder_offset(const struct decoder *decoder)
-{
-	return decoder->offset;
+	return &decoder->facts;
 }
 
 int32_t decoder_find(const struct decoder *decoder, uint32_t id)
 {
 	return id < SUBBUF_EVENT_IDS ? decoder->by_id[id] : -1;
-}
-
-int32_t decoder_find_name(const struct decoder *decoder, const char *system, const char *name)
-{
-	const struct trace_dat *dat = decoder->dat;
-
-	for (size_t i = 0; i < dat->n_formats; i++)
-		if (strcmp(dat->systems[dat->formats[i].system], system) == 0 &&
-		    strcmp(decoder->formats[i].name, name) == 0)
-			return (int32_t)i;
-	return -1;
 }
 
 const char *decoder_name(const struct decoder *decoder, size_t format)
@@ -521,7 +507,7 @@ void decoder_identify(const struct decoder *decoder, struct decode_event *event)
 {
 	event->big_endian = decoder->dat->big_endian;
 	event->id = trace_dat_u16(decoder->dat, event->data);
-	event->pid = (int32_t)field_number(&decoder->pid, event);
+	event->pid = (int32_t)field_number(&decoder->facts.pid, event);
 }
 
 int decoder_new_tasks(const struct decoder *decoder, struct tasks **ret, struct fault *why)
@@ -570,25 +556,13 @@ int decoder_task(const struct decoder *decoder, struct tasks *tasks, struct deco
 bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *event,
 		     const struct decode_event *next)
 {
-	return decoder->graph_exit >= 0 && event->id == decoder->entry_id &&
+	return decoder->facts.graph_exit >= 0 && event->id == decoder->entry_id &&
 	       next->id == decoder->exit_id && event->buffer == next->buffer &&
 	       event->cpu == next->cpu && event->pid == next->pid &&
 	       field_number(decoder->entry_func, event) == field_number(decoder->exit_func, next);
 }
 
-void decoder_common(const struct decoder *decoder, struct field *ret_flags,
-		    struct field *ret_preempt_count)
-{
-	*ret_flags = decoder->flags;
-	*ret_preempt_count = decoder->preempt_count;
-}
-
 const struct file_symbols *decoder_symbols(const struct decoder *decoder)
 {
 	return decoder->symbols;
-}
-
-int32_t decoder_graph_exit(const struct decoder *decoder)
-{
-	return decoder->graph_exit;
 }

@@ -30,27 +30,21 @@ const struct trace_dat *decoder_dat(const struct decoder *decoder);
  */
 char *const *decoder_warnings(const struct decoder *decoder);
 
-/* --- time */
+/* Of its times, and of all its events */
+struct decoder_facts {
+	bool in_usecs;	/* times are shown as seconds.microseconds, else as plain numbers */
+	bool has_date;	/* the file's options turn times into those of CLOCK_REALTIME */
+	int64_t offset; /* what of a shown time they add to the trace clock's nanoseconds */
+	struct field pid, flags, preempt_count; /* of size 0: there is none */
+	int32_t graph_exit; /* the format that ends what decoder_is_leaf() pairs; -1: none */
+};
+
+const struct decoder_facts *decoder_facts(const struct decoder *decoder);
 
 /**
  * decoder_time() - a timestamp of the ring buffer as it is shown
  */
 uint64_t decoder_time(const struct decoder *decoder, uint64_t ts);
-
-/**
- * decoder_offset() - what of that the file's options add to the trace clock's nanoseconds
- */
-int64_t decoder_offset(const struct decoder *decoder);
-
-/**
- * decoder_in_usecs() - are times shown as seconds.microseconds (or as plain numbers)
- */
-bool decoder_in_usecs(const struct decoder *decoder);
-
-/**
- * decoder_has_date() - do the file's options turn times into those of CLOCK_REALTIME
- */
-bool decoder_has_date(const struct decoder *decoder);
 
 /* --- formats and fields; formats go by their index in dat->formats */
 
@@ -58,11 +52,6 @@ bool decoder_has_date(const struct decoder *decoder);
  * decoder_find() - the format of an event id, -1 if the file has none
  */
 int32_t decoder_find(const struct decoder *decoder, uint32_t id);
-
-/**
- * decoder_find_name() - the same by name
- */
-int32_t decoder_find_name(const struct decoder *decoder, const char *system, const char *name);
 
 /**
  * decoder_name() - "EVENT" of a format
@@ -118,17 +107,6 @@ struct file_symbols;
 struct tep_event;
 struct tep_handle;
 const struct file_symbols *decoder_symbols(const struct decoder *decoder);
-
-/**
- * decoder_graph_exit() - the format that ends what decoder_is_leaf() pairs; -1: none
- */
-int32_t decoder_graph_exit(const struct decoder *decoder);
-
-/**
- * decoder_common() - two of the fields that all events have; of size 0 if there is none
- */
-void decoder_common(const struct decoder *decoder, struct field *ret_flags,
-		    struct field *ret_preempt_count);
 
 /**
  * decoder_new_handle() - a handle of libtraceevent's that knows the file's machine, and no event

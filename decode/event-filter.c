@@ -172,7 +172,7 @@ static int prepare_time(const struct event_filter_time *time, const struct trace
 	if (!time->set)
 		return 0;
 	if (time->realtime) {
-		if (!decoder_has_date(decoder) || !decoder_in_usecs(decoder))
+		if (!decoder_facts(decoder)->has_date || !decoder_facts(decoder)->in_usecs)
 			return fault_set(why, -EINVAL,
 					 "%s: has no times of day (DATE option): give \"%s\" as "
 					 "the file's own times are shown, e.g. 123.456",
@@ -181,7 +181,7 @@ static int prepare_time(const struct event_filter_time *time, const struct trace
 		return 0;
 	}
 	(void)parse_shown(time->text, &whole, &nsec);
-	if (!decoder_in_usecs(decoder)) {
+	if (!decoder_facts(decoder)->in_usecs) {
 		*ret = whole;
 		return 0;
 	}

@@ -53,7 +53,7 @@ static int find_trigger(const struct trace_dat *dat, uint64_t *ret, struct fault
 int event_time_choose(struct event_time *ret, const char *text, enum event_time_mode usual,
 		      const struct decoder *decoder, struct fault *why)
 {
-	bool dated = decoder_has_date(decoder) && decoder_in_usecs(decoder);
+	bool dated = decoder_facts(decoder)->has_date && decoder_facts(decoder)->in_usecs;
 	struct event_time time = {.mode = usual};
 	int r = 0;
 
@@ -62,7 +62,7 @@ int event_time_choose(struct event_time *ret, const char *text, enum event_time_
 	if (!text && !dated)
 		time.mode = EVENT_TIME_EPOCH;
 	if (time.mode == EVENT_TIME_TRACE)
-		time.zero = (uint64_t)decoder_offset(decoder);
+		time.zero = (uint64_t)decoder_facts(decoder)->offset;
 	else if (time.mode != EVENT_TIME_EPOCH && !dated)
 		return fault_set(why, -EOPNOTSUPP,
 				 "%s: --time=%s: the file does not tell the time of day: "

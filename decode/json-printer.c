@@ -30,7 +30,6 @@ struct json_plan {
 
 struct json_printer {
 	const struct decoder *decoder;
-	struct field flags, preempt_count;
 	struct json_plan **plans; /* by index of the format; NULL: not met yet */
 	struct symbols_cache symbols;
 };
@@ -349,6 +348,8 @@ static void put_symbols(struct symbols_cache *symbols, const struct json_plan *p
 static void put_common(struct json_printer *printer, const struct decode_event *event,
 		       struct text *out)
 {
+	const struct decoder_facts *facts = decoder_facts(printer->decoder);
+
 	text_string(out, "{\"ts\":");
 	text_u64(out, event->ts);
 	if (event->buffer > 0) {
@@ -367,9 +368,9 @@ static void put_common(struct json_printer *printer, const struct decode_event *
 	else
 		text_string(out, "null");
 	text_string(out, ",\"flags\":");
-	text_u64(out, field_number(&printer->flags, event));
+	text_u64(out, field_number(&facts->flags, event));
 	text_string(out, ",\"preempt_count\":");
-	text_u64(out, field_number(&printer->preempt_count, event));
+	text_u64(out, field_number(&facts->preempt_count, event));
 	if (event->missed) {
 		text_string(out, ",\"lost_before\":");
 		if (event->missed > 0)
@@ -435,7 +436,6 @@ int json_printer_new(const struct decoder *decoder, struct json_printer **ret)
 		return -ENOMEM;
 	}
 	p->decoder = decoder;
-	decoder_common(decoder, &p->flags, &p->preempt_count);
 	p->symbols.symbols = decoder_symbols(decoder);
 	*ret = p;
 	return 0;

@@ -202,7 +202,7 @@ static void put_time(struct printer *p, const struct decode_event *event, struct
 
 	if (p->config.time.mode != EVENT_TIME_EPOCH && p->config.time.mode != EVENT_TIME_TRACE) {
 		event_time_put(&p->config.time, ts, out);
-	} else if (decoder_in_usecs(p->decoder)) {
+	} else if (decoder_facts(p->decoder)->in_usecs) {
 		text_char(out, ' ');
 		text_u64_wide(out, usecs / USEC_PER_SEC, 5, ' ');
 		text_char(out, '.');

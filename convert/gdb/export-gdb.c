@@ -152,7 +152,7 @@ static const char *system_of(const struct export_gdb *x, const struct tracepoint
 static void put_status(const struct export_gdb *x, FILE *out)
 {
 	const struct decoder *decoder = x->job->decoder;
-	const uint64_t unit = decoder_in_usecs(decoder) ? NSEC_PER_USEC : 1;
+	const uint64_t unit = decoder_facts(decoder)->in_usecs ? NSEC_PER_USEC : 1;
 	char notes[NOTES_MAX + 160] = "";
 	size_t n = 0;
 

@@ -329,7 +329,7 @@ static bool take_places(struct native *n, const struct native_kind *kind, struct
 /* What the end of a function tells, for one line of both */
 static void take_leaf(struct native *n, const struct decoder *d)
 {
-	const size_t exit = (size_t)decoder_graph_exit(d);
+	const size_t exit = (size_t)decoder_facts(d)->graph_exit;
 	const struct field *call = decoder_field(d, exit, "calltime");
 	const struct field *ret = decoder_field(d, exit, "rettime");
 
@@ -349,7 +349,7 @@ static const struct native_kind *find_kind(const struct tep_event *event, const 
 		    strcmp(event->name, kind->name) != 0)
 			continue;
 		if (!kind->plugin)
-			return decoder_graph_exit(d) >= 0 ? kind : NULL;
+			return decoder_facts(d)->graph_exit >= 0 ? kind : NULL;
 		/* not what somebody's own plugin prints */
 		return plugins && (!event->handler || plugins_is(event, kind->plugin)) ? kind
 										       : NULL;
