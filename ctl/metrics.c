@@ -21,6 +21,13 @@ static void put_label(FILE *f, const char *name, const char *value)
 	(void)fputc('"', f);
 }
 
+/* The beginning of a sample of a session's */
+static void put_sample(FILE *f, const struct view_field *m, const char *suffix, const char *session)
+{
+	(void)fprintf(f, "%s%s{", m->metric, suffix);
+	put_label(f, "session", session);
+}
+
 static void put_head(FILE *f, const struct view_field *m, const char *type)
 {
 	(void)fprintf(f, "# TYPE %s %s\n", m->metric, type);
@@ -66,8 +73,7 @@ static void put_counter(FILE *f, const struct view_field *m, const struct view_s
 		if (!has_metric(m, find_session(status, s->name ? s->name : "")))
 			continue;
 		for (size_t cpu = 0; cpu < s->n_cpus; cpu++) {
-			(void)fprintf(f, "%s_total{", m->metric);
-			put_label(f, "session", s->name);
+			put_sample(f, m, "_total", s->name);
 			(void)fprintf(f, ",cpu=\"%" PRIu64 "\"}", s->cpus[cpu].cpu);
 			put_value(f, m, &s->cpus[cpu]);
 		}
@@ -98,8 +104,7 @@ static void put_gauge(FILE *f, const struct view_field *m, const struct view_sta
 	for (size_t i = 0; i < status->n_sessions; i++) {
 		if (!has_metric(m, &status->sessions[i]))
 			continue;
-		(void)fprintf(f, "%s{", m->metric);
-		put_label(f, "session", status->sessions[i].name);
+		put_sample(f, m, "", status->sessions[i].name);
 		(void)fputc('}', f);
 		put_value(f, m, &status->sessions[i]);
 	}
@@ -113,12 +118,9 @@ static void put_triggers(FILE *f, const struct view_field *m, const struct view_
 		const struct view_session *s = &status->sessions[i];
 
 		for (size_t j = 0; j < s->n_triggers; j++) {
-			(void)fprintf(f, "%s_total{", m->metric);
-			put_label(f, "session", s->name);
-			(void)fputc(',', f);
-			put_label(f, "kind", s->triggers[j].kind);
-			(void)fputc(',', f);
-			put_label(f, "trigger", s->triggers[j].text);
+			put_sample(f, m, "_total", s->name);
+			put_label(f, ",kind", s->triggers[j].kind);
+			put_label(f, ",trigger", s->triggers[j].text);
 			(void)fputc('}', f);
 			put_value(f, m, &s->triggers[j]);
 		}
@@ -136,8 +138,7 @@ static void put_states(FILE *f, const struct view_status *status)
 		for (size_t j = 0; j < ARRAY_SIZE(states); j++) {
 			const struct view_session *s = &status->sessions[i];
 
-			(void)fprintf(f, "%s{", m.metric);
-			put_label(f, "session", s->name);
+			put_sample(f, &m, "", s->name);
 			(void)fprintf(f, ",state=\"%s\"} %d\n", states[j],
 				      s->state && strcmp(s->state, states[j]) == 0);
 		}

@@ -23,62 +23,40 @@ struct wanted {
 	struct json_object *array;
 };
 
-static bool parse_when(const struct ctl *ctl, const char *option, const char *text, uint64_t now,
-		       uint64_t *ret)
+static enum ctl_status parse_when(const struct ctl *ctl, const char *option, const char *text,
+				  uint64_t now, uint64_t *ret)
 {
 	if (!text || timestamp_parse(text, now, ret) >= 0)
-		return true;
-	(void)ctl_complain(ctl, "%s: \"%s\" is not a point in time, see systemd.time(7)", option,
-			   text);
-	return false;
+		return CTL_DONE;
+	return ctl_complain(ctl, "%s: \"%s\" is not a point in time, see systemd.time(7)", option,
+			    text);
 }
 
-static bool parse_range(const struct ctl *ctl, struct wanted *w)
+static enum ctl_status parse_range(const struct ctl *ctl, struct wanted *w)
 {
 	uint64_t now = now_usec(CLOCK_REALTIME), last = 0;
 	_cleanup_free_ char *text = NULL;
 
 	w->to_usec = UINT64_MAX;
-	if (ctl->last && (ctl->since || ctl->until)) {
-		(void)ctl_complain(ctl, "--last= or --since= and --until=, not both");
-		return false;
-	}
-	if (ctl->last && parse_time(ctl->last, &last) < 0) {
-		(void)ctl_complain(ctl,
-				   "--last=: \"%s\" is not a time span such as 30s; 0, or no "
-				   "--last=, is all there is",
-				   ctl->last);
-		return false;
-	}
+	if (ctl->last && (ctl->since || ctl->until))
+		return ctl_complain(ctl, "--last= or --since= and --until=, not both");
+	if (ctl->last && parse_time(ctl->last, &last) < 0)
+		return ctl_complain(ctl,
+				    "--last=: \"%s\" is not a time span such as 30s; 0, or no "
+				    "--last=, is all there is",
+				    ctl->last);
 	if (last > 0) /* as Last= of a configuration: 0 is all */
 		w->from_usec = now - MIN(last, now);
-	if (!parse_when(ctl, "--since=", ctl->since, now, &w->from_usec) ||
-	    !parse_when(ctl, "--until=", ctl->until, now, &w->to_usec))
-		return false;
-	if (w->from_usec > now) {
-		text = format_time(w->from_usec);
-		(void)ctl_complain(ctl, "--since=%s is in the future: %s", ctl->since,
-				   text ? text : "?");
-	} else if (w->from_usec >= w->to_usec) {
-		(void)ctl_complain(ctl, "the range ends before it begins");
-	}
-	return w->from_usec <= now && w->from_usec < w->to_usec;
-}
-
-/* A word for the file's name, and maybe text behind it, which flyrecd checks */
-static bool check_reason(const struct ctl *ctl)
-{
-	const char *reason = ctl->reason;
-	size_t n = reason ? strcspn(reason, " ") : 0;
-
-	if (!reason || (n > 0 && n <= REASON_MAX &&
-			strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") >= n))
-		return true;
-	(void)ctl_complain(ctl,
-			   "--reason=: \"%s\": the first word may have a-z, 0-9 and \"-\", at most "
-			   "%u of them",
-			   reason, REASON_MAX);
-	return false;
+	if (parse_when(ctl, "--since=", ctl->since, now, &w->from_usec) != CTL_DONE ||
+	    parse_when(ctl, "--until=", ctl->until, now, &w->to_usec) != CTL_DONE)
+		return CTL_USAGE;
+	text = format_time(w->from_usec);
+	if (w->from_usec > now)
+		return ctl_complain(ctl, "--since=%s is in the future: %s", ctl->since,
+				    text ? text : "?");
+	if (w->from_usec >= w->to_usec)
+		return ctl_complain(ctl, "the range ends before it begins");
+	return CTL_DONE;
 }
 
 static int copy_out(struct wanted *w, const char *name, const char *path)
@@ -342,8 +320,15 @@ static enum ctl_status take(struct wanted *w, char **named)
 
 static enum ctl_status check_options(const struct ctl *ctl, int argc)
 {
-	if (!check_reason(ctl))
-		return CTL_USAGE;
+	const char *reason = ctl->reason ? ctl->reason : "-";
+	size_t n = strcspn(reason, " ");
+
+	/* A word for the file's name, and maybe text behind it, which flyrecd checks */
+	if (n == 0 || n > REASON_MAX || strspn(reason, "abcdefghijklmnopqrstuvwxyz0123456789-") < n)
+		return ctl_complain(ctl,
+				    "--reason=: \"%s\": the first word may have a-z, 0-9 and "
+				    "\"-\", at most %u of them",
+				    reason, REASON_MAX);
 	if (ctl->together && argc == 2)
 		return ctl_complain(ctl, "--together needs two SESSIONs or more, or none for all "
 					 "that record");
@@ -376,7 +361,7 @@ enum ctl_status verb_snapshot(struct ctl *ctl, int argc, char **argv)
 	};
 	enum ctl_status result = CTL_DONE;
 
-	if (!parse_range(ctl, &w) || check_options(ctl, argc) != CTL_DONE)
+	if (parse_range(ctl, &w) != CTL_DONE || check_options(ctl, argc) != CTL_DONE)
 		return CTL_USAGE;
 	if (ctl->host)
 		return remote_run(ctl, argv, STDOUT_FILENO);

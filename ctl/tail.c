@@ -699,20 +699,19 @@ static bool parse_lines(const struct ctl *ctl, uint64_t *ret)
 	return false;
 }
 
-static bool check_time(const struct ctl *ctl)
+static enum ctl_status check_time(const struct ctl *ctl)
 {
 	enum event_time_mode mode;
 
 	if (ctl->time && ctl->json)
-		log_error("tail: --time= is for text, with --json times are nanoseconds");
-	else if (ctl->time && !event_time_parse(ctl->time, &mode))
-		log_error("tail: --time=: \"%s\" is none of epoch, local, utc, trace", ctl->time);
-	else if (ctl->time && mode == EVENT_TIME_TRIGGER)
-		log_error("tail: --time=trigger is for snapshots: flyrecctl export "
-			  "--format=text --time=trigger FILE");
-	else
-		return true;
-	return false;
+		return ctl_complain(ctl, "--time= is for text, with --json times are nanoseconds");
+	if (ctl->time && !event_time_parse(ctl->time, &mode))
+		return ctl_complain(ctl, "--time=: \"%s\" is none of epoch, local, utc, trace",
+				    ctl->time);
+	if (ctl->time && mode == EVENT_TIME_TRIGGER)
+		return ctl_complain(ctl, "--time=trigger is for snapshots: flyrecctl export "
+					 "--format=text --time=trigger FILE");
+	return CTL_DONE;
 }
 
 enum ctl_status verb_tail(struct ctl *ctl, int argc, char **argv)
@@ -725,7 +724,7 @@ enum ctl_status verb_tail(struct ctl *ctl, int argc, char **argv)
 
 	if (argc != 2)
 		return ctl_complain(ctl, "one SESSION is wanted");
-	if (!check_time(ctl))
+	if (check_time(ctl) != CTL_DONE)
 		return CTL_USAGE;
 	t.session = argv[1];
 	if (parse_lines(ctl, &lines) && command_filter(ctl, &t.filter)) {

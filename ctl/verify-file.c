@@ -282,14 +282,14 @@ static void compare_count(struct verify_report *report, uint64_t offset,
 			  const struct verify_cpu *cpu, const char *text, const char *key,
 			  uint64_t found)
 {
+	char name[300];
 	uint64_t said;
 
+	name_cpu(cpu->buffer, cpu->cpu, name, sizeof(name));
 	if (find_number(text, key, &said) && said != found)
 		verify_report_fault(report, offset,
-				    "%s%s%scpu %u: CPUSTAT says \"%s: %" PRIu64
-				    "\", the data has %" PRIu64,
-				    cpu->buffer[0] ? "buffer " : "", cpu->buffer,
-				    cpu->buffer[0] ? " " : "", cpu->cpu, key, said, found);
+				    "%s: CPUSTAT says \"%s: %" PRIu64 "\", the data has %" PRIu64,
+				    name, key, said, found);
 }
 
 /* Which ring buffer the texts behind this one are of, if it says so: "\nBuffer: NAME\n\n" */
