@@ -50,33 +50,14 @@ static int rotate_one(struct ctl *ctl, const char *name, struct json_object *arr
 	return 0;
 }
 
-static int rotate_all(struct ctl *ctl, struct json_object *array)
-{
-	struct view_status status;
-	int r = view_read_status(ctl, NULL, &status);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < status.n_sessions; i++) {
-		const char *state = status.sessions[i].state;
-		bool runs = strcmp(state, "recording") == 0 || strcmp(state, "paused") == 0;
-		int one = 0;
-
-		if (runs && strcmp(status.sessions[i].mode, "flight") != 0)
-			one = rotate_one(ctl, status.sessions[i].name, array);
-		r = one < 0 ? one : r;
-	}
-	view_done(view_status_fields, &status);
-	return r;
-}
-
 enum ctl_status verb_rotate(struct ctl *ctl, int argc, char **argv)
 {
 	struct json_object *array = ctl->json ? json_object_new_array() : NULL;
-	int r = argc == 1 ? rotate_all(ctl, array) : 0;
+	_cleanup_(strv_freep) char **all = NULL;
+	int r = argc == 1 ? view_recording(ctl, false, &all) : 0;
 
-	for (int i = 1; i < argc; i++) {
-		int one = rotate_one(ctl, argv[i], array);
+	STRV_FOREACH (name, all ? all : argv + 1) {
+		int one = rotate_one(ctl, *name, array);
 
 		r = one < 0 ? one : r;
 	}

@@ -275,41 +275,19 @@ static int snapshot_each(struct wanted *w, char **names, bool all)
 	return r < 0 || made > 0 ? r : BUS_E_NOTHING_RECORDED;
 }
 
-/* All that record; @ret: NULL-terminated */
-static int find_recording(struct ctl *ctl, char ***ret)
-{
-	_cleanup_(strv_freep) char **names = NULL;
-	struct view_status status;
-	int r = view_read_status(ctl, NULL, &status);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < status.n_sessions && r >= 0; i++) {
-		const struct view_session *s = &status.sessions[i];
-
-		if (strcmp(s->state, "recording") == 0 || strcmp(s->state, "paused") == 0)
-			r = strv_append(&names, s->name);
-	}
-	view_done(view_status_fields, &status);
-	if (r < 0)
-		return bus_bad_answer(ctl, r);
-	if (!names) {
-		(void)ctl_complain(ctl, "no session is recording");
-		return -ENOTCONN;
-	}
-	*ret = TAKE_PTR(names);
-	return 0;
-}
-
 /* @named: NULL-terminated; none: all that record */
 static enum ctl_status take(struct wanted *w, char **named)
 {
 	_cleanup_(strv_freep) char **recording = NULL;
-	int r = *named ? 0 : find_recording(w->ctl, &recording);
+	int r = *named ? 0 : view_recording(w->ctl, true, &recording);
 	char **names = recording ? recording : named;
 
 	if (w->ctl->json)
 		w->array = json_object_new_array();
+	if (r >= 0 && !*names) {
+		(void)ctl_complain(w->ctl, "no session is recording");
+		r = -ENOTCONN;
+	}
 	if (r >= 0)
 		r = w->ctl->together ? snapshot_together(w, names)
 				     : snapshot_each(w, names, recording);

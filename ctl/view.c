@@ -325,6 +325,28 @@ int view_read_status(struct ctl *ctl, const char *only, struct view_status *ret)
 	return 0;
 }
 
+int view_recording(struct ctl *ctl, bool flight, char ***ret)
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	struct view_status status;
+	int r = view_read_status(ctl, NULL, &status);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < status.n_sessions && r >= 0; i++) {
+		const struct view_session *s = &status.sessions[i];
+
+		if ((strcmp(s->state, "recording") == 0 || strcmp(s->state, "paused") == 0) &&
+		    (flight || strcmp(s->mode, "flight") != 0))
+			r = strv_append(&names, s->name);
+	}
+	view_done(view_status_fields, &status);
+	if (r < 0)
+		return bus_bad_answer(ctl, r);
+	*ret = TAKE_PTR(names);
+	return 0;
+}
+
 /* What a call with a session, "" for all, answers */
 static int read_list(struct ctl *ctl, const char *member, const char *only,
 		     const struct view_field *f, void *object)

@@ -114,6 +114,14 @@ int view_read_stats(struct ctl *ctl, const char *only, struct view_stats_list *r
 int view_read_files(struct ctl *ctl, const char *only, struct view_files *ret);
 
 /**
+ * view_recording() - names of the sessions that record, or are paused
+ * @flight: flight sessions, too
+ * @ret: NULL-terminated; NULL: there is none
+ * Return: as view_read_status().
+ */
+int view_recording(struct ctl *ctl, bool flight, char ***ret);
+
+/**
  * view_done() - free all that the table says
  */
 void view_done(const struct view_field *fields, void *object);

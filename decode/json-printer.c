@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/escape.h"
 #include "decode/json-printer.h"
 #include "decode/symbols.h"
 
@@ -34,23 +35,6 @@ struct json_printer {
 	struct symbols_cache symbols;
 };
 
-/* Length of a good UTF-8 sequence, 0 if there is none (RFC 3629: no surrogates, nothing overlong)
- */
-static size_t utf8_length(const uint8_t *p, size_t left)
-{
-	size_t n = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
-
-	if (n == 0 || n > left)
-		return 0;
-	for (size_t i = 1; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
-	    (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 static void put_escape(uint8_t c, struct text *out)
 {
 	switch (c) {
@@ -81,7 +65,7 @@ static void put_escaped(const void *string, size_t size, struct text *out)
 	if (nul)
 		end = nul;
 	while (p < end) {
-		size_t n = *p >= 0x80 ? utf8_length(p, (size_t)(end - p)) : 1;
+		size_t n = *p >= 0x80 ? utf8_length((const char *)p, (size_t)(end - p)) : 1;
 
 		if (n && *p >= 0x20 && *p != '"' && *p != '\\' && *p != 0x7f &&
 		    (n != 2 || *p != 0xc2 || p[1] >= 0xa0)) {
