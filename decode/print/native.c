@@ -265,6 +265,10 @@ static void print_graph_exit(const struct native *n, const struct decode_event *
 	text_char(out, '}');
 }
 
+#define FUNCTION_PLUGIN "plugin_function.so"
+#define KMEM_PLUGIN	"plugin_kmem.so"
+#define SCHED_PLUGIN	"plugin_sched_switch.so"
+
 /* A place of the names for each that the printer uses; what begins with '?' a format may lack */
 static const struct native_kind {
 	const char *system, *name, *plugin; /* plugin: NULL: trace-cmd itself prints it */
@@ -272,43 +276,24 @@ static const struct native_kind {
 	int how;
 	const char *places[PLACES + 1];
 } kinds[] = {
-	{"sched",
-	 "sched_switch",
-	 "plugin_sched_switch.so",
-	 print_switch,
-	 NATIVE_ALL,
-	 {"prev_pid", "?prev_comm", "prev_prio", "prev_state", "next_pid", "?next_comm",
-	  "next_prio"}},
-#define WAKEUP(name)                                                               \
-	{                                                                          \
-		"sched", name, "plugin_sched_switch.so", print_wakeup, NATIVE_ALL, \
-		{                                                                  \
-			"pid", "?comm", "prio", "?success", "target_cpu"           \
-		}                                                                  \
-	}
-	WAKEUP("sched_wakeup"),
-	WAKEUP("sched_wakeup_new"),
-	{"ftrace", "kernel_stack", "plugin_function.so", print_stack, NATIVE_ALL, {"caller"}},
+	/* clang-format off */
+	{"sched", "sched_switch", SCHED_PLUGIN, print_switch, NATIVE_ALL,
+	 {"prev_pid", "?prev_comm", "prev_prio", "prev_state", "next_pid", "?next_comm", "next_prio"}},
+	{"sched", "sched_wakeup", SCHED_PLUGIN, print_wakeup, NATIVE_ALL,
+	 {"pid", "?comm", "prio", "?success", "target_cpu"}},
+	{"sched", "sched_wakeup_new", SCHED_PLUGIN, print_wakeup, NATIVE_ALL,
+	 {"pid", "?comm", "prio", "?success", "target_cpu"}},
+	{"ftrace", "kernel_stack", FUNCTION_PLUGIN, print_stack, NATIVE_ALL, {"caller"}},
 	{"ftrace", "funcgraph_entry", NULL, print_graph_entry, NATIVE_ALL, {"func", "depth"}},
-	{"ftrace",
-	 "funcgraph_exit",
-	 NULL,
-	 print_graph_exit,
-	 NATIVE_ALL,
+	{"ftrace", "funcgraph_exit", NULL, print_graph_exit, NATIVE_ALL,
 	 {"func", "depth", "calltime", "rettime"}},
-#define KMEM(name)                                                              \
-	{                                                                       \
-		"kmem", name, "plugin_kmem.so", print_call_site, NATIVE_BEFORE, \
-		{                                                               \
-			"call_site"                                             \
-		}                                                               \
-	}
-	KMEM("kfree"),
-	KMEM("kmalloc"),
-	KMEM("kmalloc_node"),
-	KMEM("kmem_cache_alloc"),
-	KMEM("kmem_cache_free"),
-	KMEM("kmem_cache_alloc_node"),
+	{"kmem", "kfree", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	{"kmem", "kmalloc", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	{"kmem", "kmalloc_node", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	{"kmem", "kmem_cache_alloc", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	{"kmem", "kmem_cache_free", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	{"kmem", "kmem_cache_alloc_node", KMEM_PLUGIN, print_call_site, NATIVE_BEFORE, {"call_site"}},
+	/* clang-format on */
 };
 
 static bool take_places(struct native *n, const struct native_kind *kind, struct tep_event *event)
