@@ -537,7 +537,7 @@ static int learn(const struct decoder *d, struct tasks *tasks, const struct deco
 				continue;
 			r = tasks_learn(tasks, (int32_t)field_number(s->pid, event),
 					(const char *)event->data + offset,
-					MIN(s->comm->size, event->size - offset));
+					MIN(s->comm->size, event->size - offset), false);
 			if (r < 0)
 				return r;
 		}

@@ -479,7 +479,7 @@ uint64_t event_stream_left(const struct event_stream *stream)
 
 int event_stream_rename(struct event_stream *stream, int32_t pid, const char *name)
 {
-	return tasks_rename(stream->tasks, pid, name, strlen(name));
+	return tasks_learn(stream->tasks, pid, name, strlen(name), true);
 }
 
 int event_stream_task(struct event_stream *stream, struct decode_event *event)

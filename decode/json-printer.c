@@ -37,23 +37,13 @@ struct json_printer {
 
 static void put_escape(uint8_t c, struct text *out)
 {
-	switch (c) {
-	case '"':
-		text_string(out, "\\\"");
-		break;
-	case '\\':
-		text_string(out, "\\\\");
-		break;
-	case '\n':
-		text_string(out, "\\n");
-		break;
-	case '\t':
-		text_string(out, "\\t");
-		break;
-	default:
-		/* a byte that is no UTF-8: U+DC80 to U+DCFF, as Python's surrogateescape */
-		text_printf(out, c < 0x80 ? "\\u%04x" : "\\udc%02x", c);
+	if (c == '"' || c == '\\' || c == '\n' || c == '\t') {
+		text_char(out, '\\');
+		text_char(out, c == '\n' ? 'n' : c == '\t' ? 't' : (char)c);
+		return;
 	}
+	/* a byte that is no UTF-8: U+DC80 to U+DCFF, as Python's surrogateescape */
+	text_printf(out, c < 0x80 ? "\\u%04x" : "\\udc%02x", c);
 }
 
 /* A string up to its NUL byte or @size bytes */

@@ -137,23 +137,14 @@ static int replace(struct tasks *tasks, struct slot *slot, const char *name, siz
 	return 0;
 }
 
-int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size)
+int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size, bool rename)
 {
 	struct slot *slot = get_slot(tasks, pid);
 
 	if (!slot)
 		return -ENOMEM;
-	return slot->name->known ? 0 : replace(tasks, slot, name, size);
-}
-
-int tasks_rename(struct tasks *tasks, int32_t pid, const char *name, size_t size)
-{
-	struct slot *slot = get_slot(tasks, pid);
-
-	if (!slot)
-		return -ENOMEM;
-	if (slot->name->known && slot->name->size == size &&
-	    memcmp(slot->name->text, name, size) == 0)
+	if (slot->name->known &&
+	    (!rename || (slot->name->size == size && memcmp(slot->name->text, name, size) == 0)))
 		return 0;
 	return replace(tasks, slot, name, size);
 }

@@ -37,11 +37,7 @@ const struct task_name *tasks_find(struct tasks *tasks, int32_t pid);
 /**
  * tasks_learn() - note a name for a pid that has none
  * @name: ends at a NUL byte or after @size bytes
- * Return: 0, also if the pid has a name, or -ENOMEM.
+ * @rename: or in the place of the one it has
+ * Return: 0, also if the pid keeps its name, or -ENOMEM.
  */
-int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size);
-
-/**
- * tasks_rename() - the same in the place of a name that it may have
- */
-int tasks_rename(struct tasks *tasks, int32_t pid, const char *name, size_t size);
+int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size, bool rename);

@@ -386,15 +386,15 @@ static void test_tasks(void **state)
 	assert_int_equal(tasks_find(tasks, 2)->padding, 7);
 	before = tasks_find(tasks, 3);
 	assert_false(before->known);
-	assert_int_equal(tasks_learn(tasks, 3, "three\0rest", 10), 0);
-	assert_int_equal(tasks_learn(tasks, 1, "other", 5), 0);
-	assert_int_equal(tasks_learn(tasks, 0, "swapper", 7), 0);
+	assert_int_equal(tasks_learn(tasks, 3, "three\0rest", 10, false), 0);
+	assert_int_equal(tasks_learn(tasks, 1, "other", 5, false), 0);
+	assert_int_equal(tasks_learn(tasks, 0, "swapper", 7, false), 0);
 	assert_string_equal(tasks_find(tasks, 3)->text, "three");
 	assert_string_equal(tasks_find(tasks, 1)->text, "init");
 	assert_string_equal(tasks_find(tasks, 0)->text, "<idle>");
 	assert_string_equal(before->text, "<...>");
 	for (int32_t pid = 10; pid < 5000; pid++)
-		assert_int_equal(tasks_learn(tasks, pid, "many", 4), 0);
+		assert_int_equal(tasks_learn(tasks, pid, "many", 4, false), 0);
 	assert_string_equal(tasks_find(tasks, 4999)->text, "many");
 	assert_string_equal(tasks_find(tasks, 3)->text, "three");
 }
