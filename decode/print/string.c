@@ -61,16 +61,13 @@ static int64_t flag_value(const char *text)
 
 static bool compile_flags(struct string_arg *s, const struct tep_print_flag_sym *list)
 {
-	size_t n = 0;
-
-	for (const struct tep_print_flag_sym *f = list; f; f = f->next)
-		n++;
-	s->flags = calloc(n + 1, sizeof(*s->flags));
-	if (!s->flags)
-		return false;
-	for (const struct tep_print_flag_sym *f = list; f; f = f->next)
-		if (f->value && f->str)
-			s->flags[s->n_flags++] = (struct flag){flag_value(f->value), f->str};
+	for (const struct tep_print_flag_sym *f = list; f; f = f->next) {
+		if (!f->value || !f->str)
+			continue;
+		if (array_grow(&s->flags, s->n_flags, sizeof(*s->flags)) < 0)
+			return false;
+		s->flags[s->n_flags++] = (struct flag){flag_value(f->value), f->str};
+	}
 	return true;
 }
 
@@ -281,10 +278,17 @@ static const uint8_t *array(const struct string_arg *arg, const struct decode_ev
 	return p;
 }
 
+static void put_byte(uint8_t byte, struct text *out)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	text_char(out, digits[byte >> 4]);
+	text_char(out, digits[byte & 15]);
+}
+
 static void print_hex(const struct string_arg *arg, const struct decode_event *event,
 		      struct text *out)
 {
-	static const char digits[] = "0123456789abcdef";
 	uint32_t size = (uint32_t)expr_eval(arg->size, event), left;
 	const uint8_t *p = array(arg, event, &left);
 
@@ -292,8 +296,7 @@ static void print_hex(const struct string_arg *arg, const struct decode_event *e
 	for (uint32_t i = 0; i < size; i++) {
 		if (i && arg->kind == STRING_HEX)
 			text_char(out, ' ');
-		text_char(out, digits[p[i] >> 4]);
-		text_char(out, digits[p[i] & 15]);
+		put_byte(p[i], out);
 	}
 }
 
@@ -335,13 +338,8 @@ static void print_int_array(const struct string_arg *arg, const struct decode_ev
 static void put_bitmask(const struct decode_event *event, const uint8_t *mask, uint32_t size,
 			struct text *out)
 {
-	static const char digits[] = "0123456789abcdef";
-
 	for (uint32_t i = size; i-- > 0;) {
-		uint8_t byte = mask[event->big_endian ? size - 1 - i : i];
-
-		text_char(out, digits[byte >> 4]);
-		text_char(out, digits[byte & 15]);
+		put_byte(mask[event->big_endian ? size - 1 - i : i], out);
 		if (i && i % 4 == 0)
 			text_char(out, ',');
 	}
