@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "basic/io.h"
 #include "formats/file-kind.h"
-#include "formats/trace-dat-cursor.h"
 #include "formats/trace-dat-read.h"
-#include "formats/trace-dat.h"
 
 /* Nothing real comes near these; they bound what a bad file can make us do */
 #define MAX_FORMATS	131072U
@@ -22,6 +21,176 @@
 #define MAX_SUBBUF	(16 * MIB)
 #define MAX_NOTE	MIB
 #define CLOCK_TEXT_MAX	4096
+
+/*
+ * --- stepping through the frame: numbers, words, strings and sized texts, each checked against the
+ * end of the file, with a line that says what it ends inside. Small reads go through a window, so
+ * that a frame costs few preads.
+ *
+ * The first error stays, with its story in why: from then on nothing is read, and all that is asked
+ * for is 0 or NULL. Who asks looks at it before it believes what it got.
+ */
+
+#define CURSOR_WINDOW	(64 * KIB)
+#define CURSOR_NAME_MAX 4096U
+
+struct cursor {
+	struct trace_dat *dat; /* path, fd, file size, byte order */
+	struct fault *why;     /* may be NULL */
+	int error;	       /* negative errno; -ENOMEM comes without a story */
+	uint64_t pos;
+	uint64_t window_offset;
+	size_t window_size;
+	uint8_t *window; /* CURSOR_WINDOW bytes, the caller's */
+};
+
+/* "PATH: offset 0x…: what", unless there is an error already. Return: the error. */
+static _printf_(4, 5) int cursor_broken(struct cursor *c, int error, uint64_t offset,
+					const char *format, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (c->error)
+		return c->error;
+	va_start(ap, format);
+	(void)vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	c->error = error;
+	return fault_set(c->why, error, "%s: offset 0x%" PRIx64 ": %s", c->dat->path, offset, text);
+}
+
+static int cursor_cut(struct cursor *c, const char *what)
+{
+	return cursor_broken(c, -ENODATA, c->pos, "the file ends inside %s", what);
+}
+
+/* Bytes between here and the end of the file */
+static uint64_t cursor_left(const struct cursor *c)
+{
+	return c->dat->file_size - c->pos;
+}
+
+static const uint8_t *cursor_peek(struct cursor *c, size_t size, const char *what)
+{
+	int r;
+
+	if (!c->error && cursor_left(c) < size)
+		(void)cursor_cut(c, what);
+	if (c->error)
+		return NULL;
+	if (c->pos < c->window_offset || c->pos + size > c->window_offset + c->window_size) {
+		c->window_offset = c->pos;
+		c->window_size = MIN(cursor_left(c), CURSOR_WINDOW);
+		r = io_pread_all(c->dat->fd, c->window, c->window_size, c->pos);
+		if (r < 0) {
+			c->window_size = 0;
+			c->error = r == -ENODATA
+					   ? cursor_cut(c, what)
+					   : fault_errno(c->why, r,
+							 "%s: offset 0x%" PRIx64 ": cannot read",
+							 c->dat->path, c->pos);
+			return NULL;
+		}
+	}
+	return c->window + (c->pos - c->window_offset);
+}
+
+/* At most CURSOR_WINDOW bytes, good until the next call */
+static const uint8_t *cursor_get(struct cursor *c, size_t size, const char *what)
+{
+	const uint8_t *p = cursor_peek(c, size, what);
+
+	if (p)
+		c->pos += size;
+	return p;
+}
+
+/* 1, 2, 4 or 8 bytes in the file's byte order */
+static uint64_t cursor_number(struct cursor *c, size_t size, const char *what)
+{
+	const uint8_t *p = cursor_get(c, size, what);
+
+	if (!p)
+		return 0;
+	return size == 1   ? *p
+	       : size == 2 ? trace_dat_u16(c->dat, p)
+	       : size == 4 ? trace_dat_u32(c->dat, p)
+			   : trace_dat_u64(c->dat, p);
+}
+
+/* A u32: how many things follow that take up at least a byte each */
+static uint64_t cursor_count(struct cursor *c, uint64_t max, const char *what)
+{
+	uint64_t at = c->pos, n = cursor_number(c, 4, what);
+
+	if (n <= max && n <= cursor_left(c))
+		return n;
+	(void)cursor_broken(c, -EBADMSG, at, "%s is %" PRIu64 ", which cannot be", what, n);
+	return 0;
+}
+
+/* A size of @size_size bytes, then that much text, which is skipped */
+static struct trace_dat_extent cursor_extent(struct cursor *c, size_t size_size, const char *what)
+{
+	uint64_t at = c->pos, size = cursor_number(c, size_size, what);
+	struct trace_dat_extent extent = {c->pos, size};
+
+	if (size > cursor_left(c))
+		(void)cursor_broken(c, -ENODATA, at,
+				    "%s has %" PRIu64 " bytes, but only %" PRIu64
+				    " follow in the file",
+				    what, size, cursor_left(c));
+	if (c->error)
+		return (struct trace_dat_extent){};
+	c->pos += size;
+	return extent;
+}
+
+/* @word must be here, @size bytes with its NUL */
+static void cursor_word(struct cursor *c, const char *word, size_t size)
+{
+	uint64_t at = c->pos;
+	const uint8_t *p = cursor_get(c, size, word);
+
+	if (p && memcmp(p, word, size) != 0)
+		(void)cursor_broken(c, -EBADMSG, at, "\"%s\" is expected here", word);
+}
+
+/* A NUL-terminated name shorter than CURSOR_NAME_MAX, malloc'ed */
+static char *cursor_string(struct cursor *c, const char *what)
+{
+	size_t room = MIN(cursor_left(c), (uint64_t)CURSOR_NAME_MAX), n;
+	const uint8_t *p = cursor_peek(c, room, what);
+	char *s;
+
+	if (!p)
+		return NULL;
+	n = strnlen((const char *)p, room);
+	if (n == room) {
+		if (room == cursor_left(c))
+			(void)cursor_cut(c, what);
+		else
+			(void)cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);
+		return NULL;
+	}
+	s = strndup((const char *)p, n);
+	if (s)
+		c->pos += n + 1;
+	else
+		c->error = -ENOMEM;
+	return s;
+}
+
+/* array_grow(), if there is no error yet. Return: there is room. */
+static bool cursor_grow(struct cursor *c, void *array_p, size_t n, size_t item)
+{
+	if (!c->error)
+		c->error = array_grow(array_p, n, item);
+	return !c->error;
+}
+
+/* --- the sections */
 
 /* Not a trace.dat: what it is, if it is something that people have */
 static int refuse_other(struct cursor *c)
@@ -265,16 +434,23 @@ static void read_cpus(struct cursor *c, const char *what, const char *is, const 
 	c->dat->n_cpus = (uint32_t)n;
 }
 
+/* From option number @from on, which is set behind it; NULL: there is none */
+static const struct trace_dat_option_place *next_option(const struct trace_dat *dat,
+							enum trace_dat_option id, size_t *from)
+{
+	while (*from < dat->n_options)
+		if (dat->options[(*from)++].id == id)
+			return &dat->options[*from - 1];
+	return NULL;
+}
+
 /* The option may change the number of CPUs; the last one counts, as for trace-cmd */
 static void read_cpu_count(struct cursor *c)
 {
+	const struct trace_dat_option_place *o;
 	const uint64_t table = c->pos;
 
-	for (size_t i = 0; i < c->dat->n_options; i++) {
-		const struct trace_dat_option_place *o = &c->dat->options[i];
-
-		if (o->id != TRACE_DAT_OPTION_CPUCOUNT)
-			continue;
+	for (size_t i = 0; (o = next_option(c->dat, TRACE_DAT_OPTION_CPUCOUNT, &i));) {
 		if (o->data.size < 4)
 			(void)cursor_broken(c, -EBADMSG, o->data.offset,
 					    "option CPUCOUNT: it is too short");
@@ -284,21 +460,14 @@ static void read_cpu_count(struct cursor *c)
 	c->pos = table;
 }
 
-static bool has_option(const struct trace_dat *dat, enum trace_dat_option id)
-{
-	for (size_t i = 0; i < dat->n_options; i++)
-		if (dat->options[i].id == id)
-			return true;
-	return false;
-}
-
 /* The clock text behind the table: readers warn if it is bad and go on, so do we */
 static void read_clock(struct cursor *c)
 {
 	struct fault *why = c->why;
 	struct trace_dat_extent clock;
+	size_t first = 0;
 
-	if (c->error || !has_option(c->dat, TRACE_DAT_OPTION_TRACECLOCK))
+	if (c->error || !next_option(c->dat, TRACE_DAT_OPTION_TRACECLOCK, &first))
 		return;
 	c->why = NULL;
 	clock = cursor_extent(c, 8, "the trace clock");
@@ -351,15 +520,17 @@ static void read_buffer(struct cursor *c, const struct trace_dat_extent *option)
 
 static void read_tables(struct cursor *c)
 {
+	const struct trace_dat_option_place *o;
+	size_t from = 0;
+
 	c->dat->n_cpus_offset = c->pos;
 	read_cpus(c, "the number of CPUs", " is ", "");
 	read_kind(c);
 	read_cpu_count(c);
 	read_table(c, c->pos - TRACE_DAT_WORD_SIZE, strdup(""));
 	read_clock(c);
-	for (size_t i = 0; i < c->dat->n_options && !c->error; i++)
-		if (c->dat->options[i].id == TRACE_DAT_OPTION_BUFFER)
-			read_buffer(c, &c->dat->options[i].data);
+	while (!c->error && (o = next_option(c->dat, TRACE_DAT_OPTION_BUFFER, &from)))
+		read_buffer(c, &o->data);
 }
 
 static int read_frame(struct cursor *c)
@@ -496,18 +667,26 @@ int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *e
 	return 0;
 }
 
+int trace_dat_load_option(const struct trace_dat *dat, enum trace_dat_option id, uint64_t max,
+			  char **ret, struct fault *why)
+{
+	size_t first = 0;
+	const struct trace_dat_option_place *option = next_option(dat, id, &first);
+	int r = option ? trace_dat_load(dat, &option->data, max, ret, why) : 0;
+
+	return option && r >= 0 ? 1 : r;
+}
+
 int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *from, char **ret,
 			struct fault *why)
 {
+	const struct trace_dat_option_place *option;
 	const size_t n = strlen(words);
 
-	while (*from < dat->n_options) {
-		const struct trace_dat_option_place *option = &dat->options[(*from)++];
+	while ((option = next_option(dat, TRACE_DAT_OPTION_CPUSTAT, from))) {
 		_cleanup_free_ char *text = NULL;
 		int r;
 
-		if (option->id != TRACE_DAT_OPTION_CPUSTAT)
-			continue;
 		r = trace_dat_load(dat, &option->data, MAX_NOTE, &text, why);
 		if (r < 0)
 			return r;
@@ -521,19 +700,12 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 
 int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why)
 {
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		int r;
+	_cleanup_free_ char *text = NULL;
+	int r = trace_dat_load_option(dat, TRACE_DAT_OPTION_DATE, 64, &text, why);
 
-		if (dat->options[i].id != TRACE_DAT_OPTION_DATE)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, 64, &text, why);
-		if (r < 0)
-			return r;
+	if (r > 0)
 		*ret = (int64_t)strtoull(text, NULL, 0);
-		return 1;
-	}
-	return 0;
+	return r;
 }
 
 int trace_dat_clock(const struct trace_dat *dat, char **ret, struct fault *why)

@@ -14,6 +14,7 @@
 #include "basic/fault.h"
 #include "basic/macro.h"
 #include "formats/subbuf.h"
+#include "formats/trace-dat.h"
 
 /* A piece of the file; text is without its size word */
 struct trace_dat_extent {
@@ -112,6 +113,13 @@ DEFINE_CLEANUP(struct trace_dat *, trace_dat_free)
  */
 int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *extent, uint64_t max,
 		   char **ret, struct fault *why);
+
+/**
+ * trace_dat_load_option() - the data of the first option of a kind, as trace_dat_load() has it
+ * Return: 1, 0 there is none, or negative errno.
+ */
+int trace_dat_load_option(const struct trace_dat *dat, enum trace_dat_option id, uint64_t max,
+			  char **ret, struct fault *why);
 
 /**
  * trace_dat_next_note() - the next CPUSTAT text that begins with certain words

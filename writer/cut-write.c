@@ -153,13 +153,9 @@ int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
 
 int cut_uname(const struct cut *cut, char **ret, struct fault *why)
 {
-	const struct trace_dat *dat = cut_newest(cut)->dat;
-
 	*ret = NULL;
-	for (size_t i = 0; i < dat->n_options; i++)
-		if (dat->options[i].id == TRACE_DAT_OPTION_UNAME)
-			return trace_dat_load(dat, &dat->options[i].data, UNAME_MAX, ret, why);
-	return 0;
+	return trace_dat_load_option(cut_newest(cut)->dat, TRACE_DAT_OPTION_UNAME, UNAME_MAX, ret,
+				     why);
 }
 
 int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why)

@@ -8,8 +8,7 @@
 #include "formats/trace-dat.h"
 #include "writer/snapshot-note.h"
 
-#define ROOM	 1024 /* bytes */
-#define NOTE_MAX (64 * KIB)
+#define ROOM 1024 /* bytes */
 
 char *snapshot_note_pad(const char *text)
 {
@@ -26,39 +25,19 @@ char *snapshot_note_pad(const char *text)
 	return padded;
 }
 
-static int find_note(const struct trace_dat *dat, uint64_t *ret_offset, char **ret,
-		     struct fault *why)
-{
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		int r;
-
-		if (dat->options[i].id != TRACE_DAT_OPTION_CPUSTAT)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, NOTE_MAX, &text, why);
-		if (r < 0)
-			return r;
-		if (strncmp(text, SNAPSHOT_NOTE, strlen(SNAPSHOT_NOTE)) != 0)
-			continue;
-		*ret_offset = dat->options[i].data.offset;
-		*ret = TAKE_PTR(text);
-		return 0;
-	}
-	return fault_set(why, -ENOENT, "%s: no text of a snapshot", dat->path);
-}
-
 int snapshot_note_add(int fd, const char *name, const char *lines, struct fault *why)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_free_ char *text = NULL;
-	size_t size = strlen(lines), end, room;
-	uint64_t offset = 0;
+	size_t size = strlen(lines), from = 0, end, room;
+	uint64_t offset;
 	int r = trace_dat_open_fd(fd, name, &dat, why);
 
 	if (r >= 0)
-		r = find_note(dat, &offset, &text, why);
-	if (r < 0)
-		return r;
+		r = trace_dat_next_note(dat, SNAPSHOT_NOTE, &from, &text, why);
+	if (r <= 0)
+		return r < 0 ? r : fault_set(why, -ENOENT, "%s: no text of a snapshot", name);
+	offset = dat->options[from - 1].data.offset + strlen(SNAPSHOT_NOTE);
 	/* "…\n", spaces, "\n" */
 	end = strlen(text);
 	room = end;

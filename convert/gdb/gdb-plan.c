@@ -106,22 +106,13 @@ static uint32_t field_variable(struct gdb_planner *planner, const char *field)
 
 static int read_machine(struct gdb_planner *planner, const struct trace_dat *dat, struct fault *why)
 {
-	for (size_t i = 0; i < dat->n_options; i++) {
-		_cleanup_free_ char *text = NULL;
-		const char *machine;
-		int r;
+	_cleanup_free_ char *text = NULL;
+	int r = trace_dat_load_option(dat, TRACE_DAT_OPTION_UNAME, 4 * KIB, &text, why);
+	const char *machine = r > 0 ? strrchr(text, ' ') : NULL;
 
-		if (dat->options[i].id != TRACE_DAT_OPTION_UNAME)
-			continue;
-		r = trace_dat_load(dat, &dat->options[i].data, 4 * KIB, &text, why);
-		if (r < 0)
-			return r;
-		machine = strrchr(text, ' ');
-		if (machine)
-			planner->arch = gdb_arch_of_machine(machine + 1);
-		return 0;
-	}
-	return 0;
+	if (machine)
+		planner->arch = gdb_arch_of_machine(machine + 1);
+	return r;
 }
 
 int gdb_planner_new(const struct decoder *decoder, struct gdb_planner **ret, struct fault *why)
