@@ -58,24 +58,6 @@ static int same_formats(const struct trace_dat *a, const struct trace_dat *b, st
 
 /* --- the union of all sources' formats */
 
-struct format {
-	const char *system; /* in a source's trace_dat */
-	unsigned id;
-	char *text;
-};
-
-struct formats {
-	struct format *list;
-	size_t n;
-};
-
-static void formats_done(struct formats *f)
-{
-	for (size_t i = 0; i < f->n; i++)
-		free(f->list[i].text);
-	free(f->list);
-}
-
 static unsigned format_id(const char *text)
 {
 	const char *id = strstr(text, "\nID:");
@@ -83,54 +65,38 @@ static unsigned format_id(const char *text)
 	return id ? (unsigned)strtoul(id + 4, NULL, 10) : 0;
 }
 
-static bool formats_have(const struct formats *f, const char *system, unsigned id)
+static bool formats_have(const struct sections_formats *f, const char *system, unsigned id)
 {
 	for (size_t i = 0; i < f->n; i++)
-		if (f->list[i].id == id && strcmp(f->list[i].system, system) == 0)
+		if (strcmp(f->list[i].system, system) == 0 && format_id(f->list[i].text) == id)
 			return true;
 	return false;
 }
 
-static int formats_add_source(struct formats *f, const struct trace_dat *dat, struct fault *why)
+static int formats_add_source(struct sections_formats *f, const struct trace_dat *dat,
+			      struct fault *why)
 {
-	for (size_t i = 0; i < dat->n_formats; i++) {
+	int r = 0;
+
+	for (size_t i = 0; i < dat->n_formats && r >= 0; i++) {
 		const char *system = dat->systems[dat->formats[i].system];
 		_cleanup_free_ char *text = NULL;
-		struct format *more;
-		unsigned id;
-		int r;
 
 		r = trace_dat_load(dat, &dat->formats[i].text, TEXT_MAX, &text, why);
-		if (r < 0)
-			return r;
-		id = format_id(text);
-		if (formats_have(f, system, id))
-			continue;
-		more = reallocarray(f->list, f->n + 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		f->list = more;
-		more[f->n++] = (struct format){system, id, TAKE_PTR(text)};
+		if (r >= 0 && !formats_have(f, system, format_id(text)))
+			r = sections_formats_add(f, system, TAKE_PTR(text));
 	}
-	return 0;
+	return r;
 }
 
 static int put_union(const struct cut *cut, FILE *out, struct fault *why)
 {
-	_cleanup_(formats_done) struct formats f = {0};
-	_cleanup_free_ struct sections_format *list = NULL;
+	_cleanup_(sections_formats_done) struct sections_formats f = {};
 	int r = 0;
 
 	for (size_t i = cut->n; i-- > 0 && r >= 0;)
 		r = formats_add_source(&f, cut->sources[i].dat, why);
-	if (r < 0)
-		return r;
-	list = calloc(f.n + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < f.n; i++)
-		list[i] = (struct sections_format){f.list[i].system, f.list[i].text};
-	return sections_put_formats(out, list, f.n);
+	return r < 0 ? r : sections_put_formats(out, f.list, f.n);
 }
 
 int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
@@ -395,26 +361,30 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 		       : 0;
 }
 
-/* Of the caller's file; on error @why tells */
-static int make(const struct cut *cut, const struct snapshot_file *file, const char *note,
-		struct cut_report *report, struct fault *why)
+/* The file, not published yet; on error @why tells */
+static int make(const struct cut *cut, int dir_fd, const char *name, const char *note,
+		struct snapshot_file *file, struct cut_report *ret, struct fault *why)
 {
-	int r;
+	struct cut_report report = {0};
+	int r = snapshot_file_open(file, dir_fd, name, why);
 
+	if (r < 0)
+		return r;
 	*why = (struct fault){0};
-	r = fill(cut, file->fd, note, report, why);
-	return r < 0 && why->error == 0 ? fault_errno(why, r, "cannot write %s", file->name) : r;
+	r = fill(cut, file->fd, note, &report, why);
+	if (r < 0)
+		return why->error ? r : fault_errno(why, r, "cannot write %s", name);
+	*ret = report;
+	return 0;
 }
 
 int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
 	      struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
-	struct cut_report report = {0};
-	int r = snapshot_file_open(&file, dir_fd, name, why);
+	struct cut_report report;
+	int r = make(cut, dir_fd, name, note, &file, &report, why);
 
-	if (r >= 0)
-		r = make(cut, &file, note, &report, why);
 	if (r < 0)
 		return r;
 	fault_point("cut-rename");
@@ -428,14 +398,9 @@ int cut_write_unnamed(const struct cut *cut, int dir_fd, const char *name, int *
 		      struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
-	struct cut_report report = {0};
-	int r = snapshot_file_open(&file, dir_fd, name, why);
+	int r = make(cut, dir_fd, name, NULL, &file, ret, why);
 
 	if (r >= 0)
-		r = make(cut, &file, NULL, &report, why);
-	if (r < 0)
-		return r;
-	*ret = report;
-	*ret_fd = snapshot_file_take(&file);
-	return 0;
+		*ret_fd = snapshot_file_take(&file);
+	return r;
 }

@@ -145,99 +145,41 @@ static int put_header_file(FILE *out, const struct metadata_source *source, cons
 	return r < 0 ? r : sections_put_text64(out, text, size);
 }
 
-struct texts {
-	char **text;
-	size_t *size;
-	size_t n;
-};
-
-static void texts_done(struct texts *t)
-{
-	for (size_t i = 0; i < t->n; i++)
-		free(t->text[i]);
-	free(t->text);
-	free(t->size);
-}
-
 /* Every format file of a system, in the order of names. -ENOENT: no such system. */
-static int read_formats(int tracing_fd, const char *system, struct texts *ret)
+static int read_formats(int tracing_fd, const char *system, struct sections_formats *ret)
 {
 	_cleanup_(strv_freep) char **names = NULL;
-	_cleanup_free_ char *path = NULL;
-	size_t n;
-	int r;
+	_cleanup_free_ char *path = strf("events/%s", system);
+	int r = path ? io_list_at(tracing_fd, path, NULL, &names) : -ENOMEM;
 
-	path = strf("events/%s", system);
-	r = path ? io_list_at(tracing_fd, path, NULL, &names) : -ENOMEM;
-	if (r < 0)
-		return r;
-	n = strv_length(names) + 1;
-	ret->text = calloc(n, sizeof(*ret->text));
-	ret->size = calloc(n, sizeof(*ret->size));
-	if (!ret->text || !ret->size)
-		return -ENOMEM;
-	for (char **name = names; *name; name++) {
+	STRV_FOREACH (name, names) {
 		_cleanup_free_ char *file = strf("%s/%s/format", path, *name);
+		char *text = NULL;
 
-		r = file ? io_read_file_at(tracing_fd, file, &ret->text[ret->n], &ret->size[ret->n])
-			 : -ENOMEM;
+		r = file ? io_read_file_at(tracing_fd, file, &text, NULL) : -ENOMEM;
 		if (r >= 0)
-			ret->n++;
-		else if (r != -ENOENT && r != -ENODEV && r != -ENOTDIR)
-			return r; /* else gone with its module, or no event */
+			r = sections_formats_add(ret, system, text);
+		else if (r == -ENOENT || r == -ENODEV || r == -ENOTDIR)
+			r = 0; /* gone with its module, or no event */
+		if (r < 0)
+			break;
 	}
-	return 0;
-}
-
-static int put_formats(FILE *out, const struct texts *t)
-{
-	int r = sections_put_u32(out, t->n);
-
-	for (size_t i = 0; i < t->n && r >= 0; i++)
-		r = sections_put_text64(out, t->text[i], t->size[i]);
 	return r;
 }
 
-static int put_ftrace_formats(FILE *out, int tracing_fd, struct fault *why)
+static int put_event_formats(FILE *out, const struct metadata_source *source, struct fault *why)
 {
-	_cleanup_(texts_done) struct texts texts = {};
-	int r = read_formats(tracing_fd, "ftrace", &texts);
+	_cleanup_(sections_formats_done) struct sections_formats formats = {};
+	int r = read_formats(source->tracing_fd, "ftrace", &formats);
 
 	if (r < 0)
 		return fault_errno(why, r, "cannot read events/ftrace of tracefs");
-	return put_formats(out, &texts);
-}
-
-static int put_systems(FILE *out, const struct metadata_source *source, struct fault *why)
-{
-	char *const *systems = source->systems;
-	_cleanup_free_ struct texts *texts = NULL;
-	size_t n = strv_length(systems), present = 0;
-	int r = 0;
-
-	texts = calloc(n + 1, sizeof(*texts));
-	if (!texts)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = read_formats(source->tracing_fd, systems[i], &texts[i]);
-		if (r == -ENOENT)
-			r = 0; /* gone with its module */
-		else if (r < 0)
-			(void)fault_errno(why, r, "cannot read events/%s of tracefs", systems[i]);
-		present += texts[i].n > 0;
+	STRV_FOREACH (system, source->systems) {
+		r = read_formats(source->tracing_fd, *system, &formats);
+		if (r < 0 && r != -ENOENT) /* gone with its module */
+			return fault_errno(why, r, "cannot read events/%s of tracefs", *system);
 	}
-	if (r >= 0)
-		r = sections_put_u32(out, present);
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		if (texts[i].n == 0)
-			continue;
-		r = sections_put(out, systems[i], strlen(systems[i]) + 1);
-		if (r >= 0)
-			r = put_formats(out, &texts[i]);
-	}
-	for (size_t i = 0; i < n; i++)
-		texts_done(&texts[i]);
-	return r;
+	return sections_put_formats(out, formats.list, formats.n);
 }
 
 static int put_symbols(FILE *out, struct symbols *s, struct fault *why)
@@ -274,9 +216,7 @@ static int put_formats_of(FILE *out, const struct metadata_source *source, unsig
 		r = put_header_file(out, source, TRACE_DAT_HEADER_PAGE, why);
 	if (r >= 0)
 		r = put_header_file(out, source, TRACE_DAT_HEADER_EVENT, why);
-	if (r >= 0)
-		r = put_ftrace_formats(out, source->tracing_fd, why);
-	return r < 0 ? r : put_systems(out, source, why);
+	return r < 0 ? r : put_event_formats(out, source, why);
 }
 
 static int write_kept(FILE *out, const struct metadata_kept *kept, struct symbols *symbols,

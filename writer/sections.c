@@ -51,6 +51,23 @@ int sections_put_start(FILE *out, unsigned long_size, unsigned page_size)
 	return r < 0 ? r : sections_put_u32(out, page_size);
 }
 
+int sections_formats_add(struct sections_formats *formats, const char *system, char *text)
+{
+	if (!text || array_grow(&formats->list, formats->n, sizeof(*formats->list)) < 0) {
+		free(text);
+		return -ENOMEM;
+	}
+	formats->list[formats->n++] = (struct sections_format){system, text};
+	return 0;
+}
+
+void sections_formats_done(struct sections_formats *formats)
+{
+	for (size_t i = 0; i < formats->n; i++)
+		free((char *)formats->list[i].text);
+	free(formats->list);
+}
+
 static int put_system(FILE *out, const struct sections_format *formats, size_t n,
 		      const char *system)
 {
@@ -69,7 +86,8 @@ static int put_system(FILE *out, const struct sections_format *formats, size_t n
 /* Is this the first format of its system? ftrace's have a section of their own. */
 static bool begins_system(const struct sections_format *formats, size_t i)
 {
-	for (size_t k = 0; k < i; k++)
+	/* backwards: most often the one before is of the same system */
+	for (size_t k = i; k-- > 0;)
 		if (strcmp(formats[k].system, formats[i].system) == 0)
 			return false;
 	return strcmp(formats[i].system, "ftrace") != 0;

@@ -44,6 +44,20 @@ struct sections_format {
 	const char *text; /* name, ID, fields, print fmt */
 };
 
+/* Those of a file; systems are borrowed, texts malloc'ed */
+struct sections_formats {
+	struct sections_format *list;
+	size_t n;
+};
+
+/**
+ * sections_formats_add() - one more
+ * @text: taken over, freed on error; NULL: -ENOMEM
+ */
+int sections_formats_add(struct sections_formats *formats, const char *system, char *text);
+
+void sections_formats_done(struct sections_formats *formats);
+
 /**
  * sections_put_formats() - of all events: ftrace's own, then the others a system at a time
  */

@@ -545,29 +545,30 @@ static const char *machine_of(enum gdb_arch arch)
 	return names[arch];
 }
 
-static int write_events(struct import_gdb *g, struct sections_format *formats)
+static int write_events(struct import_gdb *g)
 {
-	const size_t others = ARRAY_SIZE(gdb_record_formats);
+	_cleanup_(sections_formats_done) struct sections_formats formats = {};
 	struct event_file_params params = {
-		.formats = formats,
-		.n_formats = others + g->n_shapes,
 		.clock = "[local]\n",
 		.uname = machine_of(g->record->arch),
 	};
 	int r = 0;
 
-	for (size_t i = 0; i < others; i++)
-		formats[i] = (struct sections_format){GDB_RECORD_SYSTEM, gdb_record_formats[i]};
+	for (size_t i = 0; i < ARRAY_SIZE(gdb_record_formats) && r >= 0; i++)
+		r = sections_formats_add(&formats, GDB_RECORD_SYSTEM,
+					 strdup(gdb_record_formats[i]));
 	for (size_t i = 0; i < g->n_shapes && r >= 0; i++) {
 		char *text = NULL;
 
 		r = gdb_record_format(g->record, g->tfile, &g->shapes[i].shape,
 				      g->shapes[i].ordinal, (unsigned)(GDB_RECORD_FIRST_ID + i),
 				      &text);
-		formats[others + i] = (struct sections_format){GDB_RECORD_SYSTEM, text};
+		if (r >= 0)
+			r = sections_formats_add(&formats, GDB_RECORD_SYSTEM, text);
 	}
-	if (r >= 0)
-		r = put(g, r);
+	r = put(g, r);
+	params.formats = formats.list;
+	params.n_formats = formats.n;
 	if (r >= 0)
 		r = import_begin(g->import, &params, g->why);
 	if (r >= 0)
@@ -581,7 +582,6 @@ static int write_events(struct import_gdb *g, struct sections_format *formats)
 
 static int import(struct import_gdb *g)
 {
-	_cleanup_free_ struct sections_format *formats = NULL;
 	int r;
 
 	r = input_open(g->import, &g->input, g->why);
@@ -593,15 +593,7 @@ static int import(struct import_gdb *g)
 	if (r < 0)
 		return fault_errno(g->why, r, "%s", g->import->name);
 	r = each_of(g->input, UINT32_MAX, learn_shape, g, g->why);
-	if (r < 0)
-		return r;
-	formats = calloc(ARRAY_SIZE(gdb_record_formats) + g->n_shapes, sizeof(*formats));
-	if (!formats)
-		return put(g, -ENOMEM);
-	r = write_events(g, formats);
-	for (size_t i = 0; i < g->n_shapes; i++)
-		free((char *)formats[ARRAY_SIZE(gdb_record_formats) + i].text);
-	return r;
+	return r < 0 ? r : write_events(g);
 }
 
 int import_gdb_tfile(struct import *given, struct fault *why)
