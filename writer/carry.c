@@ -22,7 +22,7 @@ struct carry {
 	struct carry_cpu *cpus;
 	pthread_mutex_t lock; /* of what follows */
 	uint64_t *unused;     /* slots that are free again */
-	size_t n_unused, unused_room;
+	size_t n_unused;
 	uint64_t end; /* slots in the file */
 };
 
@@ -103,16 +103,8 @@ static uint64_t take_slots(struct carry *c, size_t wanted, size_t *ret_n)
 static void give_slot_back(struct carry *c, uint64_t slot)
 {
 	(void)pthread_mutex_lock(&c->lock);
-	if (c->n_unused == c->unused_room) {
-		size_t room = MAX(c->unused_room * 2, (size_t)256);
-		uint64_t *more = reallocarray(c->unused, room, sizeof(*more));
-
-		if (more) {
-			c->unused = more;
-			c->unused_room = room;
-		}
-	}
-	if (c->n_unused < c->unused_room) /* else its place in the file is lost, no more */
+	/* It may have been longer: then it shrinks here. Else the slot is lost, no more. */
+	if (array_grow(&c->unused, c->n_unused, sizeof(*c->unused)) >= 0)
 		c->unused[c->n_unused++] = slot;
 	(void)pthread_mutex_unlock(&c->lock);
 }

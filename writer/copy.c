@@ -8,9 +8,8 @@
 #include "formats/trace-dat-read.h"
 #include "writer/copy.h"
 
-#define CHUNK	   (4 * MIB)
-#define BUFFER	   (256 * KIB)
-#define ENTRY_SIZE 16 /* offset and size of a region in the CPU table */
+#define CHUNK  (4 * MIB)
+#define BUFFER (256 * KIB)
 
 struct copy {
 	int in_fd, out_fd;
@@ -94,7 +93,7 @@ static void patch(const struct trace_dat *dat, const uint64_t *offsets, uint64_t
 		uint64_t values[2] = {offsets[cpu], region->size};
 		const char *entry = (const char *)values;
 
-		for (size_t i = 0; i < ENTRY_SIZE; i++)
+		for (size_t i = 0; i < sizeof(values); i++)
 			if (region->entry + i >= at && region->entry + i < at + size)
 				bytes[region->entry + i - at] = entry[i];
 	}

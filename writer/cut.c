@@ -222,13 +222,11 @@ static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from
 static int add_source(struct cut *cut, int dir_fd, const char *name, bool is_last,
 		      uint64_t from_usec, uint64_t to_usec, struct fault *why)
 {
-	struct cut_source *more = reallocarray(cut->sources, cut->n + 1, sizeof(*more));
-	int r;
+	int r = array_grow(&cut->sources, cut->n, sizeof(*cut->sources));
 
-	if (!more)
-		return -ENOMEM;
-	cut->sources = more;
-	r = open_source(dir_fd, name, is_last, from_usec, to_usec, &more[cut->n], why);
+	if (r < 0)
+		return r;
+	r = open_source(dir_fd, name, is_last, from_usec, to_usec, &cut->sources[cut->n], why);
 	cut->n += r > 0;
 	return r;
 }

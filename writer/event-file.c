@@ -13,7 +13,6 @@
 /* Behind the header that a file would have now, for CPUs and names yet to come. If it is too small
  * the direct CPU is moved in the end. */
 #define HEADER_SPARE	 (32 * KIB)
-#define PIECES_MIN	 16
 #define EVENT_FILE_CHUNK (64U * 1024) /* bytes of a CPU in memory, written at once */
 
 /* One CPU: pieces of EVENT_FILE_CHUNK bytes that were written, then the chunk in memory */
@@ -24,7 +23,7 @@ struct event_file_cpu {
 	uint64_t last_ts;
 	uint64_t events, subbufs;
 	uint64_t *pieces; /* where they are in the spool; of the direct CPU: NULL */
-	size_t n_pieces, room_pieces;
+	size_t n_pieces;
 };
 
 struct event_file {
@@ -53,7 +52,6 @@ struct event_file_header {
 /* --- the header */
 
 #define CPUSTAT_ROOM 384
-#define ENTRY_SIZE   16
 
 static const char header_page[] = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
 				  "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
@@ -182,9 +180,7 @@ static int open_temporary(const struct event_file *file, struct new_file *ret)
 	if (file->params.path)
 		return new_file_open(ret, file->params.path, 0600);
 	path = strf("%s/flyrec", directory && *directory ? directory : "/var/tmp");
-	if (!path)
-		return -ENOMEM;
-	return new_file_open(ret, path, 0600);
+	return path ? new_file_open(ret, path, 0600) : -ENOMEM;
 }
 
 int event_file_new(const struct event_file_params *params, struct event_file **ret,
@@ -227,22 +223,6 @@ static int add_cpus(struct event_file *file, unsigned n)
 	return 0;
 }
 
-/* Remember where a piece is. Pieces of a CPU alone in the spool lie one behind the other. */
-static int add_piece(struct event_file_cpu *c, uint64_t at)
-{
-	if (c->n_pieces == c->room_pieces) {
-		size_t room = MAX(2 * c->room_pieces, (size_t)PIECES_MIN);
-		uint64_t *more = reallocarray(c->pieces, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		c->pieces = more;
-		c->room_pieces = room;
-	}
-	c->pieces[c->n_pieces++] = at;
-	return 0;
-}
-
 static int choose_direct(struct event_file *file, unsigned cpu)
 {
 	struct event_file_header header;
@@ -274,14 +254,27 @@ static int write_chunk(struct event_file *file, unsigned cpu)
 		if (r >= 0)
 			r = io_pwrite_all(file->spool.fd, c->chunk, c->used, file->spooled);
 		if (r >= 0)
-			r = add_piece(c, file->spooled);
+			r = array_grow(&c->pieces, c->n_pieces, sizeof(*c->pieces));
+		if (r >= 0)
+			c->pieces[c->n_pieces++] = file->spooled;
 		file->spooled += c->used;
 	}
 	c->used = 0;
 	return r;
 }
 
-/* The sub-buffer is full: begin the next one */
+/* The sub-buffer that was begun, if one was */
+static void end_subbuf(struct event_file_cpu *c)
+{
+	if (!c->write.bytes)
+		return;
+	subbuf_write_end(&c->write);
+	c->write.bytes = NULL;
+	c->used += EVENT_FILE_SUBBUF;
+	c->subbufs++;
+}
+
+/* It is full: begin the next one */
 static int next_subbuf(struct event_file *file, unsigned cpu)
 {
 	struct event_file_cpu *c = &file->cpus[cpu];
@@ -292,12 +285,7 @@ static int next_subbuf(struct event_file *file, unsigned cpu)
 		if (!c->chunk)
 			return -ENOMEM;
 	}
-	if (c->write.bytes) {
-		subbuf_write_end(&c->write);
-		c->used += EVENT_FILE_SUBBUF;
-		c->subbufs++;
-		c->write.bytes = NULL;
-	}
+	end_subbuf(c);
 	if (c->used == EVENT_FILE_CHUNK)
 		r = write_chunk(file, cpu);
 	if (r < 0)
@@ -377,20 +365,6 @@ int event_file_fd(const struct event_file *file)
 
 /* --- the file is put together */
 
-static void end_subbufs(struct event_file *file)
-{
-	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++) {
-		struct event_file_cpu *c = &file->cpus[cpu];
-
-		if (!c->write.bytes)
-			continue;
-		subbuf_write_end(&c->write);
-		c->write.bytes = NULL;
-		c->used += EVENT_FILE_SUBBUF;
-		c->subbufs++;
-	}
-}
-
 /* The header has outgrown its room: the direct CPU's data moves to another file, behind more room
  */
 static int move_direct(struct event_file *file, uint64_t to)
@@ -443,7 +417,7 @@ static int write_region(struct event_file *file, unsigned cpu, uint64_t at, char
 	if (r >= 0)
 		r = io_pwrite_all(file->out.fd, c->chunk, c->used,
 				  at + c->n_pieces * (uint64_t)EVENT_FILE_CHUNK);
-	memcpy(entry, values, ENTRY_SIZE);
+	memcpy(entry, values, sizeof(values));
 	*ret = at + values[1];
 	return r;
 }
@@ -451,7 +425,7 @@ static int write_region(struct event_file *file, unsigned cpu, uint64_t at, char
 static int write_all(struct event_file *file, struct event_file_header *header,
 		     struct event_file_totals *totals)
 {
-	uint64_t at = round_up(header->size, ALIGN), empty[2];
+	uint64_t at = round_up(header->size, ALIGN);
 	char *table = header->bytes + header->table_at;
 	int r = 0;
 
@@ -460,18 +434,15 @@ static int write_all(struct event_file *file, struct event_file_header *header,
 			r = move_direct(file, at);
 		if (r >= 0)
 			r = write_region(file, (unsigned)file->direct, file->direct_at,
-					 table + file->direct * ENTRY_SIZE, &at);
+					 table + file->direct * TRACE_DAT_ENTRY_SIZE, &at);
 	}
 	for (unsigned cpu = 0; cpu < file->n_cpus && r >= 0; cpu++) {
 		if ((int)cpu != file->direct)
-			r = write_region(file, cpu, at, table + cpu * ENTRY_SIZE, &at);
+			r = write_region(file, cpu, at, table + cpu * TRACE_DAT_ENTRY_SIZE, &at);
 		totals->events += file->cpus[cpu].events;
 	}
-	if (file->n_cpus == 0) { /* a table has one entry at least */
-		empty[0] = at;
-		empty[1] = 0;
-		memcpy(table, empty, ENTRY_SIZE);
-	}
+	if (file->n_cpus == 0) /* a table has one entry at least; its size is 0 */
+		memcpy(table, &at, sizeof(at));
 	totals->cpus = MAX(file->n_cpus, 1U);
 	totals->bytes = at;
 	if (r >= 0 && ftruncate(file->out.fd, (off_t)at) < 0)
@@ -486,7 +457,8 @@ int event_file_finish(struct event_file *file, struct event_file_totals *ret, st
 	struct event_file_totals totals = {};
 	int r = file->error;
 
-	end_subbufs(file);
+	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++)
+		end_subbuf(&file->cpus[cpu]);
 	if (r >= 0)
 		r = event_file_make_header(file, &header);
 	if (r >= 0)

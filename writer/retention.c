@@ -201,8 +201,7 @@ static void look_into(struct retention_item *item, int dir_fd, const char *name,
 static int list_add(struct list *list, int dir_fd, const char *name)
 {
 	struct retention_item item = {.damaged = store_is_damaged(name),
-				      .rank = RETENTION_RANK_LAST},
-			      *more;
+				      .rank = RETENTION_RANK_LAST};
 	char snapshot[STORE_NAME_SIZE];
 	bool alone = is_left_alone(dir_fd, name, snapshot);
 	struct stat st;
@@ -221,12 +220,7 @@ static int list_add(struct list *list, int dir_fd, const char *name)
 		item.begin_usec = item.end_usec;
 	if (!list->sizes_only)
 		look_into(&item, dir_fd, name, list->offset_usec);
-	more = reallocarray(list->items, list->n + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	list->items = more;
-	item.name = strdup(name);
-	if (!item.name)
+	if (array_grow(&list->items, list->n, sizeof(item)) < 0 || !(item.name = strdup(name)))
 		return -ENOMEM;
 	list->items[list->n++] = item;
 	return 0;
