@@ -100,16 +100,33 @@ int strv_set(char **field, const char *text)
 	return 0;
 }
 
+int strv_appendf(char ***list, const char *format, ...)
+{
+	_cleanup_free_ char *text = NULL;
+	va_list ap;
+
+	va_start(ap, format);
+	text = vstrf(format, ap);
+	va_end(ap);
+	return text ? strv_append(list, text) : -ENOMEM;
+}
+
 char *strf(const char *format, ...)
 {
 	char *text;
 	va_list ap;
-	int n;
 
 	va_start(ap, format);
-	n = vasprintf(&text, format, ap);
+	text = vstrf(format, ap);
 	va_end(ap);
-	return n < 0 ? NULL : text;
+	return text;
+}
+
+char *vstrf(const char *format, va_list ap)
+{
+	char *text;
+
+	return vasprintf(&text, format, ap) < 0 ? NULL : text;
 }
 
 bool text_equal(const char *a, const char *b)

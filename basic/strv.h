@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 
 #include "basic/macro.h"
@@ -27,6 +28,11 @@ bool strv_equal(char *const *a, char *const *b);
 int strv_append(char ***list, const char *text);
 
 /**
+ * strv_appendf() - the same with a text to be composed
+ */
+int strv_appendf(char ***list, const char *format, ...) _printf_(2, 3);
+
+/**
  * strv_remove() - take every string equal to @text out
  */
 void strv_remove(char **list, const char *text);
@@ -45,6 +51,7 @@ int strv_set(char **field, const char *text);
 
 /* malloc'ed text; NULL: no memory */
 char *strf(const char *format, ...) _printf_(1, 2);
+char *vstrf(const char *format, va_list ap) _printf_(1, 0);
 
 /* Either may be NULL */
 bool text_equal(const char *a, const char *b);

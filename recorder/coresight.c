@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -19,25 +18,10 @@
 struct coresight {
 	const struct coresight_request *request;
 	struct arm_snapshot snapshot;
-	char **notes;
+	char **notes;  /* what is not in the snapshot, a line each */
 	char **sinks;  /* names of the enabled ones */
 	bool no_sinks; /* there are sinks, but none is enabled */
 };
-
-/* A line of what is not in the snapshot. Return: 0 or -ENOMEM. */
-static _printf_(2, 3) int coresight_note(struct coresight *c, const char *format, ...)
-{
-	_cleanup_free_ char *text = NULL;
-	va_list ap;
-
-	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
-	va_end(ap);
-	if (!text)
-		return -ENOMEM;
-	return strv_append(&c->notes, text);
-}
 
 /*
  * --- the devices of the CoreSight bus: what is enabled, what leads where, what the registers say.
@@ -174,8 +158,8 @@ static int read_registers(struct coresight *c, struct arm_source *source)
 		if (r >= 0 && value > UINT32_MAX)
 			r = -ERANGE;
 		if (r < 0)
-			return coresight_note(c, "%s is left out: %s: %s", source->name,
-					      f->sysfs ? f->sysfs : f->name, strerror(-r));
+			return strv_appendf(&c->notes, "%s is left out: %s: %s", source->name,
+					    f->sysfs ? f->sysfs : f->name, strerror(-r));
 		dead |= value == 0 && is_version(f);
 		source->registers[source->n_registers++] =
 			(struct arm_register){.fact = f, .value = (uint32_t)value};
@@ -183,8 +167,9 @@ static int read_registers(struct coresight *c, struct arm_source *source)
 	if (!dead)
 		return 1;
 	/* the kernel asks the CPU itself, and answers 0 if that is not there */
-	return coresight_note(c, "%s is left out: its registers read as 0: its CPU is offline",
-			      source->name);
+	return strv_appendf(&c->notes,
+			    "%s is left out: its registers read as 0: its CPU is offline",
+			    source->name);
 }
 
 static int by_version(const void *a, const void *b)
@@ -258,14 +243,14 @@ static int read_source(struct coresight *c, struct arm_source *source)
 
 	source->kind = find_kind(c, source->name);
 	if (!source->kind)
-		return coresight_note(c, "%s is left out: not an ETM, PTM, ETE or STM",
-				      source->name);
+		return strv_appendf(&c->notes, "%s is left out: not an ETM, PTM, ETE or STM",
+				    source->name);
 	source->cpu = -1;
 	if (source->kind->of_core) {
 		r = read_number(c, source->name, "cpu", true, &cpu);
 		if (r < 0 || cpu > CPU_MAX)
-			return coresight_note(c, "%s is left out: cpu: %s", source->name,
-					      strerror(r < 0 ? -r : ERANGE));
+			return strv_appendf(&c->notes, "%s is left out: cpu: %s", source->name,
+					    strerror(r < 0 ? -r : ERANGE));
 		source->cpu = (int)cpu;
 	}
 	r = read_registers(c, source);
@@ -274,24 +259,23 @@ static int read_source(struct coresight *c, struct arm_source *source)
 	name_type(source, strcmp(source->kind->type, "ETE") == 0);
 	r = find_sink(c, source->name, &source->buffer);
 	if (r >= 0 && !source->buffer)
-		return coresight_note(c, "%s is left out: it leads to no sink that is enabled",
-				      source->name);
+		return strv_appendf(&c->notes,
+				    "%s is left out: it leads to no sink that is enabled",
+				    source->name);
 	return r < 0 ? r : 1;
 }
 
 static int add_source(struct coresight *c, const char *device)
 {
-	struct arm_source source = {.name = strdup(device)}, *more;
-	int r = source.name ? read_source(c, &source) : -ENOMEM;
+	struct arm_source source = {.name = strdup(device)};
+	struct arm_snapshot *s = &c->snapshot;
+	int r = array_grow(&s->sources, s->n_sources, sizeof(source));
 
+	if (r >= 0)
+		r = source.name ? read_source(c, &source) : -ENOMEM;
 	if (r > 0) {
-		more = reallocarray(c->snapshot.sources, c->snapshot.n_sources + 1, sizeof(*more));
-		if (more) {
-			c->snapshot.sources = more;
-			more[c->snapshot.n_sources++] = source;
-			return 0;
-		}
-		r = -ENOMEM;
+		s->sources[s->n_sources++] = source;
+		return 0;
 	}
 	free(source.name);
 	free(source.buffer);
@@ -419,45 +403,42 @@ static int coresight_read_cores(struct coresight *c, struct fault *why)
 #define KERNEL_MAX (1 * GIB) /* of a kernel */
 #define PHDRS_MAX  1024U
 
-/* @from: read from here up to its end or @size bytes; synced. Return: 0 or negative errno, of which
- * end is in @ret_writing. */
-static int copy(int from, int to, uint64_t size, uint64_t *ret_copied, bool *ret_writing)
+static int create(int dir_fd, const char *file)
 {
-	_cleanup_free_ char *chunk = malloc(CHUNK);
-	uint64_t copied = 0;
+	int fd = openat(dir_fd, file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
 
-	*ret_writing = false;
-	if (!chunk)
-		return -ENOMEM;
-	while (copied < size) {
-		ssize_t n = TEMP_FAILURE_RETRY(read(from, chunk, MIN(CHUNK, size - copied)));
-		int r;
-
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		r = io_write_all(to, chunk, (size_t)n);
-		if (r < 0) {
-			*ret_writing = true;
-			return r;
-		}
-		copied += (uint64_t)n;
-	}
-	if (fsync(to) < 0) {
-		*ret_writing = true;
-		return -errno;
-	}
-	*ret_copied = copied;
-	return 0;
+	return fd < 0 ? -errno : fd;
 }
 
-static int create(const struct coresight *c, const char *file, struct fault *why)
+/*
+ * From the position of @from up to its end or @size bytes, to a new file, synced. Return: 0, or
+ * negative errno of writing. @ret_error: that of reading; @ret_bytes: 0 then.
+ */
+static int save(const struct coresight *c, int from, uint64_t size, const char *file,
+		uint64_t *ret_bytes, int *ret_error, struct fault *why)
 {
-	int fd = openat(c->request->dir_fd, file,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
+	_cleanup_close_ int to = create(c->request->dir_fd, file);
+	_cleanup_free_ char *chunk = malloc(CHUNK);
+	uint64_t copied = 0;
+	ssize_t n = 0;
+	int r = 0;
 
-	return fd < 0 ? fault_errno(why, -errno, "%s: cannot create", file) : fd;
+	if (to < 0)
+		return fault_errno(why, to, "%s: cannot create", file);
+	*ret_error = chunk ? 0 : -ENOMEM;
+	while (chunk && copied < size && r >= 0) {
+		n = TEMP_FAILURE_RETRY(read(from, chunk, MIN(CHUNK, size - copied)));
+		if (n <= 0)
+			break;
+		r = io_write_all(to, chunk, (size_t)n);
+		copied += (uint64_t)n;
+	}
+	if (n < 0)
+		*ret_error = -errno;
+	else if (r >= 0 && fsync(to) < 0)
+		r = -errno;
+	*ret_bytes = n < 0 ? 0 : copied;
+	return r < 0 ? fault_errno(why, r, "%s: cannot write", file) : 0;
 }
 
 /* --- sinks */
@@ -496,41 +477,30 @@ static int open_sink(const struct coresight *c, const char *sink)
 /* Return: 1, 0 if there is nothing, which a note says, or negative errno of writing */
 static int read_sink(struct coresight *c, const char *sink, const char *file, struct fault *why)
 {
-	_cleanup_close_ int from = open_sink(c, sink), to = -EBADF;
-	uint64_t bytes = 0;
-	bool writing = false;
-	int r;
+	_cleanup_close_ int from = open_sink(c, sink);
+	uint64_t bytes;
+	int error, r;
 
 	if (from < 0)
-		return coresight_note(c, "%s: %s", sink, explain(from));
-	to = create(c, file, why);
-	if (to < 0)
-		return to;
-	r = copy(from, to, SINK_MAX, &bytes, &writing);
-	if (writing)
-		return fault_errno(why, r, "%s: cannot write", file);
-	if (r >= 0 && bytes > 0)
-		return 1;
+		return strv_appendf(&c->notes, "%s: %s", sink, explain(from));
+	r = save(c, from, SINK_MAX, file, &bytes, &error, why);
+	if (r < 0 || bytes > 0)
+		return r < 0 ? r : 1;
 	(void)unlinkat(c->request->dir_fd, file, 0);
-	return coresight_note(c, "%s: %s", sink, r < 0 ? explain(r) : "empty");
+	return strv_appendf(&c->notes, "%s: %s", sink, error < 0 ? explain(error) : "empty");
 }
 
 static int add_buffer(struct coresight *c, const char *sink, struct fault *why)
 {
-	struct arm_buffer buffer = {.name = strdup(sink)}, *more;
-	int r = -ENOMEM;
+	struct arm_buffer buffer = {.name = strdup(sink), .file = strf("%s.bin", sink)};
+	struct arm_snapshot *s = &c->snapshot;
+	int r = array_grow(&s->buffers, s->n_buffers, sizeof(buffer));
 
-	buffer.file = strf("%s.bin", sink);
-	if (buffer.name && buffer.file)
-		r = read_sink(c, sink, buffer.file, why);
+	if (r >= 0)
+		r = buffer.name && buffer.file ? read_sink(c, sink, buffer.file, why) : -ENOMEM;
 	if (r > 0) {
-		more = reallocarray(c->snapshot.buffers, c->snapshot.n_buffers + 1, sizeof(*more));
-		if (more) {
-			c->snapshot.buffers = more;
-			more[c->snapshot.n_buffers++] = buffer;
-			return 0;
-		}
-		r = -ENOMEM;
+		s->buffers[s->n_buffers++] = buffer;
+		return 0;
 	}
 	free(buffer.name);
 	free(buffer.file);
@@ -578,7 +548,7 @@ static int coresight_read_sinks(struct coresight *c, struct fault *why)
 	for (char **sink = c->sinks; *sink && r >= 0; sink++) {
 		if (is_used(c, *sink))
 			r = add_buffer(c, *sink, why);
-		else if (coresight_note(c, "%s: no source leads to it", *sink) < 0)
+		else if (strv_appendf(&c->notes, "%s: no source leads to it", *sink) < 0)
 			r = fault_errno(why, -ENOMEM, "%s: cannot read", *sink);
 	}
 	if (r < 0)
@@ -599,27 +569,21 @@ static int coresight_read_sinks(struct coresight *c, struct fault *why)
 static int add_dump(struct coresight *c, const char *file, uint64_t address, uint64_t length)
 {
 	struct arm_snapshot *s = &c->snapshot;
-	struct arm_dump *more = reallocarray(s->dumps, s->n_dumps + 1, sizeof(*more));
+	struct arm_dump dump = {.file = strdup(file), .address = address, .length = length};
 
-	if (!more)
+	if (!dump.file || array_grow(&s->dumps, s->n_dumps, sizeof(dump)) < 0) {
+		free(dump.file);
 		return -ENOMEM;
-	s->dumps = more;
-	more[s->n_dumps] = (struct arm_dump){
-		.file = strdup(file),
-		.address = address,
-		.length = length,
-	};
-	if (!more[s->n_dumps].file)
-		return -ENOMEM;
-	s->n_dumps++;
+	}
+	s->dumps[s->n_dumps++] = dump;
 	return 0;
 }
 
 /* Return: 1 both found, 0 not, negative errno */
 static int find_text(const struct coresight *c, uint64_t *ret_start, uint64_t *ret_end)
 {
-	int fd = in_root_open(c->request->root_fd, "/proc/kallsyms",
-			      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	_cleanup_close_ int fd = in_root_open(c->request->root_fd, "/proc/kallsyms",
+					      O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	_cleanup_fclose_ FILE *f = NULL;
 	uint64_t start = 0, end = 0;
 	char line[512];
@@ -627,12 +591,9 @@ static int find_text(const struct coresight *c, uint64_t *ret_start, uint64_t *r
 	if (fd < 0)
 		return fd;
 	f = fdopen(fd, "r");
-	if (!f) {
-		int r = -errno;
-
-		close(fd);
-		return r;
-	}
+	if (!f)
+		return -errno;
+	TAKE_FD(fd);
 	/* modules come last, and may have symbols of that name */
 	while ((!start || !end) && fgets(line, sizeof(line), f)) {
 		char *rest;
@@ -716,52 +677,44 @@ static int find_in_core(int fd, uint64_t start, uint64_t size, uint64_t *ret)
 /* Return: 0, also if a note says why there is none; negative errno of writing */
 static int read_kernel(struct coresight *c, struct fault *why)
 {
-	_cleanup_close_ int core = -EBADF, to = -EBADF;
-	uint64_t start = 0, end = 0, offset = 0, bytes = 0;
-	bool writing = false;
-	int r = find_text(c, &start, &end);
+	_cleanup_close_ int core = -EBADF;
+	uint64_t start = 0, end = 0, offset = 0, bytes;
+	int r = find_text(c, &start, &end), error;
 
 	if (r <= 0 || end <= start || end - start > KERNEL_MAX)
-		return coresight_note(c, "the kernel's text is left out: /proc/kallsyms: %s",
-				      r < 0 ? strerror(-r) : "no addresses of _stext and _etext");
+		return strv_appendf(&c->notes, "the kernel's text is left out: /proc/kallsyms: %s",
+				    r < 0 ? strerror(-r) : "no addresses of _stext and _etext");
 	core = in_root_open(c->request->root_fd, "/proc/kcore", O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	r = core < 0 ? core : find_in_core(core, start, end - start, &offset);
 	if (r >= 0 && lseek(core, (off_t)offset, SEEK_SET) < 0)
 		r = -errno;
 	if (r < 0)
-		return coresight_note(c, "the kernel's text is left out: /proc/kcore: %s",
-				      r == -EADDRNOTAVAIL ? "it does not have it" : strerror(-r));
-	to = create(c, "kernel.bin", why);
-	if (to < 0)
-		return to;
-	r = copy(core, to, end - start, &bytes, &writing);
-	if (writing)
-		return fault_errno(why, r, "kernel.bin: cannot write");
-	if (r >= 0 && bytes == end - start)
+		return strv_appendf(&c->notes, "the kernel's text is left out: /proc/kcore: %s",
+				    r == -EADDRNOTAVAIL ? "it does not have it" : strerror(-r));
+	r = save(c, core, end - start, "kernel.bin", &bytes, &error, why);
+	if (r < 0)
+		return r;
+	if (bytes == end - start)
 		return add_dump(c, "kernel.bin", start, bytes);
 	(void)unlinkat(c->request->dir_fd, "kernel.bin", 0);
-	return coresight_note(c, "the kernel's text is left out: /proc/kcore: %s",
-			      r < 0 ? strerror(-r) : "it ends too early");
+	return strv_appendf(&c->notes, "the kernel's text is left out: /proc/kcore: %s",
+			    error < 0 ? strerror(-error) : "it ends too early");
 }
 
 /* What was asked for by name is not left out */
 static int read_given(struct coresight *c, const struct coresight_memory *m, unsigned n,
 		      struct fault *why)
 {
-	_cleanup_close_ int to = -EBADF;
-	uint64_t bytes = 0;
-	bool writing = false;
+	uint64_t bytes;
 	char file[32];
-	int r;
+	int error, r;
 
 	(void)snprintf(file, sizeof(file), "memory%u.bin", n);
-	to = create(c, file, why);
-	if (to < 0)
-		return to;
-	r = copy(m->fd, to, UINT64_MAX, &bytes, &writing);
+	r = save(c, m->fd, UINT64_MAX, file, &bytes, &error, why);
 	if (r < 0)
-		return fault_errno(why, r, "%s: cannot %s", writing ? file : m->name,
-				   writing ? "write" : "read");
+		return r;
+	if (error < 0)
+		return fault_errno(why, error, "%s: cannot read", m->name);
 	if (bytes == 0)
 		return fault_set(why, -ENODATA, "%s: is empty", m->name);
 	if (m->address + bytes < m->address)
@@ -795,9 +748,8 @@ struct output {
 static int write_text(void *userdata, const char *file, const char *text, size_t size)
 {
 	const struct output *output = userdata;
-	_cleanup_close_ int fd = openat(output->dir_fd, file,
-					O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0640);
-	int r = fd < 0 ? -errno : io_write_all(fd, text, size);
+	_cleanup_close_ int fd = create(output->dir_fd, file);
+	int r = fd < 0 ? fd : io_write_all(fd, text, size);
 
 	if (r >= 0 && fsync(fd) < 0)
 		r = -errno;

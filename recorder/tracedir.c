@@ -36,14 +36,10 @@ void tracedir_done(struct tracedir *dir)
 static _printf_(6, 0) int refuse(const struct tracedir *dir, const char *file, int error,
 				 const char *quote, struct fault *why, const char *what, va_list ap)
 {
-	_cleanup_free_ char *tried = NULL;
+	_cleanup_free_ char *tried = why ? vstrf(what, ap) : NULL;
 
-	if (!why)
-		return error;
-	if (vasprintf(&tried, what, ap) < 0) {
-		tried = NULL;
+	if (!tried)
 		return fault_errno(why, error, "%s/%s", dir->path, file);
-	}
 	return fault_set(why, error, "%s: %s/%s: %s%s%s", tried, dir->path, file, strerror(-error),
 			 quote ? ": " : "", quote ? quote : "");
 }
