@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "convert/arm/arm-check.h"
 #include "formats/arm-ini.h"
 #include "formats/arm-snapshot.h"
@@ -71,13 +72,11 @@ static void tell(struct arm_check *check, const char *file, unsigned line, const
 	if (!count_fault(check))
 		return;
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0) {
-		text = NULL;
-		check->no_memory = true;
-	} else {
-		check->on_fault(check->userdata, file, line, text);
-	}
+	text = vstrf(format, ap);
 	va_end(ap);
+	check->no_memory |= !text;
+	if (text)
+		check->on_fault(check->userdata, file, line, text);
 }
 
 static void on_syntax(void *userdata, unsigned line, const char *text)

@@ -6,6 +6,7 @@
 
 #include "basic/in-root.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "convert/arm/arm-check.h"
 #include "convert/convert.h"
 #include "formats/arm-ini.h"
@@ -47,15 +48,9 @@ static int file_size(void *userdata, const char *name, uint64_t *ret)
 static void on_fault(void *userdata, const char *file, unsigned line, const char *text)
 {
 	struct context *c = userdata;
-	_cleanup_free_ char *where = NULL;
-	int n;
+	_cleanup_free_ char *where = line ? strf("%s/%s:%u: %s", c->path, file, line, text)
+					  : strf("%s/%s: %s", c->path, file, text);
 
-	if (line)
-		n = asprintf(&where, "%s/%s:%u: %s", c->path, file, line, text);
-	else
-		n = asprintf(&where, "%s/%s: %s", c->path, file, text);
-	if (n < 0)
-		where = NULL;
 	c->on_fault(c->userdata, where);
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "convert/gdb/export-gdb.h"
 #include "convert/gdb/gdb-record.h"
 #include "formats/trace-dat.h"
@@ -58,17 +59,16 @@ static int parse_note(struct again *a, char *note, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL;
 	char *order = note, *lines = strchr(order, '\n');
-	int n;
 
 	if (!lines)
 		return fault_set(why, -EBADMSG, "%s: no description of a gdb trace file",
 				 a->job->dat->path);
 	*lines++ = '\0';
 	a->big_endian = strcmp(order, "big") == 0;
-	n = asprintf(&text, GDB_TFILE_MAGIC "%s\n", lines);
-	if (n < 0)
+	text = strf(GDB_TFILE_MAGIC "%s\n", lines);
+	if (!text)
 		return -ENOMEM;
-	return gdb_tfile_parse(text, (size_t)n, a->job->dat->path, NULL, &a->tfile, why);
+	return gdb_tfile_parse(text, strlen(text), a->job->dat->path, NULL, &a->tfile, why);
 }
 
 /* --- kinds of events */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "convert/gdb/export-gdb.h"
 #include "decode/event-stream.h"
 
@@ -140,10 +141,9 @@ static int open_command(const struct out_file *output, struct new_file *command,
 
 	if (!output->file.path)
 		return 0;
-	if (asprintf(&path, "%s.gdb", output->path) < 0) {
-		path = NULL;
+	path = strf("%s.gdb", output->path);
+	if (!path)
 		return log_error_errno(-ENOMEM, "%s: %m", output->path);
-	}
 	r = new_file_open(command, path, OUT_FILE_MODE);
 	if (r < 0)
 		return log_error_errno(r, "%s: cannot create: %m", path);

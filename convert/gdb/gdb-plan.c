@@ -95,11 +95,8 @@ static uint32_t field_variable(struct gdb_planner *planner, const char *field)
 
 	if (!name_taken(planner->arch, field))
 		return variable(&planner->variables, field);
-	if (asprintf(&other, "%s_", field) < 0) {
-		other = NULL;
-		return 0;
-	}
-	return variable(&planner->variables, other);
+	other = strf("%s_", field);
+	return other ? variable(&planner->variables, other) : 0;
 }
 
 /* --- the planner */

@@ -237,10 +237,8 @@ int gdb_record_format(const struct gdb_record *record, const struct gdb_tfile *t
 		return r;
 	if (ordinal > 1)
 		(void)snprintf(more, sizeof(more), "_%u", ordinal);
-	if (asprintf(ret,
-		     "name: tp%" PRIu32 "%s\nID: %u\n" EVENT_FILE_HEAD_FORMAT
-		     "%s\nprint fmt: \"%s\"%s\n",
-		     shape->tracepoint, more, id, fields, print, args) < 0)
-		return -ENOMEM;
-	return 0;
+	*ret = strf("name: tp%" PRIu32 "%s\nID: %u\n" EVENT_FILE_HEAD_FORMAT
+		    "%s\nprint fmt: \"%s\"%s\n",
+		    shape->tracepoint, more, id, fields, print, args);
+	return *ret ? 0 : -ENOMEM;
 }
