@@ -153,124 +153,92 @@ void arm_snapshot_done(struct arm_snapshot *s)
 
 /* --- encoding */
 
-struct text {
-	FILE *file;
-	char *data;
-	size_t size;
-};
-
-static int text_begin(struct text *text)
+static void put_core(const struct arm_snapshot *s, size_t i, FILE *out)
 {
-	*text = (struct text){};
-	text->file = open_memstream(&text->data, &text->size);
-	return text->file ? 0 : -ENOMEM;
-}
-
-static int text_emit(struct text *text, const char *name, arm_emit_t emit, void *userdata)
-{
-	int r = fclose(text->file) == 0 ? 0 : -ENOMEM;
-
-	if (r >= 0)
-		r = emit(userdata, name, text->data, text->size);
-	free(text->data);
-	return r;
-}
-
-static int encode_core(const struct arm_snapshot *s, const struct arm_core *core, arm_emit_t emit,
-		       void *userdata)
-{
-	char name[32];
-	struct text t;
-	int r = text_begin(&t);
-
-	if (r < 0)
-		return r;
-	(void)fprintf(t.file, "[device]\nname=cpu_%u\nclass=core\ntype=%s\n", core->cpu,
-		      core->type);
-	for (size_t i = 0; i < s->n_dumps; i++)
-		(void)fprintf(t.file,
+	(void)fprintf(out, "[device]\nname=cpu_%u\nclass=core\ntype=%s\n", s->cores[i].cpu,
+		      s->cores[i].type);
+	for (size_t k = 0; k < s->n_dumps; k++)
+		(void)fprintf(out,
 			      "\n[dump%zu]\nfile=%s\naddress=0x%" PRIX64 "\nlength=0x%" PRIX64 "\n",
-			      i + 1, s->dumps[i].file, s->dumps[i].address, s->dumps[i].length);
-	(void)snprintf(name, sizeof(name), "cpu_%u.ini", core->cpu);
-	return text_emit(&t, name, emit, userdata);
+			      k + 1, s->dumps[k].file, s->dumps[k].address, s->dumps[k].length);
 }
 
-static int encode_source(const struct arm_source *source, arm_emit_t emit, void *userdata)
+static void put_source(const struct arm_snapshot *s, size_t i, FILE *out)
 {
-	_cleanup_free_ char *name = NULL;
-	struct text t;
-	int r;
+	const struct arm_source *source = &s->sources[i];
 
-	name = strf("%s.ini", source->name);
-	if (!name)
-		return -ENOMEM;
-	r = text_begin(&t);
-	if (r < 0)
-		return r;
-	(void)fprintf(t.file, "[device]\nname=%s\nclass=trace_source\ntype=%s\n\n[regs]\n",
+	(void)fprintf(out, "[device]\nname=%s\nclass=trace_source\ntype=%s\n\n[regs]\n",
 		      source->name, source->type);
-	for (size_t i = 0; i < source->n_registers; i++)
-		(void)fprintf(t.file, "%s(0x%03X)=0x%08" PRIX32 "\n",
-			      source->registers[i].fact->name, source->registers[i].fact->id,
-			      source->registers[i].value);
-	return text_emit(&t, name, emit, userdata);
+	for (size_t k = 0; k < source->n_registers; k++)
+		(void)fprintf(out, "%s(0x%03X)=0x%08" PRIX32 "\n", source->registers[k].fact->name,
+			      source->registers[k].fact->id, source->registers[k].value);
 }
 
-static int encode_trace(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
+static void put_trace(const struct arm_snapshot *s, size_t unused, FILE *out)
 {
-	struct text t;
-	int r = text_begin(&t);
-
-	if (r < 0)
-		return r;
-	(void)fprintf(t.file, "[trace_buffers]\nbuffers=");
+	(void)fprintf(out, "[trace_buffers]\nbuffers=");
 	for (size_t i = 0; i < s->n_buffers; i++)
-		(void)fprintf(t.file, "%sbuffer%zu", i ? "," : "", i);
-	(void)fprintf(t.file, "\n");
+		(void)fprintf(out, "%sbuffer%zu", i ? "," : "", i);
+	(void)fprintf(out, "\n");
 	for (size_t i = 0; i < s->n_buffers; i++)
-		(void)fprintf(t.file, "\n[buffer%zu]\nname=%s\nfile=%s\nformat=coresight\n", i,
+		(void)fprintf(out, "\n[buffer%zu]\nname=%s\nfile=%s\nformat=coresight\n", i,
 			      s->buffers[i].name, s->buffers[i].file);
-	(void)fprintf(t.file, "\n[source_buffers]\n");
+	(void)fprintf(out, "\n[source_buffers]\n");
 	for (size_t i = 0; i < s->n_sources; i++)
-		(void)fprintf(t.file, "%s=%s\n", s->sources[i].name, s->sources[i].buffer);
-	(void)fprintf(t.file, "\n[core_trace_sources]\n");
+		(void)fprintf(out, "%s=%s\n", s->sources[i].name, s->sources[i].buffer);
+	(void)fprintf(out, "\n[core_trace_sources]\n");
 	for (size_t i = 0; i < s->n_sources; i++)
 		if (s->sources[i].cpu >= 0)
-			(void)fprintf(t.file, "cpu_%d=%s\n", s->sources[i].cpu, s->sources[i].name);
-	return text_emit(&t, ARM_TRACE_INI, emit, userdata);
+			(void)fprintf(out, "cpu_%d=%s\n", s->sources[i].cpu, s->sources[i].name);
 }
 
-static int encode_index(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
+static void put_index(const struct arm_snapshot *s, size_t unused, FILE *out)
 {
-	struct text t;
 	size_t n = 0;
-	int r = text_begin(&t);
 
-	if (r < 0)
-		return r;
-	(void)fprintf(t.file, "[snapshot]\nversion=" ARM_SNAPSHOT_VERSION "\n");
+	(void)fprintf(out, "[snapshot]\nversion=" ARM_SNAPSHOT_VERSION "\n");
 	if (s->description)
-		(void)fprintf(t.file, "description=%s\n", s->description);
-	(void)fprintf(t.file, "\n[device_list]\n");
+		(void)fprintf(out, "description=%s\n", s->description);
+	(void)fprintf(out, "\n[device_list]\n");
 	for (size_t i = 0; i < s->n_cores; i++)
-		(void)fprintf(t.file, "device%zu=cpu_%u.ini\n", n++, s->cores[i].cpu);
+		(void)fprintf(out, "device%zu=cpu_%u.ini\n", n++, s->cores[i].cpu);
 	for (size_t i = 0; i < s->n_sources; i++)
-		(void)fprintf(t.file, "device%zu=%s.ini\n", n++, s->sources[i].name);
-	(void)fprintf(t.file, "\n[trace]\nmetadata=" ARM_TRACE_INI "\n");
+		(void)fprintf(out, "device%zu=%s.ini\n", n++, s->sources[i].name);
+	(void)fprintf(out, "\n[trace]\nmetadata=" ARM_TRACE_INI "\n");
 	if (s->ftrace)
-		(void)fprintf(t.file, "\n[ftrace]\nfile=%s\n", s->ftrace);
-	return text_emit(&t, ARM_SNAPSHOT_INI, emit, userdata);
+		(void)fprintf(out, "\n[ftrace]\nfile=%s\n", s->ftrace);
+}
+
+struct encoder {
+	const struct arm_snapshot *snapshot;
+	arm_emit_t emit;
+	void *userdata;
+};
+
+/* @name: malloc'ed, freed here; NULL: no memory */
+static int encode(const struct encoder *e, char *name,
+		  void (*put)(const struct arm_snapshot *s, size_t i, FILE *out), size_t i)
+{
+	_cleanup_free_ char *own = name, *text = NULL;
+	size_t size;
+	FILE *out = name ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return -ENOMEM;
+	put(e->snapshot, i, out);
+	return fclose(out) == 0 ? e->emit(e->userdata, own, text, size) : -ENOMEM;
 }
 
 int arm_snapshot_encode(const struct arm_snapshot *s, arm_emit_t emit, void *userdata)
 {
+	const struct encoder e = {s, emit, userdata};
 	int r = 0;
 
 	for (size_t i = 0; r >= 0 && i < s->n_cores; i++)
-		r = encode_core(s, &s->cores[i], emit, userdata);
+		r = encode(&e, strf("cpu_%u.ini", s->cores[i].cpu), put_core, i);
 	for (size_t i = 0; r >= 0 && i < s->n_sources; i++)
-		r = encode_source(&s->sources[i], emit, userdata);
+		r = encode(&e, strf("%s.ini", s->sources[i].name), put_source, i);
 	if (r >= 0)
-		r = encode_trace(s, emit, userdata);
-	return r < 0 ? r : encode_index(s, emit, userdata);
+		r = encode(&e, strdup(ARM_TRACE_INI), put_trace, 0);
+	return r < 0 ? r : encode(&e, strdup(ARM_SNAPSHOT_INI), put_index, 0);
 }
