@@ -6,12 +6,12 @@
 
 #include <tracefs.h>
 
+#include "basic/parse.h"
 #include "basic/strv.h"
 #include "recorder/kernel-text.h"
 
 #define SUBBUF_MIN 256U /* sane bounds; the kernel's are one to 2^order pages */
 #define SUBBUF_MAX (64U * 1024 * 1024)
-#define CPUS_MAX   65536U
 
 int kernel_text_header_page(const char *text, unsigned *ret_subbuf_size)
 {
@@ -86,90 +86,40 @@ char *kernel_text_of_stats(unsigned cpu, const struct cpu_stats *s)
 		    s->read_events);
 }
 
-/* One "N" or "N-M" of a CPU list; moves *p behind it and its comma. 0, or -EINVAL. */
-static int next_range(const char **p, unsigned *ret_first, unsigned *ret_last)
-{
-	unsigned long first, last;
-	char *end;
-
-	if (!isdigit((unsigned char)**p))
-		return -EINVAL;
-	first = last = strtoul(*p, &end, 10);
-	if (*end == '-') {
-		if (!isdigit((unsigned char)end[1]))
-			return -EINVAL;
-		last = strtoul(end + 1, &end, 10);
-	}
-	if (last < first || last >= CPUS_MAX)
-		return -EINVAL;
-	while (isspace((unsigned char)*end))
-		end++;
-	if (*end == ',') {
-		end++;
-		while (isspace((unsigned char)*end))
-			end++;
-		if (!*end)
-			return -EINVAL;
-	} else if (*end) {
-		return -EINVAL;
-	}
-	*p = end;
-	*ret_first = (unsigned)first;
-	*ret_last = (unsigned)last;
-	return 0;
-}
-
 int kernel_text_possible_cpus(const char *text, unsigned *ret_n)
 {
-	unsigned first, last, n = 0;
-	int r;
+	_cleanup_free_ char *line = strndup(text, strcspn(text, "\n"));
+	struct cpu_list list;
+	int r = line ? parse_cpu_list(line, &list) : -ENOMEM;
 
-	do {
-		r = next_range(&text, &first, &last);
-		if (r < 0)
-			return r;
-		n = MAX(n, last + 1);
-	} while (*text);
-	*ret_n = n;
-	return 0;
+	for (unsigned cpu = 0; r >= 0 && cpu < CPU_LIST_MAX; cpu++)
+		if (cpu_list_has(&list, cpu))
+			*ret_n = cpu + 1;
+	return r;
 }
 
-static int format_mask(const uint32_t *words, size_t n_words, char **ret)
+int kernel_text_cpu_list(const char *text, unsigned n_cpus, char **ret_mask)
 {
-	char *mask = malloc(n_words * 9 + 1);
-	char *p = mask;
+	struct cpu_list list = {};
+	int r = n_cpus > 0 && n_cpus <= CPU_LIST_MAX ? 0 : -EINVAL;
+	char *p;
 
-	if (!mask)
+	if (r >= 0 && text)
+		r = parse_cpu_list(text, &list);
+	for (unsigned cpu = 0; r >= 0 && cpu < CPU_LIST_MAX; cpu++)
+		if (!text && cpu < n_cpus)
+			cpu_list_add(&list, cpu);
+		else if (cpu >= n_cpus && cpu_list_has(&list, cpu))
+			r = -ERANGE;
+	if (r < 0)
+		return r;
+	*ret_mask = p = malloc((size_t)n_cpus / 32 * 9 + 10);
+	if (!p)
 		return -ENOMEM;
-	for (size_t i = n_words; i-- > 0;)
-		p += sprintf(p, "%08" PRIx32 "%s", words[i], i ? "," : "");
-	*ret = mask;
+	for (unsigned i = (n_cpus + 31) / 32; i-- > 0;)
+		p += sprintf(p, "%08" PRIx32 "%s", (uint32_t)(list.bits[i / 2] >> (i % 2 * 32)),
+			     i ? "," : "");
 	return 0;
-}
-
-int kernel_text_cpu_list(const char *list, unsigned n_cpus, char **ret_mask)
-{
-	size_t n_words = (n_cpus + 31) / 32;
-	_cleanup_free_ uint32_t *words = calloc(MAX(n_words, 1U), sizeof(*words));
-	unsigned first = 0, last = n_cpus - 1;
-	int r;
-
-	if (!words)
-		return -ENOMEM;
-	if (n_cpus == 0)
-		return -EINVAL;
-	do {
-		if (list) {
-			r = next_range(&list, &first, &last);
-			if (r < 0)
-				return r;
-		}
-		if (last >= n_cpus)
-			return -ERANGE;
-		for (unsigned cpu = first; cpu <= last; cpu++)
-			words[cpu / 32] |= UINT32_C(1) << (cpu % 32);
-	} while (list && *list);
-	return format_mask(words, n_words, ret_mask);
 }
 
 bool kernel_text_cpumask_equal(const char *a, const char *b)

@@ -82,7 +82,7 @@ static void test_stats(void **state)
 
 static void test_cpus(void **state)
 {
-	static const char *const bad[] = {"", "a", "1-", "-1", "3-1", "1,", "1,,2", "1 2", "70000"};
+	static const char *const bad[] = {"", "a", "1-", "-1", "3-1", "1,", "1,,2", "1-2-3"};
 	unsigned n = 77;
 	char *mask;
 
@@ -96,7 +96,10 @@ static void test_cpus(void **state)
 		assert_int_equal(kernel_text_possible_cpus(bad[i], &n), -EINVAL);
 		assert_int_equal(kernel_text_cpu_list(bad[i], 8, &mask), -EINVAL);
 	}
+	assert_int_equal(kernel_text_possible_cpus("70000", &n), -ERANGE);
+	assert_int_equal(kernel_text_cpu_list("70000", 8, &mask), -ERANGE);
 	assert_int_equal(kernel_text_cpu_list("0,8", 8, &mask), -ERANGE);
+	assert_int_equal(kernel_text_cpu_list(NULL, 0, &mask), -EINVAL);
 
 	assert_int_equal(kernel_text_cpu_list("0-3, 8", 40, &mask), 0);
 	assert_string_equal(mask, "00000000,0000010f");
