@@ -10,7 +10,7 @@
 #define DIGITS "0123456789"
 
 struct unit {
-	const char *name;
+	const char *names;
 	uint64_t factor;
 };
 
@@ -26,35 +26,15 @@ static const struct unit size_units[] = {
 #define YEAR  (31557600 * USEC_PER_SEC)
 
 static const struct unit time_units[] = {
-	{"us", 1},
-	{"usec", 1},
-	{"µs", 1},
-	{"ms", 1000},
-	{"msec", 1000},
-	{"s", USEC_PER_SEC},
-	{"sec", USEC_PER_SEC},
-	{"second", USEC_PER_SEC},
-	{"seconds", USEC_PER_SEC},
-	{"m", MINUTE},
-	{"min", MINUTE},
-	{"minute", MINUTE},
-	{"minutes", MINUTE},
-	{"h", HOUR},
-	{"hr", HOUR},
-	{"hour", HOUR},
-	{"hours", HOUR},
-	{"d", DAY},
-	{"day", DAY},
-	{"days", DAY},
-	{"w", 7 * DAY},
-	{"week", 7 * DAY},
-	{"weeks", 7 * DAY},
-	{"M", MONTH},
-	{"month", MONTH},
-	{"months", MONTH},
-	{"y", YEAR},
-	{"year", YEAR},
-	{"years", YEAR},
+	{"us usec µs", 1},
+	{"ms msec", 1000},
+	{"s sec second seconds", USEC_PER_SEC},
+	{"m min minute minutes", MINUTE},
+	{"h hr hour hours", HOUR},
+	{"d day days", DAY},
+	{"w week weeks", 7 * DAY},
+	{"M month months", MONTH},
+	{"y year years", YEAR},
 };
 
 static int read_digits(const char **text, uint64_t *ret)
@@ -103,6 +83,18 @@ static size_t unit_length(const char *p)
 	return n;
 }
 
+static bool is_unit(const struct unit *unit, const char *name, size_t n)
+{
+	for (const char *p = unit->names; *p; p += strspn(p, " ")) {
+		size_t k = strcspn(p, " ");
+
+		if (k == n && memcmp(p, name, n) == 0)
+			return true;
+		p += k;
+	}
+	return false;
+}
+
 /* One "NUMBER[.FRACTION] [UNIT]"; no unit: @bare */
 static int read_scaled(const char **text, const struct unit *units, size_t n_units, uint64_t bare,
 		       uint64_t *ret)
@@ -126,8 +118,7 @@ static int read_scaled(const char **text, const struct unit *units, size_t n_uni
 	if (n > 0) {
 		size_t i = 0;
 
-		while (i < n_units &&
-		       (strlen(units[i].name) != n || memcmp(units[i].name, after, n) != 0))
+		while (i < n_units && !is_unit(&units[i], after, n))
 			i++;
 		if (i == n_units)
 			return -EINVAL;
