@@ -30,42 +30,15 @@ static const struct gdb_general x86_64[] = {
 
 #define X(n) REG("x" #n, "x" #n, 8 * (n))
 
+/* clang-format off */
 static const struct gdb_general aarch64[] = {
-	X(0),
-	X(1),
-	X(2),
-	X(3),
-	X(4),
-	X(5),
-	X(6),
-	X(7),
-	X(8),
-	X(9),
-	X(10),
-	X(11),
-	X(12),
-	X(13),
-	X(14),
-	X(15),
-	X(16),
-	X(17),
-	X(18),
-	X(19),
-	X(20),
-	X(21),
-	X(22),
-	X(23),
-	X(24),
-	X(25),
-	X(26),
-	X(27),
-	X(28),
-	X(29),
-	X(30),
-	REG("sp", "sp", 248),
-	REG("pc", "pc", 256),
-	SEGMENT("cpsr", "pstate", 264),
+	X(0), X(1), X(2), X(3), X(4), X(5), X(6), X(7),
+	X(8), X(9), X(10), X(11), X(12), X(13), X(14), X(15),
+	X(16), X(17), X(18), X(19), X(20), X(21), X(22), X(23),
+	X(24), X(25), X(26), X(27), X(28), X(29), X(30),
+	REG("sp", "sp", 248), REG("pc", "pc", 256), SEGMENT("cpsr", "pstate", 264),
 };
+/* clang-format on */
 
 /* 32 bits each */
 static const char *const nios2[] = {
@@ -108,15 +81,9 @@ uint32_t gdb_general_size(enum gdb_arch arch)
 	return n ? list[n - 1].offset + (uint32_t)list[n - 1].size : 0;
 }
 
-const char *gdb_general_pc(enum gdb_arch arch)
+const struct gdb_general *gdb_general_pc(enum gdb_arch arch)
 {
-	return arch == GDB_X86_64 ? "ip" : "pc";
-}
-
-const char *gdb_general_sp(enum gdb_arch arch)
-{
-	(void)arch;
-	return "sp";
+	return gdb_general_find(arch, arch == GDB_X86_64 ? "ip" : "pc", 2);
 }
 
 const char *gdb_arch_tdesc(enum gdb_arch arch)
@@ -197,15 +164,11 @@ int gdb_registers_of(enum gdb_arch arch, struct gdb_registers *ret)
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		if (arch == GDB_NIOS2) {
-			set_name(&list[i], nios2[i], strlen(nios2[i]));
-			list[i].offset = 4 * (uint32_t)i;
-			list[i].size = 4;
-		} else {
-			set_name(&list[i], general[i].name, strlen(general[i].name));
-			list[i].offset = general[i].offset;
-			list[i].size = general[i].size;
-		}
+		const char *name = arch == GDB_NIOS2 ? nios2[i] : general[i].name;
+
+		set_name(&list[i], name, strlen(name));
+		list[i].offset = arch == GDB_NIOS2 ? 4 * (uint32_t)i : general[i].offset;
+		list[i].size = arch == GDB_NIOS2 ? 4 : general[i].size;
 	}
 	*ret = (struct gdb_registers){list, n, list[n - 1].offset + list[n - 1].size};
 	return 0;

@@ -81,10 +81,9 @@ const struct gdb_general *gdb_general_find(enum gdb_arch arch, const char *kerne
 uint32_t gdb_general_size(enum gdb_arch arch);
 
 /**
- * gdb_general_pc(), gdb_general_sp() - the kernel's names of program counter and stack pointer
+ * gdb_general_pc() - the program counter; the stack pointer is "sp" to the kernel on all of them
  */
-const char *gdb_general_pc(enum gdb_arch arch);
-const char *gdb_general_sp(enum gdb_arch arch);
+const struct gdb_general *gdb_general_pc(enum gdb_arch arch);
 
 /**
  * gdb_arch_tdesc() - a target description that tells gdb the architecture and nothing else

@@ -71,12 +71,11 @@ static int expand_memory(struct expansion *x, const struct gdb_general *reg, int
 
 static int expand_stack(struct expansion *x, const char *value)
 {
-	const char *sp = gdb_general_sp(x->arch);
 	uint64_t size;
 
 	if (parse_size(value, &size) < 0)
 		return fault_set(x->why, -EINVAL, "\"stack=%s\": not a number of bytes", value);
-	return expand_memory(x, gdb_general_find(x->arch, sp, strlen(sp)), 0, size);
+	return expand_memory(x, gdb_general_find(x->arch, "sp", 2), 0, size);
 }
 
 /* "%REG:SIZE", "%REG+OFFSET:SIZE", "%REG-OFFSET:SIZE" */

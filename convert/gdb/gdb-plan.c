@@ -267,7 +267,6 @@ int gdb_plan_new(struct gdb_planner *planner, size_t format, struct gdb_plan **r
 	_cleanup_(gdb_plan_freep) struct gdb_plan *plan = calloc(1, sizeof(*plan));
 	const struct trace_dat *dat = decoder_dat(planner->decoder);
 	const char *system = dat->systems[dat->formats[format].system];
-	const char *pc = gdb_general_pc(planner->arch);
 	size_t n = 0;
 	const struct field *fields = decoder_fields(planner->decoder, format, &n);
 	int r = 0;
@@ -275,7 +274,7 @@ int gdb_plan_new(struct gdb_planner *planner, size_t format, struct gdb_plan **r
 	if (!plan)
 		return -ENOMEM;
 	plan->planner = planner;
-	plan->pc = gdb_general_find(planner->arch, pc, strlen(pc));
+	plan->pc = gdb_general_pc(planner->arch);
 	plan->probe =
 		gdb_probes_find(&planner->probes, system, decoder_name(planner->decoder, format));
 	for (int pass = 0; pass < 2; pass++)
