@@ -11,7 +11,7 @@
 #include "writer/options.h"
 #include "writer/probes.h"
 #include "writer/sections.h"
-#include "writer/snapshot-file.h"
+#include "writer/store.h"
 #include "writer/task-names.h"
 
 /* --- the header: of the sources */
@@ -363,10 +363,10 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 
 /* The file, not published yet; on error @why tells */
 static int make(const struct cut *cut, int dir_fd, const char *name, const char *note,
-		struct snapshot_file *file, struct cut_report *ret, struct fault *why)
+		struct store_file *file, struct cut_report *ret, struct fault *why)
 {
 	struct cut_report report = {0};
-	int r = snapshot_file_open(file, dir_fd, name, why);
+	int r = store_file_open(file, dir_fd, name, why);
 
 	if (r < 0)
 		return r;
@@ -381,14 +381,14 @@ static int make(const struct cut *cut, int dir_fd, const char *name, const char 
 int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
 	      struct cut_report *ret, struct fault *why)
 {
-	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
+	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};
 	struct cut_report report;
 	int r = make(cut, dir_fd, name, note, &file, &report, why);
 
 	if (r < 0)
 		return r;
 	fault_point("cut-rename");
-	r = snapshot_file_publish(&file, why);
+	r = store_file_publish(&file, why);
 	if (r >= 0)
 		*ret = report;
 	return r;
@@ -397,10 +397,10 @@ int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *n
 int cut_write_unnamed(const struct cut *cut, int dir_fd, const char *name, int *ret_fd,
 		      struct cut_report *ret, struct fault *why)
 {
-	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
+	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};
 	int r = make(cut, dir_fd, name, NULL, &file, ret, why);
 
 	if (r >= 0)
-		*ret_fd = snapshot_file_take(&file);
+		*ret_fd = TAKE_FD(file.fd); /* it never gets a name */
 	return r;
 }

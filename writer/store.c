@@ -58,6 +58,37 @@ int store_publish_new(int dir_fd, const char *name, bool replace)
 	return renameat(dir_fd, tmp, dir_fd, name) < 0 ? -errno : 0;
 }
 
+int store_file_open(struct store_file *ret, int dir_fd, const char *name, struct fault *why)
+{
+	int fd = store_create_new(dir_fd, name);
+
+	if (fd < 0)
+		return fault_errno(why, fd, "cannot create %s", name);
+	*ret = (struct store_file){fd, dir_fd, name, true};
+	return 0;
+}
+
+int store_file_publish(struct store_file *file, struct fault *why)
+{
+	int r;
+
+	if (fsync(file->fd) < 0)
+		return fault_errno(why, -errno, "cannot sync %s", file->name);
+	r = store_publish_new(file->dir_fd, file->name, false);
+	if (r < 0)
+		return fault_errno(why, r, "cannot rename to %s", file->name);
+	file->unfinished = false;
+	(void)posix_fadvise(file->fd, 0, 0, POSIX_FADV_DONTNEED);
+	return fsync(file->dir_fd) < 0 ? fault_errno(why, -errno, "cannot sync the directory") : 0;
+}
+
+void store_file_done(struct store_file *file)
+{
+	close_p(&file->fd);
+	if (file->unfinished)
+		store_drop_new(file->dir_fd, file->name);
+}
+
 int store_open_dir(int dir_fd, const char *name, int *ret_fd, struct fault *why)
 {
 	/* First of all: where a file system is frozen, making one waits even if there is one */

@@ -38,6 +38,30 @@ void store_drop_new(int dir_fd, const char *name);
  */
 int store_publish_new(int dir_fd, const char *name, bool replace);
 
+/* A file in the making; what is given up leaves nothing behind */
+struct store_file {
+	int fd; /* for reading and writing */
+	int dir_fd;
+	const char *name;
+	bool unfinished; /* ".NAME.new" is to be removed */
+};
+
+/**
+ * store_file_open() - an empty file as ".NAME.new"
+ * @dir_fd, @name: borrowed until store_file_done()
+ * Return: 0 or negative errno with @why set.
+ */
+int store_file_open(struct store_file *ret, int dir_fd, const char *name, struct fault *why);
+
+/**
+ * store_file_publish() - sync, rename to NAME unless that exists (-EEXIST), sync the directory
+ * Return: 0, or negative errno with @why set; done() removes it then, but for an error of the very
+ * last step.
+ */
+int store_file_publish(struct store_file *file, struct fault *why);
+
+void store_file_done(struct store_file *file);
+
 /**
  * store_open_dir() - open a directory, made if it lacks (0750)
  * A symbolic link or a directory that belongs to another user or that others may write to is

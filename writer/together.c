@@ -11,7 +11,7 @@
 #include "writer/options.h"
 #include "writer/probes.h"
 #include "writer/sections.h"
-#include "writer/snapshot-file.h"
+#include "writer/store.h"
 #include "writer/together.h"
 
 #define CPU_STATS "CPU: " /* what a CPU's CPUSTAT text begins with */
@@ -303,20 +303,20 @@ int together_write(const struct together_part *parts, size_t n, int dir_fd, cons
 		   const char *note, struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(together_done) struct together t = {.parts = parts, .n = n};
-	_cleanup_(snapshot_file_done) struct snapshot_file file = {.fd = -EBADF};
+	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};
 	struct cut_report report = {0};
 	int r;
 
 	*why = (struct fault){0};
 	r = open_parts(&t, why);
 	if (r >= 0)
-		r = snapshot_file_open(&file, dir_fd, name, why);
+		r = store_file_open(&file, dir_fd, name, why);
 	if (r >= 0)
 		r = fill(&t, file.fd, note, &report, why);
 	if (r < 0)
 		return why->error ? r : fault_errno(why, r, "cannot write %s", name);
 	fault_point("together-rename");
-	r = snapshot_file_publish(&file, why);
+	r = store_file_publish(&file, why);
 	if (r >= 0)
 		*ret = report;
 	return r;
