@@ -22,6 +22,9 @@ struct wanted {
 	bool no_witness;
 };
 
+/* For "%s%s%s": SYSTEM:NAME, or SYSTEM alone */
+#define NAMES(system, name) (system), (name) ? ":" : "", (name) ? (name) : ""
+
 struct events {
 	const struct trace_config *config;
 	struct wanted *wanted;
@@ -169,8 +172,7 @@ static int write_filter(const struct tracedir *dir, struct wanted *w, struct fau
 		return r;
 	/* "0" takes a filter away. */
 	r = tracedir_write(dir, path, w->filter ? w->filter : "0", 0, why,
-			   "cannot set filter of %s%s%s", w->system, w->name ? ":" : "",
-			   w->name ? w->name : "");
+			   "cannot set filter of %s%s%s", NAMES(w->system, w->name));
 	if (r >= 0 && !w->name)
 		r = check_taken(dir, path, w, why);
 	return r;
@@ -243,8 +245,8 @@ static int check_one(struct wanted *w, const char *want, const struct tracedir *
 		return r;
 	r = write_filter(dir, w, why);
 	if (r >= 0)
-		changes_add(changes, "the filter of %s%s%s had been set to %s", w->system,
-			    event ? ":" : "", event ? event : "", now ? now : "none");
+		changes_add(changes, "the filter of %s%s%s had been set to %s",
+			    NAMES(w->system, event), now ? now : "none");
 	return r;
 }
 
@@ -386,7 +388,7 @@ static int write_to_event(const struct tracedir *dir, const char *system, const 
 			      strcmp(file, "enable") != 0 ? "take away the filter of"
 			      : text[0] == '1'		  ? "enable"
 							  : "disable",
-			      system, name ? ":" : "", name ? name : "");
+			      NAMES(system, name));
 }
 
 static int write_enable(const struct tracedir *dir, const struct wanted *w, struct fault *why)
@@ -442,8 +444,7 @@ static int check_enabled(const struct events *events, const struct wanted *w,
 		return r;
 	r = write_enable(dir, w, why);
 	if (r >= 0)
-		changes_add(changes, "%s%s%s had been disabled", w->system, w->name ? ":" : "",
-			    w->name ? w->name : "");
+		changes_add(changes, "%s%s%s had been disabled", NAMES(w->system, w->name));
 	return r;
 }
 
@@ -597,7 +598,7 @@ static void forget_gone(struct events *events, const struct tracedir *dir, struc
 		w->present = false;
 		if (!w->optional)
 			changes_add(changes, "the event %s%s%s has gone, its module most likely",
-				    w->system, w->name ? ":" : "", w->name ? w->name : "");
+				    NAMES(w->system, w->name));
 	}
 }
 

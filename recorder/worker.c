@@ -38,18 +38,12 @@ struct worker {
 	bool parked;	   /* left the ring buffers to the next process */
 };
 
-static void notify(struct worker *w)
+/* Of notify_fd, which the main thread polls, or wake_fd, which the worker does */
+static void wake(int event_fd)
 {
 	uint64_t one = 1;
 
-	(void)!write(w->notify_fd, &one, sizeof(one));
-}
-
-static void wake(struct worker *w)
-{
-	uint64_t one = 1;
-
-	(void)!write(w->wake_fd, &one, sizeof(one));
+	(void)!write(event_fd, &one, sizeof(one));
 }
 
 /* ONESHOT: armed again only after the ring buffer said it is empty */
@@ -73,7 +67,7 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	left = atomic_fetch_sub(w->bytes_left, moved);
 	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
 	    (r < 0 && trouble != r) || (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
-		notify(w);
+		wake(w->notify_fd);
 	return r;
 }
 
@@ -115,7 +109,7 @@ static void serve_flush(struct worker *w)
 	flush_all(w);
 	atomic_store(&w->flush_done, asked);
 	if (atomic_load(&w->tell_flushes))
-		notify(w);
+		wake(w->notify_fd);
 }
 
 static void drain_all(struct worker *w)
@@ -168,7 +162,7 @@ static void serve(struct worker *w)
 	}
 	if (request != 0) {
 		atomic_store(&w->request, 0);
-		notify(w);
+		wake(w->notify_fd);
 	}
 }
 
@@ -262,7 +256,7 @@ int worker_post(struct worker *w, enum worker_request request)
 
 	if (!atomic_compare_exchange_strong(&w->request, &none, (int)request))
 		return -EBUSY;
-	wake(w);
+	wake(w->wake_fd);
 	return 0;
 }
 
@@ -281,7 +275,7 @@ void worker_flush(struct worker *w)
 	atomic_store(&w->held, false);
 	atomic_fetch_add(&w->flush_asked, 1);
 	atomic_store(&w->flush, true);
-	wake(w);
+	wake(w->wake_fd);
 }
 
 void worker_tell_flushes(struct worker *w, bool on)
@@ -304,7 +298,7 @@ void worker_free(struct worker *w)
 	if (!w)
 		return;
 	atomic_store(&w->quit, true);
-	wake(w);
+	wake(w->wake_fd);
 	(void)pthread_join(w->thread, NULL);
 	worker_release(w);
 }
