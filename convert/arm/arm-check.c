@@ -62,9 +62,8 @@ static bool count_fault(struct arm_check *check)
 }
 
 /* A fault; from ARM_FAULTS_MAX on only that there are more */
-static void tell(struct arm_check *check, const char *file, unsigned line, const char *format, ...)
-	_printf_(4, 5);
-static void tell(struct arm_check *check, const char *file, unsigned line, const char *format, ...)
+static _printf_(4, 5) void tell(struct arm_check *check, const char *file, unsigned line,
+				const char *format, ...)
 {
 	_cleanup_free_ char *text = NULL;
 	va_list ap;

@@ -10,15 +10,13 @@
 
 #include "basic/strv.h"
 #include "convert/gdb/export-gdb.h"
+#include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-record.h"
 #include "formats/trace-dat.h"
 
-/* Where a kind of frame has its variables */
 struct kind {
-	bool known, has_registers;
-	uint32_t n;
-	uint32_t numbers[GDB_RECORD_VARIABLES];
-	uint32_t size; /* of its events */
+	struct gdb_shape shape;
+	uint32_t size; /* of its events; 0: not known yet */
 };
 
 struct again {
@@ -79,8 +77,9 @@ static int learn_kind(struct again *a, size_t format)
 	size_t n = 0;
 	const struct field *fields = decoder_fields(a->job->decoder, format, &n);
 	const uint32_t end = GDB_RECORD_BLOCK_AT + a->record->kept;
+	struct gdb_shape *shape = &kind->shape;
 
-	*kind = (struct kind){.known = true, .size = GDB_RECORD_BLOCK_AT};
+	*kind = (struct kind){.size = GDB_RECORD_BLOCK_AT};
 	for (const struct field *f = fields; f < fields + n; f++) {
 		const uint32_t at = f->offset;
 		uint32_t number;
@@ -89,13 +88,12 @@ static int learn_kind(struct again *a, size_t format)
 			continue;
 		kind->size = MAX(kind->size, at + f->size);
 		if (gdb_record_variable(a->record, a->tfile, f->name, &number) && f->size == 8 &&
-		    kind->n < GDB_RECORD_VARIABLES)
-			kind->numbers[kind->n++] = number;
+		    shape->n < GDB_RECORD_VARIABLES)
+			shape->variables[shape->n++] = number;
 		else if (at + f->size <= end)
-			kind->has_registers = true;
+			shape->has_registers = true;
 	}
-	if (kind->size !=
-	    GDB_RECORD_BLOCK_AT + (kind->has_registers ? a->record->kept : 0) + 8 * kind->n)
+	if (kind->size != gdb_record_size(a->record, shape))
 		return fault_set(a->why, -EBADMSG, "%s: %s:%s is no format that import makes",
 				 a->job->dat->path, GDB_RECORD_SYSTEM,
 				 decoder_name(a->job->decoder, format));
@@ -146,7 +144,7 @@ static int begin_frame(struct again *a, const struct decode_event *event, size_t
 	uint32_t at = GDB_RECORD_BLOCK_AT;
 	int r;
 
-	r = kind->known ? 0 : learn_kind(a, format);
+	r = kind->size ? 0 : learn_kind(a, format);
 	if (r < 0)
 		return r;
 	if (event->size < kind->size)
@@ -159,7 +157,7 @@ static int begin_frame(struct again *a, const struct decode_event *event, size_t
 	a->blocks.size = 0;
 	if (!writing)
 		return 0;
-	if (kind->has_registers) {
+	if (kind->shape.has_registers) {
 		text_char(&a->blocks, 'R');
 		a->registers_at = a->blocks.size;
 		text_bytes(&a->blocks, event->data + at, a->record->kept);
@@ -170,8 +168,8 @@ static int begin_frame(struct again *a, const struct decode_event *event, size_t
 			gdb_record_swap(a->record, (uint8_t *)a->blocks.bytes + a->registers_at);
 		at += a->record->kept;
 	}
-	for (uint32_t i = 0; i < kind->n; i++, at += 8)
-		put_variable(a, kind->numbers[i], trace_dat_u64(dat, event->data + at));
+	for (uint32_t i = 0; i < kind->shape.n; i++, at += 8)
+		put_variable(a, kind->shape.variables[i], trace_dat_u64(dat, event->data + at));
 	return 0;
 }
 
@@ -312,11 +310,7 @@ static void put_command(void *userdata, FILE *out)
 {
 	const struct again *a = userdata;
 
-	(void)fprintf(out,
-		      "# Written by flyrecctl export, see flyrec-gdb(7). Use: gdb -x THIS-FILE\n"
-		      "# An imported trace file: load the program first, with gdb's file command.\n"
-		      "target tfile %s\n",
-		      a->job->tfile);
+	gdb_command_write(out, a->job->tfile, NULL, 0);
 }
 
 static int run(struct again *a)

@@ -29,11 +29,6 @@ struct export_gdb {
 	bool more;	 /* than max_frames lets through */
 };
 
-static struct gdb_plan *plan_of(const struct export_gdb *x, int32_t format)
-{
-	return x->plans[format];
-}
-
 static int make_plan(struct export_gdb *x, int32_t format)
 {
 	const struct export_gdb_job *job = x->job;
@@ -114,7 +109,7 @@ static int take(void *userdata, const struct decode_event *event, struct text *o
 	r = make_plan(x, format);
 	if (r < 0)
 		return r;
-	plan = plan_of(x, format);
+	plan = x->plans[format];
 	r = find_tracepoint(x, format, gdb_plan_address(plan, event), !out, &tracepoint, why);
 	if (r < 0)
 		return r;
@@ -133,10 +128,7 @@ static int take(void *userdata, const struct decode_event *event, struct text *o
 
 static int end_pass(void *userdata, struct text *out)
 {
-	struct export_gdb *x = userdata;
-
-	(void)out;
-	x->wanted = 0;
+	((struct export_gdb *)userdata)->wanted = 0;
 	return 0;
 }
 
@@ -183,7 +175,7 @@ static void put_tracepoint(const struct export_gdb *x, size_t i, FILE *out)
 	(void)fprintf(out, "tp T%" PRIx32 ":%" PRIx64 ":E:0:0\n", number, t->address);
 	(void)snprintf(at, sizeof(at), "*0x%" PRIx64, t->address);
 	gdb_tfile_put_source(out, number, t->address, "at", at);
-	gdb_plan_collects(plan_of(x, t->format), out, number, t->address);
+	gdb_plan_collects(x->plans[t->format], out, number, t->address);
 	(void)fprintf(out, "tp V%" PRIx32 ":%" PRIx64 ":%" PRIx64 ":%" PRIx64 "\n", number,
 		      t->address, t->frames, t->bytes);
 }
@@ -224,7 +216,7 @@ static size_t find_programs(const struct export_gdb *x, struct gdb_program *prog
 	*ret_several = false;
 	for (size_t i = 0; i < x->n_tracepoints; i++) {
 		const struct tracepoint *t = &x->tracepoints[i];
-		const struct gdb_probe *probe = gdb_plan_probe(plan_of(x, t->format));
+		const struct gdb_probe *probe = gdb_plan_probe(x->plans[t->format]);
 		size_t k;
 
 		if (!probe || !probe->path)

@@ -42,7 +42,12 @@ static int find_address(int fd, uint64_t offset, uint64_t *ret, bool *ret_fixed)
 	return -EBADMSG;
 }
 
-int gdb_program_base(const struct gdb_program *program, uint64_t *ret, bool *ret_fixed)
+/*
+ * By how much it was moved in memory: what to add to the addresses in the file. @ret_fixed: it can
+ * run nowhere else. Return: 0; 1 if the file cannot be read here, so that its segments are assumed
+ * to be at their offsets; -EBADMSG if it has no segment at the offset.
+ */
+static int find_base(const struct gdb_program *program, uint64_t *ret, bool *ret_fixed)
 {
 	_cleanup_close_ int fd = open(program->path, O_RDONLY | O_CLOEXEC);
 	uint64_t address = program->offset;
@@ -74,7 +79,7 @@ static void put_program(FILE *out, const struct gdb_program *program, bool first
 {
 	uint64_t base = 0;
 	bool fixed = false;
-	int r = gdb_program_base(program, &base, &fixed);
+	int r = find_base(program, &base, &fixed);
 
 	if (r > 0)
 		(void)fprintf(out, "# not readable where this was written: the base is a guess\n");
@@ -102,7 +107,11 @@ void gdb_command_write(FILE *out, const char *tfile, const struct gdb_program *p
 {
 	(void)fputs("# Written by flyrecctl export, see flyrec-gdb(7). Use: gdb -x THIS-FILE\n",
 		    out);
-	if (n == 0)
+	if (!programs)
+		(void)fputs("# An imported trace file: load the program first, with gdb's file "
+			    "command.\n",
+			    out);
+	else if (n == 0)
 		(void)fputs("# The recording does not tell which program was traced.\n", out);
 	for (size_t i = 0; i < n; i++)
 		put_program(out, &programs[i], i == 0);

@@ -18,17 +18,8 @@ struct gdb_program {
 };
 
 /**
- * gdb_program_base() - by how much it was moved in memory
- * @ret: what to add to the addresses in the file
- * @ret_fixed: it can run nowhere else
- * Return: 0; 1 if the file cannot be read here, so that its segments are assumed to be at their
- * offsets; -EBADMSG if it has no segment at the offset.
- */
-int gdb_program_base(const struct gdb_program *program, uint64_t *ret, bool *ret_fixed);
-
-/**
  * gdb_command_write() - the whole file
  * @tfile: name of the trace file
- * @programs: the first is the one whose symbols count
+ * @programs: the first is the one whose symbols count; NULL: of an imported trace file
  */
 void gdb_command_write(FILE *out, const char *tfile, const struct gdb_program *programs, size_t n);

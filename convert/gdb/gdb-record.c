@@ -30,13 +30,12 @@ const char *const gdb_record_formats[3] = {
 /* A register of its own for what is left of the block, or of all of it */
 static int add_rest(struct gdb_registers *registers, uint32_t size, const char *name)
 {
-	struct gdb_register *more = reallocarray(registers->list, registers->n + 1, sizeof(*more)),
-			    *rest;
+	struct gdb_register *rest = reallocarray(registers->list, registers->n + 1, sizeof(*rest));
 
-	if (!more)
+	if (!rest)
 		return -ENOMEM;
-	registers->list = more;
-	rest = &more[registers->n++];
+	registers->list = rest;
+	rest += registers->n++;
 	*rest = (struct gdb_register){.offset = registers->size, .size = size - registers->size};
 	(void)snprintf(rest->name, sizeof(rest->name), "%s", name);
 	registers->size = size;
@@ -136,8 +135,9 @@ uint32_t gdb_record_size(const struct gdb_record *record, const struct gdb_shape
 	return GDB_RECORD_BLOCK_AT + (shape->has_registers ? record->kept : 0) + 8 * shape->n;
 }
 
-const char *gdb_record_variable_name(const struct gdb_record *record, const struct gdb_tfile *tfile,
-				     uint32_t number, char buffer[32])
+/* Of the field of a variable. @buffer: for one that the description lacks */
+static const char *variable_name(const struct gdb_record *record, const struct gdb_tfile *tfile,
+				 uint32_t number, char buffer[32])
 {
 	for (size_t i = 0; i < tfile->n_variables; i++)
 		if (tfile->variables[i].number == number)
@@ -206,8 +206,7 @@ static void put_fields(const struct gdb_record *record, const struct gdb_tfile *
 		put_registers(record, fields, print, args);
 	for (uint32_t i = 0; i < shape->n; i++, at += 8) {
 		char buffer[32];
-		const char *name =
-			gdb_record_variable_name(record, tfile, shape->variables[i], buffer);
+		const char *name = variable_name(record, tfile, shape->variables[i], buffer);
 
 		(void)fprintf(fields, "\tfield:s64 %s;\toffset:%u;\tsize:8;\tsigned:1;\n", name,
 			      at);

@@ -88,14 +88,7 @@ int gdb_record_format(const struct gdb_record *record, const struct gdb_tfile *t
 		      const struct gdb_shape *shape, unsigned ordinal, unsigned id, char **ret);
 
 /**
- * gdb_record_variable_name() - of the field of a variable
- * @buffer: for one that the description lacks
- */
-const char *gdb_record_variable_name(const struct gdb_record *record, const struct gdb_tfile *tfile,
-				     uint32_t number, char buffer[32]);
-
-/**
- * gdb_record_variable() - the other way; false: no field of a variable
+ * gdb_record_variable() - the number of the variable of a field; false: no field of one
  */
 bool gdb_record_variable(const struct gdb_record *record, const struct gdb_tfile *tfile,
 			 const char *field, uint32_t *ret);

@@ -16,9 +16,8 @@ struct parser {
 	bool has_size;
 };
 
-static int broken(const char *path, struct fault *why, uint64_t offset, const char *format, ...)
-	_printf_(4, 5);
-static int broken(const char *path, struct fault *why, uint64_t offset, const char *format, ...)
+static _printf_(4, 5) int broken(const char *path, struct fault *why, uint64_t offset,
+				 const char *format, ...)
 {
 	char text[256];
 	va_list ap;
