@@ -8,23 +8,12 @@
 # A line each: "KIND: N events, report N.N s, text N.N s (N.N times as fast), JSON N.N s (…)", where
 # the text was found to be the same. Goal: 3 times as fast.
 set -eu
-src=$(cd "$(dirname "$0")/.." && pwd)
-build=$src/build rounds=3 files=()
-for arg in "$@"; do
-	case $arg in
-	--build=*) build=${arg#*=} ;;
-	--rounds=*) rounds=${arg#*=} ;;
-	-*)
-		sed -n '3,9s/^# \?//p' "$0"
-		exit 2
-		;;
-	*) files+=("$arg") ;;
-	esac
-done
-dir=$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-bench.XXXXXX")
-instance=bench-export.$$
-trap 'rm -rf "$dir"; [ ! -d "/sys/kernel/tracing/instances/$instance" ] ||
-	rmdir "/sys/kernel/tracing/instances/$instance"' EXIT
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+rounds=3
+options build rounds -- "$@"
+files=("${words[@]}")
+place "${TMPDIR:-/var/tmp}"
 
 cat >"$dir/work" <<-EOF
 	#!/bin/sh
@@ -37,18 +26,10 @@ cat >"$dir/work" <<-EOF
 EOF
 chmod +x "$dir/work"
 
-# record KIND OPTION...
-record() {
-	local kind=$1
-	shift
-	mkdir "/sys/kernel/tracing/instances/$instance"
-	PEER_NAMES=still "$src/tests/tools/peer-trace-cmd" record --file-version 6 -o "$dir/$kind.dat" \
-		-B "$instance" -b 32768 -m 60000 "$@" "$dir/work" >"$dir/log" 2>&1 || {
-		cat "$dir/log" >&2
-		exit 1
-	}
-	rmdir "/sys/kernel/tracing/instances/$instance" 2>/dev/null || true
-	files+=("$dir/$kind.dat")
+# record_kind KIND OPTION...
+record_kind() {
+	PEER_NAMES=still record "$dir/$1.dat" -b 32768 -m 60000 "${@:2}" "$dir/work"
+	files+=("$dir/$1.dat")
 }
 
 # best COMMAND...: microseconds of the fastest round
@@ -65,13 +46,13 @@ best() {
 
 if [ ${#files[@]} = 0 ]; then
 	make -s -C "$build" tools
-	record sched -e sched
-	record raw_syscalls -e raw_syscalls
-	record syscalls -e syscalls
-	record block_ext4 -e block -e ext4 -e writeback -e jbd2 -e filemap
-	record irq_timer -e irq -e timer -e irq_vectors -e rcu -e workqueue
-	record stacks -e sched:sched_switch -R stacktrace -e kmem:kmalloc
-	record all -e all
+	record_kind sched -e sched
+	record_kind raw_syscalls -e raw_syscalls
+	record_kind syscalls -e syscalls
+	record_kind block_ext4 -e block -e ext4 -e writeback -e jbd2 -e filemap
+	record_kind irq_timer -e irq -e timer -e irq_vectors -e rcu -e workqueue
+	record_kind stacks -e sched:sched_switch -R stacktrace -e kmem:kmalloc
+	record_kind all -e all
 fi
 for file in "${files[@]}"; do
 	trace-cmd report "$file" >"$dir/theirs" 2>/dev/null

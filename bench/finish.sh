@@ -7,19 +7,13 @@
 # SIGTERM to the file with its archive name, and to the end of the process; beside it what an fsync of
 # a file of 4 KiB takes on the same file system, as a measure of "one sync" there. Wants root, tracefs
 # and twice the size free below DIR (/var/tmp). Uses build/ or FLYREC_BUILD.
-size=1024 filesystems="ext4 xfs" runs=3
-for arg in "$@"; do
-	case $arg in
-	--size=*) size=${arg#*=} ;;
-	--fs=*) filesystems=${arg#*=} ;;
-	--runs=*) runs=${arg#*=} ;;
-	--dir=*) export TMPDIR=${arg#*=} ;;
-	*)
-		sed -n '4,9s/^# //p' "$0"
-		exit 2
-		;;
-	esac
-done
+
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+size=1024 fs="ext4 xfs" runs=3 dir=${TMPDIR:-/var/tmp}
+options size fs runs dir -- "$@"
+[ ${#words[@]} = 0 ] || usage
+export TMPDIR=$dir filesystems=$fs
 # shellcheck source-path=SCRIPTDIR/../tests/integration
 . "$(dirname "$0")/../tests/integration/lib.sh"
 . "$(dirname "$0")/../tests/integration/finish-lib.sh"

@@ -14,19 +14,13 @@
 # `trace-cmd snapshot` where the kernel has that. The file system is DIR's (/var/tmp). As in its unit
 # flyrecd has no real-time priority, unless --realtime. Wants root and tracefs. Uses build/ or
 # FLYREC_BUILD.
-CPUS=$(nproc) buffer=64 runs=5 realtime=''
-for arg in "$@"; do
-	case $arg in
-	--buffer=*) buffer=${arg#*=} ;;
-	--runs=*) runs=${arg#*=} ;;
-	--dir=*) export TMPDIR=${arg#*=} ;;
-	--realtime) realtime=yes ;;
-	*)
-		sed -n '4,17s/^# \{0,1\}//p' "$0"
-		exit 2
-		;;
-	esac
-done
+
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+CPUS=$(nproc) buffer=64 runs=5 realtime='' dir=${TMPDIR:-/var/tmp}
+options buffer runs dir realtime? -- "$@"
+[ ${#words[@]} = 0 ] || usage
+export TMPDIR=$dir
 # shellcheck source-path=SCRIPTDIR/../tests/integration
 . "$(dirname "$0")/../tests/integration/lib.sh"
 . "$(dirname "$0")/../tests/integration/flight-lib.sh"

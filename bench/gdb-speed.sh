@@ -7,22 +7,12 @@
 #
 # Goals: import 500 MB/s; export 100,000 frames in a second.
 set -eu
-src=$(cd "$(dirname "$0")/.." && pwd)
-build=$src/build rounds=3 size=400 file=$src/tests/fuzz/corpus/gdb/flyrec
-for arg in "$@"; do
-	case $arg in
-	--build=*) build=${arg#*=} ;;
-	--rounds=*) rounds=${arg#*=} ;;
-	--size=*) size=${arg#*=} ;;
-	-*)
-		sed -n '3,8s/^# \?//p' "$0"
-		exit 2
-		;;
-	*) file=$arg ;;
-	esac
-done
-dir=$(mktemp -d "/dev/shm/flyrec-bench.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+rounds=3 size=400
+options build rounds size -- "$@"
+file=${words[0]:-$src/tests/fuzz/corpus/gdb/flyrec}
+place /dev/shm
 frames=$(python3 - "$file" "$dir/in.tf" "$size" <<'END'
 import struct, sys
 data = open(sys.argv[1], "rb").read()

@@ -7,22 +7,13 @@
 # A line each: "NAME: N.N M lines/s (N.NN s; N.N M a second of CPU time; N.N MB of memory)". Goal:
 # import 5 M lines/s.
 set -eu
-src=$(cd "$(dirname "$0")/.." && pwd)
-build=$src/build lines=6000000 rounds=3
-for arg in "$@"; do
-	case $arg in
-	--build=*) build=${arg#*=} ;;
-	--lines=*) lines=${arg#*=} ;;
-	--rounds=*) rounds=${arg#*=} ;;
-	*)
-		sed -n '3,8s/^# \?//p' "$0"
-		exit 2
-		;;
-	esac
-done
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+lines=6000000 rounds=3
+options build lines rounds -- "$@"
+[ ${#words[@]} = 0 ] || usage
 make -s -C "$build" bench/text-trace flyrecctl
-dir=$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-bench.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+place "${TMPDIR:-/var/tmp}"
 "$build/bench/text-trace" generate "$lines" >"$dir/in.txt"
 
 # run NAME COMMAND...: the fastest round's figures in $dir/NAME

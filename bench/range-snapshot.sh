@@ -11,19 +11,13 @@
 # `flyrecctl status`, which is a call that does nothing; and what `trace-cmd split` needs for the
 # quiet seconds out of the one segment. Wants root, tracefs and a quarter more than the size
 # free below DIR (/var/tmp). Uses build/ or FLYREC_BUILD.
-size=10240 runs=5 filesystems="ext4 xfs"
-for arg in "$@"; do
-	case $arg in
-	--size=*) size=${arg#*=} ;;
-	--runs=*) runs=${arg#*=} ;;
-	--fs=*) filesystems=${arg#*=} ;;
-	--dir=*) export TMPDIR=${arg#*=} ;;
-	*)
-		sed -n '4,14s/^# \{0,1\}//p' "$0"
-		exit 2
-		;;
-	esac
-done
+
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+size=10240 runs=5 fs="ext4 xfs" dir=${TMPDIR:-/var/tmp}
+options size runs fs dir -- "$@"
+[ ${#words[@]} = 0 ] || usage
+export TMPDIR=$dir filesystems=$fs
 # shellcheck source-path=SCRIPTDIR/../tests/integration
 . "$(dirname "$0")/../tests/integration/lib.sh"
 need_tracefs

@@ -6,36 +6,19 @@
 #
 # Last line: "verify: N.NN GB/s, N.N M events/s (SIZE MB, N events)". Goal: 1 GB/s.
 set -eu
-src=$(cd "$(dirname "$0")/.." && pwd)
-build=$src/build size=600 file=''
-for arg in "$@"; do
-	case $arg in
-	--build=*) build=${arg#*=} ;;
-	--size=*) size=${arg#*=} ;;
-	-*)
-		sed -n '3,7s/^# \?//p' "$0"
-		exit 2
-		;;
-	*) file=$arg ;;
-	esac
-done
-dir=$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-bench.XXXXXX")
-instance=bench-verify.$$
-trap 'rm -rf "$dir"; [ ! -d "/sys/kernel/tracing/instances/$instance" ] ||
-	rmdir "/sys/kernel/tracing/instances/$instance"' EXIT
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+size=600
+options build size -- "$@"
+file=${words[0]:-}
+place "${TMPDIR:-/var/tmp}"
 
 if [ -z "$file" ]; then
 	[ -x "$build/tests/tools/storm" ] || make -s -C "$build" tools
 	file=$dir/bench.dat
-	mkdir "/sys/kernel/tracing/instances/$instance"
 	# two events of about 49 bytes a call
 	calls=$((size * 1048576 / 98 / $(nproc)))
-	"$src/tests/tools/peer-trace-cmd" record --file-version 6 -o "$file" -B "$instance" \
-		-b 65536 -e raw_syscalls "$build/tests/tools/storm" "--count=$calls" \
-		>"$dir/log" 2>&1 || {
-		cat "$dir/log" >&2
-		exit 1
-	}
+	record "$file" -b 65536 -e raw_syscalls "$build/tests/tools/storm" "--count=$calls"
 fi
 
 cpu=$(taskset -pc $$ | sed 's/.*: *//; s/[-,].*//')
