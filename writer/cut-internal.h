@@ -9,6 +9,7 @@
 
 #include "formats/trace-dat-read.h"
 #include "writer/cut.h"
+#include "writer/sections.h"
 
 #define CUT_REGION_ALIGN (4 * KIB) /* so that extents can be shared with the sources */
 
@@ -43,17 +44,17 @@ static inline const struct cut_source *cut_newest(const struct cut *cut)
 }
 
 /**
- * cut_write_sections() - everything up to the printk formats
- * Taken over from the newest source; event formats of the others are added where they differ
- * (modules and probes that came and went), events told apart by system and id.
+ * cut_write_header() - everything up to the table of the file's own ring buffer
+ * @params: what the sources do not tell: no n_cpus, trace_id, uname and probes
+ * @ret_options: undo with options_done()
+ * @ret: the stream, for what comes behind that
  */
-int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why);
-
-/* The newest source's UNAME option, malloc'ed; NULL: it has none */
-int cut_uname(const struct cut *cut, char **ret, struct fault *why);
+int cut_write_header(const struct cut *cut, int fd, const struct options_params *params,
+		     struct options *ret_options, struct sections_places *ret_places, FILE **ret,
+		     struct fault *why);
 
 /**
- * cut_names() - the task names of all sources, the newest name of a pid wins
- * @ret: malloc'ed text of "PID COMM\n" lines
+ * cut_end_header() - all of the header is in the stream: write it
+ * @ret_at: where the first region goes
  */
-int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why);
+int cut_end_header(const struct cut *cut, FILE *out, uint64_t *ret_at, struct fault *why);

@@ -8,9 +8,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
-#include "writer/options.h"
 #include "writer/probes.h"
-#include "writer/sections.h"
 #include "writer/store.h"
 #include "writer/task-names.h"
 
@@ -99,7 +97,12 @@ static int put_union(const struct cut *cut, FILE *out, struct fault *why)
 	return r < 0 ? r : sections_put_formats(out, f.list, f.n);
 }
 
-int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
+/*
+ * Everything up to the printk formats, taken over from the newest source; event formats of the
+ * others are added where they differ (modules and probes that came and went), events told apart by
+ * system and id.
+ */
+static int put_sections(const struct cut *cut, FILE *out, struct fault *why)
 {
 	const struct trace_dat *newest = cut_newest(cut)->dat;
 	uint64_t end = newest->printk_formats.offset + newest->printk_formats.size;
@@ -117,14 +120,8 @@ int cut_write_sections(const struct cut *cut, FILE *out, struct fault *why)
 	return r < 0 ? r : put_range(cut, out, formats_end(newest), end, why);
 }
 
-int cut_uname(const struct cut *cut, char **ret, struct fault *why)
-{
-	*ret = NULL;
-	return trace_dat_load_option(cut_newest(cut)->dat, TRACE_DAT_OPTION_UNAME, UNAME_MAX, ret,
-				     why);
-}
-
-int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why)
+/* The task names of all sources as "PID COMM\n" lines; the newest name of a pid wins */
+static int make_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault *why)
 {
 	_cleanup_(task_names_freep) struct task_names *names = task_names_new(SIZE_MAX);
 	size_t room = 0;
@@ -140,6 +137,53 @@ int cut_names(const struct cut *cut, char **ret, size_t *ret_size, struct fault 
 		room += cut->sources[i].dat->cmdlines.size;
 	}
 	return r < 0 ? r : task_names_render(names, room, ret, ret_size);
+}
+
+int cut_write_header(const struct cut *cut, int fd, const struct options_params *params,
+		     struct options *ret_options, struct sections_places *ret_places, FILE **ret,
+		     struct fault *why)
+{
+	_cleanup_free_ char *uname = NULL, *probes = NULL, *names = NULL;
+	_cleanup_fclose_ FILE *out = NULL;
+	struct options_params all = *params;
+	size_t used;
+	int r = trace_dat_load_option(cut_newest(cut)->dat, TRACE_DAT_OPTION_UNAME, UNAME_MAX,
+				      &uname, why);
+
+	for (size_t i = 0; i < cut->n && r >= 0; i++)
+		r = probes_merge(cut->sources[i].dat, &probes, why);
+	if (r < 0)
+		return r;
+	all.n_cpus = cut->n_cpus;
+	all.trace_id = options_new_trace_id();
+	all.uname = uname;
+	all.probes = probes;
+	r = options_make(&all, ret_options);
+	if (r < 0)
+		return fault_errno(why, r, "cannot write");
+	out = sections_open(fd);
+	if (!out)
+		return fault_errno(why, -ENOMEM, "cannot write the header");
+	r = put_sections(cut, out, why);
+	if (r >= 0)
+		r = make_names(cut, &names, &used, why);
+	if (r < 0)
+		return r;
+	r = sections_put_tables(out, names, used, 0, cut->n_cpus, ret_options, all.clock,
+				ret_places);
+	if (r < 0)
+		return fault_errno(why, r, "cannot write");
+	*ret = TAKE_PTR(out);
+	return 0;
+}
+
+int cut_end_header(const struct cut *cut, FILE *out, uint64_t *ret_at, struct fault *why)
+{
+	if (fflush(out) != 0)
+		return fault_errno(why, -errno, "cannot write");
+	*ret_at = round_up((uint64_t)ftello(out),
+			   MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
+	return 0;
 }
 
 /* --- the file */
@@ -260,67 +304,33 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }
 
-/* Behind the sections that are there already */
-static int write_tables(const struct cut *cut, FILE *out, struct output *o, const char *clock,
-			const struct options *options, struct fault *why)
-{
-	_cleanup_free_ char *names = NULL;
-	struct sections_places places;
-	size_t used;
-	int r;
-
-	r = cut_names(cut, &names, &used, why);
-	if (r < 0)
-		return r;
-	r = sections_put_tables(out, names, used, 0, cut->n_cpus, options, clock, &places);
-	if (r >= 0 && fflush(out) != 0)
-		r = -errno;
-	if (r < 0)
-		return fault_errno(why, r, "cannot write");
-	o->table_at = places.table_at;
-	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++)
-		o->cpustat_at[cpu] = places.options_at + options->cpustat_at[cpu];
-	o->at = round_up((uint64_t)ftello(out),
-			 MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
-	return 0;
-}
-
 static int write_header(const struct cut *cut, struct output *o, const char *note,
 			struct fault *why)
 {
 	_cleanup_(options_done) struct options options = {0};
-	_cleanup_free_ char *clock = NULL, *probes = NULL, *uname = NULL;
+	_cleanup_free_ char *clock = NULL;
 	_cleanup_fclose_ FILE *out = NULL;
 	struct options_params params = {
-		.n_cpus = cut->n_cpus,
 		.cpustat_room = CPUSTAT_ROOM,
 		.has_date = cut_newest(cut)->has_date,
 		.date_usec = cut_newest(cut)->date_usec,
-		.trace_id = options_new_trace_id(),
 		.note = note,
 	};
+	struct sections_places places;
 	int r;
 
 	r = trace_dat_clock(cut_newest(cut)->dat, &clock, why);
-	if (r >= 0)
-		r = cut_uname(cut, &uname, why);
-	if (r < 0)
-		return r;
 	params.clock = clock;
-	params.uname = uname;
-	for (size_t i = 0; i < cut->n && r >= 0; i++)
-		r = probes_merge(cut->sources[i].dat, &probes, why);
+	if (r >= 0)
+		r = cut_write_header(cut, o->fd, &params, &options, &places, &out, why);
+	if (r >= 0)
+		r = cut_end_header(cut, out, &o->at, why);
 	if (r < 0)
 		return r;
-	params.probes = probes;
-	r = options_make(&params, &options);
-	if (r < 0)
-		return fault_errno(why, r, "cannot write");
-	out = sections_open(o->fd);
-	if (!out)
-		return fault_errno(why, -ENOMEM, "cannot write the header");
-	r = cut_write_sections(cut, out, why);
-	return r < 0 ? r : write_tables(cut, out, o, clock, &options, why);
+	o->table_at = places.table_at;
+	for (unsigned cpu = 0; cpu < cut->n_cpus; cpu++)
+		o->cpustat_at[cpu] = places.options_at + options.cpustat_at[cpu];
+	return 0;
 }
 
 static uint64_t to_realtime(const struct cut *cut, uint64_t nsec)

@@ -8,9 +8,6 @@
 #include "basic/strv.h"
 #include "formats/trace-dat.h"
 #include "writer/cut-internal.h"
-#include "writer/options.h"
-#include "writer/probes.h"
-#include "writer/sections.h"
 #include "writer/store.h"
 #include "writer/together.h"
 
@@ -154,39 +151,6 @@ static int open_parts(struct together *t, struct fault *why)
 
 /* --- the header */
 
-static int make_options(const struct together *t, const char *note, struct options *ret,
-			struct fault *why)
-{
-	_cleanup_free_ struct options_buffer *buffers = calloc(t->n, sizeof(*buffers));
-	_cleanup_free_ char *probes = NULL, *uname = NULL;
-	struct options_params params = {
-		.n_cpus = t->files.n_cpus,
-		.buffers = buffers,
-		.n_buffers = t->n,
-		.note = note,
-		.clock = t->clock,
-	};
-	int r = buffers ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < t->n && r >= 0; i++)
-		buffers[i] = (struct options_buffer){t->parts[i].name, t->buffers[i].cpustats};
-	for (size_t i = 0; i < t->files.n && r >= 0; i++) {
-		r = probes_merge(t->files.sources[i].dat, &probes, why);
-		if (r >= 0)
-			r = trace_dat_date(t->files.sources[i].dat, &params.date_usec, why);
-		params.has_date |= r > 0;
-	}
-	if (r >= 0)
-		r = cut_uname(&t->files, &uname, why);
-	if (r < 0)
-		return r;
-	params.probes = probes;
-	params.uname = uname;
-	params.trace_id = options_new_trace_id();
-	r = options_make(&params, ret);
-	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
-}
-
 /* The other ring buffers: empty tables for now, with the clock behind them as behind the first */
 static int put_parts(struct together *t, FILE *out)
 {
@@ -204,45 +168,37 @@ static int put_parts(struct together *t, FILE *out)
 	return r;
 }
 
-static int put_tables(struct together *t, FILE *out, const struct options *options,
-		      struct fault *why)
+static int write_header(struct together *t, int fd, const char *note, struct fault *why)
 {
-	_cleanup_free_ char *names = NULL;
+	_cleanup_free_ struct options_buffer *buffers = calloc(t->n, sizeof(*buffers));
+	_cleanup_(options_done) struct options options = {0};
+	_cleanup_fclose_ FILE *out = NULL;
+	struct options_params params = {
+		.buffers = buffers,
+		.n_buffers = t->n,
+		.note = note,
+		.clock = t->clock,
+	};
 	struct sections_places places;
-	size_t used;
-	int r = cut_names(&t->files, &names, &used, why);
+	int r = buffers ? 0 : -ENOMEM;
 
+	for (size_t i = 0; i < t->n && r >= 0; i++)
+		buffers[i] = (struct options_buffer){t->parts[i].name, t->buffers[i].cpustats};
+	for (size_t i = 0; i < t->files.n && r >= 0; i++) {
+		r = trace_dat_date(t->files.sources[i].dat, &params.date_usec, why);
+		params.has_date |= r > 0;
+	}
+	if (r >= 0)
+		r = cut_write_header(&t->files, fd, &params, &options, &places, &out, why);
 	if (r < 0)
 		return r;
-	r = sections_put_tables(out, names, used, 0, t->files.n_cpus, options, t->clock, &places);
-	if (r >= 0)
-		r = put_parts(t, out);
-	if (r >= 0 && fflush(out) != 0)
-		r = -errno;
+	r = put_parts(t, out);
 	if (r < 0)
 		return fault_errno(why, r, "cannot write");
 	t->table_at = places.table_at;
 	for (size_t i = 0; i < t->n; i++)
-		t->buffers[i].option_at = places.options_at + options->buffer_at[i];
-	t->at = round_up((uint64_t)ftello(out),
-			 MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(&t->files)->dat->page_size));
-	return 0;
-}
-
-static int write_header(struct together *t, int fd, const char *note, struct fault *why)
-{
-	_cleanup_(options_done) struct options options = {0};
-	_cleanup_fclose_ FILE *out = NULL;
-	int r;
-
-	r = make_options(t, note, &options, why);
-	if (r < 0)
-		return r;
-	out = sections_open(fd);
-	if (!out)
-		return fault_errno(why, -ENOMEM, "cannot write the header");
-	r = cut_write_sections(&t->files, out, why);
-	return r < 0 ? r : put_tables(t, out, &options, why);
+		t->buffers[i].option_at = places.options_at + options.buffer_at[i];
+	return cut_end_header(&t->files, out, &t->at, why);
 }
 
 /* --- the data */
