@@ -326,17 +326,6 @@ int event_file_reserve(struct event_file *file, unsigned cpu, uint64_t ts, size_
 	return 0;
 }
 
-int event_file_add(struct event_file *file, unsigned cpu, uint64_t ts, const void *data,
-		   size_t size)
-{
-	void *at;
-	int r = event_file_reserve(file, cpu, ts, size, &at);
-
-	if (r >= 0)
-		memcpy(at, data, size);
-	return r;
-}
-
 uint64_t event_file_last_ts(const struct event_file *file, unsigned cpu)
 {
 	return cpu < file->n_cpus ? file->cpus[cpu].last_ts : 0;

@@ -64,12 +64,6 @@ int event_file_new(const struct event_file_params *params, struct event_file **r
 int event_file_reserve(struct event_file *file, unsigned cpu, uint64_t ts, size_t size, void **ret);
 
 /**
- * event_file_add() - the same with a copy of @data
- */
-int event_file_add(struct event_file *file, unsigned cpu, uint64_t ts, const void *data,
-		   size_t size);
-
-/**
  * event_file_last_ts() - time of a CPU's newest event; 0: none
  */
 uint64_t event_file_last_ts(const struct event_file *file, unsigned cpu);

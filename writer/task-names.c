@@ -318,17 +318,6 @@ static int scan_proc(struct task_names *t, int proc_fd)
 	return r < 0 || t->n <= t->max ? r : settle(t);
 }
 
-size_t task_names_count(struct task_names *t)
-{
-	size_t n;
-
-	pthread_mutex_lock(&t->lock);
-	(void)settle(t);
-	n = t->n;
-	pthread_mutex_unlock(&t->lock);
-	return n;
-}
-
 int task_names_scan_proc(struct task_names *t, int proc_fd)
 {
 	uint64_t now = now_usec(CLOCK_BOOTTIME);

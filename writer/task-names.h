@@ -36,8 +36,6 @@ int task_names_merge(struct task_names *names, const char *text);
  */
 int task_names_scan_proc(struct task_names *names, int proc_fd);
 
-size_t task_names_count(struct task_names *names);
-
 /**
  * task_names_render() - as the section wants it, sorted by pid, filled up with newlines
  * @room: bytes; if they are not enough, the names seen longest ago are left out

@@ -14,8 +14,8 @@
 
 #include "basic/io.h"
 #include "ctl/verify.h"
+#include "tests/unit/event-file-add.h"
 #include "tests/unit/tmp.h"
-#include "writer/event-file.h"
 
 #define ID 4711
 

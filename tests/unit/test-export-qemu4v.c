@@ -14,8 +14,8 @@
 #include "basic/io.h"
 #include "convert/convert.h"
 #include "decode/event-filter.h"
+#include "tests/unit/event-file-add.h"
 #include "tests/unit/tmp.h"
-#include "writer/event-file.h"
 
 #define ID 7
 

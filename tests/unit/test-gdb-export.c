@@ -19,7 +19,7 @@
 #include "convert/gdb/gdb-command.h"
 #include "convert/gdb/gdb-tfile.h"
 #include "formats/gdb-registers.h"
-#include "writer/event-file.h"
+#include "tests/unit/event-file-add.h"
 
 #define PROBE_IP UINT64_C(0xaaaab0001149)
 #define STACK	 UINT64_C(0xffffee000100)
