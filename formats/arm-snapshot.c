@@ -6,40 +6,28 @@
 #include "basic/strv.h"
 #include "formats/arm-snapshot.h"
 
+#define ETM4 1U
+#define ETE  2U
+
 /* clang-format off */
-/* What the document asks for; sysfs names of the kernel's coresight-etm4x-sysfs.c */
+/*
+ * What the document asks for, and, of ETE, which is newer than it, what OpenCSD reads; few ETEs have
+ * a TRCAUTHSTATUS that can be read. sysfs names of the kernel's coresight-etm4x-sysfs.c
+ */
 static const struct arm_register_fact etm4_registers[] = {
 	{ "TRCCONFIGR", 0x004, .sysfs = "mgmt/trcconfig" },
 	{ "TRCTRACEIDR", 0x010, .sysfs = "mgmt/trctraceid" },
-	{ "TRCAUTHSTATUS", 0x3ee, .sysfs = "mgmt/trcauthstatus" },
-	{ "TRCDEVARCH", 0x3ef, .optional = true, .sysfs = "mgmt/trcdevarch" },
+	{ "TRCAUTHSTATUS", 0x3ee, .optional = ETE, .sysfs = "mgmt/trcauthstatus" },
+	{ "TRCDEVARCH", 0x3ef, .optional = ETM4, .sysfs = "mgmt/trcdevarch" },
 	{ "TRCIDR0", 0x078, .sysfs = "trcidr/trcidr0" },
 	{ "TRCIDR1", 0x079, .sysfs = "trcidr/trcidr1" },
 	{ "TRCIDR2", 0x07a, .sysfs = "trcidr/trcidr2" },
 	{ "TRCIDR8", 0x060, .sysfs = "trcidr/trcidr8" },
-	{ "TRCIDR9", 0x061, .sysfs = "trcidr/trcidr9" },
-	{ "TRCIDR10", 0x062, .sysfs = "trcidr/trcidr10" },
-	{ "TRCIDR11", 0x063, .sysfs = "trcidr/trcidr11" },
-	{ "TRCIDR12", 0x064, .sysfs = "trcidr/trcidr12" },
-	{ "TRCIDR13", 0x065, .sysfs = "trcidr/trcidr13" },
-	{},
-};
-
-/* Newer than the document: what OpenCSD reads. Few have a TRCAUTHSTATUS that can be read. */
-static const struct arm_register_fact ete_registers[] = {
-	{ "TRCCONFIGR", 0x004, .sysfs = "mgmt/trcconfig" },
-	{ "TRCTRACEIDR", 0x010, .sysfs = "mgmt/trctraceid" },
-	{ "TRCAUTHSTATUS", 0x3ee, .optional = true, .sysfs = "mgmt/trcauthstatus" },
-	{ "TRCDEVARCH", 0x3ef, .sysfs = "mgmt/trcdevarch" },
-	{ "TRCIDR0", 0x078, .sysfs = "trcidr/trcidr0" },
-	{ "TRCIDR1", 0x079, .sysfs = "trcidr/trcidr1" },
-	{ "TRCIDR2", 0x07a, .sysfs = "trcidr/trcidr2" },
-	{ "TRCIDR8", 0x060, .sysfs = "trcidr/trcidr8" },
-	{ "TRCIDR9", 0x061, .optional = true, .sysfs = "trcidr/trcidr9" },
-	{ "TRCIDR10", 0x062, .optional = true, .sysfs = "trcidr/trcidr10" },
-	{ "TRCIDR11", 0x063, .optional = true, .sysfs = "trcidr/trcidr11" },
-	{ "TRCIDR12", 0x064, .optional = true, .sysfs = "trcidr/trcidr12" },
-	{ "TRCIDR13", 0x065, .optional = true, .sysfs = "trcidr/trcidr13" },
+	{ "TRCIDR9", 0x061, .optional = ETE, .sysfs = "trcidr/trcidr9" },
+	{ "TRCIDR10", 0x062, .optional = ETE, .sysfs = "trcidr/trcidr10" },
+	{ "TRCIDR11", 0x063, .optional = ETE, .sysfs = "trcidr/trcidr11" },
+	{ "TRCIDR12", 0x064, .optional = ETE, .sysfs = "trcidr/trcidr12" },
+	{ "TRCIDR13", 0x065, .optional = ETE, .sysfs = "trcidr/trcidr13" },
 	{},
 };
 
@@ -65,8 +53,8 @@ static const struct arm_register_fact itm_registers[] = {
 };
 
 static const struct arm_source_kind kinds[] = {
-	{ "ETM4", true, "TRCTRACEIDR", 0, etm4_registers },
-	{ "ETE", true, "TRCTRACEIDR", 0, ete_registers },
+	{ "ETM4", true, "TRCTRACEIDR", 0, etm4_registers, ETM4 },
+	{ "ETE", true, "TRCTRACEIDR", 0, etm4_registers, ETE },
 	{ "ETM3", true, "ETMTRACEIDR", 0, etm3_registers },
 	{ "PTM1", true, "ETMTRACEIDR", 0, etm3_registers },
 	{ "PFT1", true, "ETMTRACEIDR", 0, etm3_registers },

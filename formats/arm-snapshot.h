@@ -30,7 +30,7 @@
 struct arm_register_fact {
 	const char *name;
 	uint32_t id;
-	bool optional;
+	unsigned optional; /* for kinds with one of these bits */
 	const char *sysfs; /* below its device in Linux's sysfs; NULL: not there */
 	const char *alias; /* another name for it in snapshots, or NULL */
 };
@@ -41,6 +41,7 @@ struct arm_source_kind {
 	const char *id;	  /* the register with the trace ID */
 	unsigned id_shift;
 	const struct arm_register_fact *registers; /* ends with a name of NULL */
+	unsigned bit;				   /* in their optional, or 0 */
 };
 
 /**

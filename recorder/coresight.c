@@ -153,7 +153,7 @@ static int read_registers(struct coresight *c, struct arm_source *source)
 
 		if (r == -ENOMEM)
 			return r;
-		if (r < 0 && f->optional)
+		if (r < 0 && (f->optional & source->kind->bit))
 			continue;
 		if (r >= 0 && value > UINT32_MAX)
 			r = -ERANGE;

@@ -329,7 +329,7 @@ static void check_source(struct arm_check *check, struct device *d, const struct
 		const struct arm_ini_key *key = find_register(regs, f);
 		uint64_t value;
 
-		if (!key && !f->optional)
+		if (!key && !(f->optional & d->kind->bit))
 			tell(check, d->file.name, regs ? regs->line : type->line,
 			     "no %s, which %s needs", f->name, d->kind->type);
 		if (key && strcmp(f->name, d->kind->id) == 0 && parse_number(key->value, &value))
