@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -11,7 +13,6 @@
 #include "basic/strv.h"
 #include "recorder/dynamic.h"
 #include "recorder/events.h"
-#include "recorder/holders.h"
 #include "recorder/instance.h"
 #include "recorder/kernel-text.h"
 #include "recorder/last-boot.h"
@@ -268,6 +269,60 @@ static bool is_ours(const struct instance *instance)
 	       ours.st_dev == now.st_dev;
 }
 
+/* @ret_file: name below @path that one of the process's fds points to */
+static int find_in_process(int proc_fd, const char *pid, const char *path, char **ret_file)
+{
+	_cleanup_closedir_ DIR *dir = NULL;
+	size_t n = strlen(path);
+	struct dirent *entry;
+	char name[64];
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%.20s/fd", pid);
+	r = io_opendir_at(proc_fd, name, &dir);
+	if (r < 0)
+		return r;
+	while ((entry = readdir(dir))) {
+		char target[PATH_MAX];
+		ssize_t size = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		if (size <= 0)
+			continue;
+		target[size] = '\0';
+		if (strncmp(target, path, n) != 0 || target[n] != '/')
+			continue;
+		*ret_file = strdup(target + n + 1);
+		return *ret_file ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
+
+/* The first open file below @path that some process has, as far as /proc lets us look */
+static int find_holder(const char *path, char **ret)
+{
+	_cleanup_closedir_ DIR *proc = NULL;
+	struct dirent *entry;
+	int r;
+
+	r = io_opendir_at(AT_FDCWD, "/proc", &proc);
+	if (r < 0)
+		return r;
+	while ((entry = readdir(proc))) {
+		_cleanup_free_ char *file = NULL, *comm = NULL;
+		char name[64];
+
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+		    find_in_process(dirfd(proc), entry->d_name, path, &file) < 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%.20s/comm", entry->d_name);
+		if (io_read_file_at(dirfd(proc), name, &comm, NULL) >= 0)
+			comm[strcspn(comm, "\n")] = '\0';
+		*ret = strf("%s, open in process %s (%s)", file, entry->d_name, comm ? comm : "?");
+		return *ret ? 0 : -ENOMEM;
+	}
+	return -ENOENT;
+}
+
 static int remove_directory(struct instance *instance, struct fault *why)
 {
 	static const struct timespec wait = {.tv_nsec = RMDIR_WAIT_NS};
@@ -283,7 +338,7 @@ static int remove_directory(struct instance *instance, struct fault *why)
 					   path);
 		(void)nanosleep(&wait, NULL);
 	}
-	if (holders_find(path, &holder) >= 0)
+	if (find_holder(path, &holder) >= 0)
 		return fault_errno(why, -EBUSY, "cannot remove %s: held by %s", path, holder);
 	return fault_errno(why, -EBUSY,
 			   "cannot remove %s: one of its files is open or mapped somewhere, most "
