@@ -38,50 +38,18 @@ void cut_free(struct cut *cut)
 
 /* --- which files */
 
-struct candidate {
-	char *name;
-	uint64_t begin_usec;
-};
-
-static void free_candidates(struct candidate *c, size_t n)
+/* When a segment began; the live one, at the end of time */
+static uint64_t begin_of(const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		free(c[i].name);
-	free(c);
+	uint64_t usec = UINT64_MAX;
+
+	(void)store_parse_archive_name(name, &usec);
+	return usec;
 }
 
-static int older_first(const void *a, const void *b)
+static bool is_segment(const char *name)
 {
-	const struct candidate *x = a, *y = b;
-
-	return x->begin_usec < y->begin_usec ? -1 : x->begin_usec > y->begin_usec;
-}
-
-/* Finished segments, and the live one at the end of time */
-static int list_candidates(int dir_fd, struct candidate **ret, size_t *ret_n)
-{
-	_cleanup_(strv_freep) char **names = NULL;
-	struct candidate *list;
-	int r = io_list_at(dir_fd, ".", NULL, &names);
-	size_t k = 0;
-
-	if (r < 0)
-		return r;
-	list = calloc(strv_length(names) + 1, sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	for (char **name = names; name && *name; name++) {
-		uint64_t usec = UINT64_MAX;
-
-		if (strcmp(*name, STORE_CURRENT) == 0 || store_parse_archive_name(*name, &usec))
-			list[k++] = (struct candidate){TAKE_PTR(*name), usec};
-		else
-			free(TAKE_PTR(*name));
-	}
-	qsort(list, k, sizeof(*list), older_first);
-	*ret = list;
-	*ret_n = k;
-	return 0;
+	return begin_of(name) != UINT64_MAX || strcmp(name, STORE_CURRENT) == 0;
 }
 
 /* --- what of a file */
@@ -334,26 +302,23 @@ uint64_t cut_size(const struct cut *cut)
 int cut_open(int dir_fd, uint64_t from_usec, uint64_t to_usec, struct cut **ret, struct fault *why)
 {
 	_cleanup_(cut_freep) struct cut *cut = calloc(1, sizeof(*cut));
-	struct candidate *list = NULL;
-	size_t n = 0;
+	_cleanup_(strv_freep) char **names = NULL;
 	int r;
 
 	if (!cut)
 		return fault_errno(why, -ENOMEM, "cannot cut");
-	r = list_candidates(dir_fd, &list, &n);
+	/* in the order of their names: oldest first, the live one last */
+	r = io_list_at(dir_fd, ".", is_segment, &names);
 	if (r < 0)
 		return fault_errno(why, r, "cannot list segments");
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		bool ends_before = i + 1 < n && list[i + 1].begin_usec != UINT64_MAX &&
-				   list[i + 1].begin_usec + OVERLAP_USEC < from_usec;
-		bool begins_after =
-			list[i].begin_usec != UINT64_MAX && list[i].begin_usec > to_usec;
+	STRV_FOREACH (name, names) {
+		uint64_t begin = begin_of(*name), next = name[1] ? begin_of(name[1]) : UINT64_MAX;
+		bool ends_before = next != UINT64_MAX && next + OVERLAP_USEC < from_usec;
+		bool begins_after = begin != UINT64_MAX && begin > to_usec;
 
-		if (!ends_before && !begins_after)
-			r = add_source(cut, dir_fd, list[i].name, i + 1 == n, from_usec, to_usec,
-				       why);
+		if (r >= 0 && !ends_before && !begins_after)
+			r = add_source(cut, dir_fd, *name, !name[1], from_usec, to_usec, why);
 	}
-	free_candidates(list, n);
 	if (r < 0)
 		return r;
 	leave_out_older(cut);
