@@ -371,7 +371,7 @@ static int put(struct import_gdb *g, int r)
 	return fault_errno(g->why, r, "%s: cannot write", g->import->out.path);
 }
 
-/* An event with its head; @bytes of data behind @fixed as a __data_loc at @loc, if that is not 0 */
+/* An event with its head */
 static int begin_event(struct import_gdb *g, uint16_t id, int32_t pid, size_t size, uint8_t **ret)
 {
 	const struct event_file_head head = {.type = id, .pid = pid};
@@ -386,55 +386,30 @@ static int begin_event(struct import_gdb *g, uint16_t id, int32_t pid, size_t si
 	return 0;
 }
 
-static void put_data(uint8_t *event, uint32_t loc, uint32_t at, const uint8_t *bytes, uint32_t n)
+/* Memory at @from, or registers from that place of the block on: in as many events as it takes */
+static int put_bytes(struct import_gdb *g, uint16_t id, uint64_t from, const uint8_t *bytes,
+		     uint32_t n)
 {
-	const uint32_t word = n << 16 | at;
-
-	memcpy(event + loc, &word, sizeof(word));
-	memcpy(event + at, bytes, n);
-}
-
-static int put_memory(struct import_gdb *g, const struct gdb_tfile_block *block)
-{
-	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_MEMORY_SIZE;
-	uint32_t done = 0;
+	const bool memory = id == GDB_RECORD_MEMORY_ID;
+	const uint32_t head = memory ? GDB_RECORD_MEMORY_SIZE : GDB_RECORD_REGISTERS_SIZE;
 
 	do {
-		const uint32_t n = MIN(block->size - done, most);
-		const uint64_t address = block->address + done;
+		const uint32_t piece = MIN(n, EVENT_FILE_MAX_EVENT - head);
+		const uint32_t loc = piece << 16 | head, place = memory ? 0 : (uint32_t)from;
 		uint8_t *event;
-		int r;
+		int r = begin_event(g, id, 0, head + piece, &event);
 
-		r = begin_event(g, GDB_RECORD_MEMORY_ID, 0, GDB_RECORD_MEMORY_SIZE + n, &event);
 		if (r < 0)
 			return r;
-		memset(event + GDB_RECORD_FRAME_AT + 4, 0, 4);
-		memcpy(event + GDB_RECORD_MEMORY_ADDRESS_AT, &address, sizeof(address));
-		put_data(event, GDB_RECORD_MEMORY_DATA_AT, GDB_RECORD_MEMORY_SIZE,
-			 block->data + done, n);
-		done += n;
-	} while (done < block->size);
-	return 0;
-}
-
-static int put_more_registers(struct import_gdb *g, const uint8_t *registers)
-{
-	const uint32_t most = EVENT_FILE_MAX_EVENT - GDB_RECORD_REGISTERS_SIZE;
-
-	for (uint32_t from = g->record->kept; from < g->tfile->register_size;) {
-		const uint32_t n = MIN(g->tfile->register_size - from, most);
-		uint8_t *event;
-		int r;
-
-		r = begin_event(g, GDB_RECORD_REGISTERS_ID, 0, GDB_RECORD_REGISTERS_SIZE + n,
-				&event);
-		if (r < 0)
-			return r;
-		memcpy(event + GDB_RECORD_REGISTERS_FROM_AT, &from, sizeof(from));
-		put_data(event, GDB_RECORD_REGISTERS_DATA_AT, GDB_RECORD_REGISTERS_SIZE,
-			 registers + from, n);
-		from += n;
-	}
+		memcpy(event + GDB_RECORD_REGISTERS_FROM_AT, &place, sizeof(place));
+		if (memory)
+			memcpy(event + GDB_RECORD_MEMORY_ADDRESS_AT, &from, sizeof(from));
+		memcpy(event + head - sizeof(loc), &loc, sizeof(loc));
+		memcpy(event + head, bytes, piece);
+		bytes += piece;
+		from += piece;
+		n -= piece;
+	} while (n > 0);
 	return 0;
 }
 
@@ -496,8 +471,10 @@ static int write_frame(void *userdata, const struct input_frame *f)
 		event += g->record->kept;
 	}
 	memcpy(event, f->values, f->shape.n * sizeof(*f->values));
-	if (f->shape.has_registers)
-		r = put_more_registers(g, f->registers);
+	if (f->shape.has_registers && g->record->kept < g->tfile->register_size)
+		r = put_bytes(g, GDB_RECORD_REGISTERS_ID, g->record->kept,
+			      f->registers + g->record->kept,
+			      g->tfile->register_size - g->record->kept);
 	if (f->n_memory == 0 && f->n_more == 0)
 		return r;
 	while (r >= 0) {
@@ -505,7 +482,8 @@ static int write_frame(void *userdata, const struct input_frame *f)
 		if (r <= 0)
 			break;
 		if (block.type == 'M')
-			r = put_memory(g, &block);
+			r = put_bytes(g, GDB_RECORD_MEMORY_ID, block.address, block.data,
+				      block.size);
 		else if (block.type == 'V' && f->n_more)
 			r = put_variable(g, f, &block);
 	}
