@@ -147,26 +147,17 @@ static bool looks_like(const char *name, const char *known)
 	return !*name && !*known && !same;
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b, void *by_value)
 {
 	const struct arm_ini_key *const *x = a, *const *y = b;
-	int r = strcmp((*x)->name, (*y)->name);
-
-	return r ? r : (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const struct arm_ini_key *const *x = a, *const *y = b;
-	int r = strcmp((*x)->value, (*y)->value);
+	int r = by_value ? strcmp((*x)->value, (*y)->value) : strcmp((*x)->name, (*y)->name);
 
 	return r ? r : (*x)->line < (*y)->line ? -1 : (*x)->line > (*y)->line;
 }
 
 /* NULL without memory, which @check notes */
 static const struct arm_ini_key **sorted(struct arm_check *check,
-					 const struct arm_ini_section *section,
-					 int (*compare)(const void *a, const void *b))
+					 const struct arm_ini_section *section, bool by_value)
 {
 	const struct arm_ini_key **keys =
 		calloc(section->n_keys, sizeof(const struct arm_ini_key *));
@@ -177,7 +168,7 @@ static const struct arm_ini_key **sorted(struct arm_check *check,
 	}
 	for (size_t i = 0; i < section->n_keys; i++)
 		keys[i] = &section->keys[i];
-	qsort(keys, section->n_keys, sizeof(*keys), compare);
+	qsort_r(keys, section->n_keys, sizeof(*keys), compare_keys, by_value ? check : NULL);
 	return keys;
 }
 
@@ -185,7 +176,7 @@ static void find_doubles(struct arm_check *check, const char *file,
 			 const struct arm_ini_section *section)
 {
 	_cleanup_free_ const struct arm_ini_key **keys =
-		section->n_keys > 1 ? sorted(check, section, by_name) : NULL;
+		section->n_keys > 1 ? sorted(check, section, false) : NULL;
 
 	for (size_t i = 1; keys && i < section->n_keys && !full(check); i++)
 		if (strcmp(keys[i - 1]->name, keys[i]->name) == 0)
@@ -601,7 +592,7 @@ static void check_trace(struct arm_check *check)
 
 static void find_twice(struct arm_check *check, const struct arm_ini_section *list)
 {
-	_cleanup_free_ const struct arm_ini_key **keys = sorted(check, list, by_value);
+	_cleanup_free_ const struct arm_ini_key **keys = sorted(check, list, true);
 
 	for (size_t i = 1; keys && i < list->n_keys && !full(check); i++)
 		if (strcmp(keys[i - 1]->value, keys[i]->value) == 0)
