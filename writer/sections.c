@@ -109,7 +109,7 @@ int sections_put_formats(FILE *out, const struct sections_format *formats, size_
 			continue;
 		r = sections_put(out, system, strlen(system) + 1);
 		if (r >= 0)
-			r = put_system(out, formats, n, system);
+			r = put_system(out, formats + i, n - i, system);
 	}
 	return r;
 }
