@@ -40,8 +40,7 @@ static int tell(const struct ctl *ctl, struct fault *why, int error, const char 
 	va_list ap;
 
 	va_start(ap, format);
-	if (vasprintf(&text, format, ap) < 0)
-		text = NULL;
+	text = vstrf(format, ap);
 	va_end(ap);
 	if (why)
 		return fault_set(why, error, "%s", text ? text : "?");
