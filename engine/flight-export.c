@@ -240,7 +240,7 @@ static void count(struct flight *f, struct snapshot_result *made)
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
 		struct flight_cpu *c = &f->cpus[cpu];
 
-		c->counts = (struct flight_counts){
+		c->counts = (struct ledger_moved){
 			.subbufs = c->written / f->subbuf_size,
 			.bytes = c->written,
 			.torn = c->copy.torn,

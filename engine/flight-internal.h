@@ -26,7 +26,7 @@ struct flight_cpu {
 	uint64_t written; /* bytes in the file */
 	struct cpu_stats stats;
 	bool has_stats;
-	struct flight_counts counts; /* of exports, for flight_add_counts() */
+	struct ledger_moved counts; /* of exports, for flight_add_counts() */
 };
 
 struct flight {
@@ -36,9 +36,9 @@ struct flight {
 	bool swap_failed; /* the last capture, over that */
 	bool taken;	  /* something out of the kernel, by the last capture */
 	unsigned n_cpus, subbuf_size;
-	struct flight_cpu *cpus;      /* [n_cpus]; the job's while one is under way */
-	struct flight_counts *counts; /* [n_cpus]; main thread */
-	struct carry *carry;	      /* NULL: nothing taken yet */
+	struct flight_cpu *cpus;     /* [n_cpus]; the job's while one is under way */
+	struct ledger_moved *counts; /* [n_cpus]; main thread */
+	struct carry *carry;	     /* NULL: nothing taken yet */
 	uint64_t from_nsec, to_nsec;
 	size_t share;	   /* of Memory=, a CPU's, in sub-buffers */
 	struct fault *why; /* of the step under way, behind lock */

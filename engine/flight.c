@@ -179,7 +179,7 @@ bool flight_has_taken(const struct flight *f)
 	return f->taken;
 }
 
-void flight_counts(const struct flight *f, unsigned cpu, struct flight_counts *ret)
+void flight_counts(const struct flight *f, unsigned cpu, struct ledger_moved *ret)
 {
 	*ret = f->counts[cpu];
 }
@@ -187,13 +187,13 @@ void flight_counts(const struct flight *f, unsigned cpu, struct flight_counts *r
 void flight_add_counts(struct flight *f)
 {
 	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
-		struct flight_counts *more = &f->cpus[cpu].counts;
-		struct flight_counts *c = &f->counts[cpu];
+		struct ledger_moved *more = &f->cpus[cpu].counts;
+		struct ledger_moved *c = &f->counts[cpu];
 
 		c->subbufs += more->subbufs;
 		c->bytes += more->bytes;
 		c->torn += more->torn;
-		*more = (struct flight_counts){0};
+		*more = (struct ledger_moved){0};
 	}
 }
 

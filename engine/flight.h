@@ -17,8 +17,8 @@
 #pragma once
 
 #include "engine/file-plan.h"
+#include "engine/ledger.h"
 #include "engine/snapshot-order.h"
-#include "recorder/instance.h"
 
 enum flight_method {
 	FLIGHT_MAPPED,
@@ -36,12 +36,6 @@ struct flight_params {
 	uint64_t buffer_size;		 /* BufferSize=: bytes a CPU */
 	unsigned threads;
 	bool counts_time; /* the clock's timestamps are nanoseconds */
-};
-
-/* What a CPU has given and lost for snapshots, since flight_new() */
-struct flight_counts {
-	uint64_t subbufs, bytes;
-	uint64_t torn; /* sub-buffers overwritten while they were copied */
 };
 
 /* Method=auto would have taken swap, but there is no second ring buffer to be had; see @why */
@@ -73,7 +67,8 @@ bool flight_fall_back(struct flight *flight, int error);
 void flight_free(struct flight *flight);
 
 const char *flight_method_name(const struct flight *flight);
-void flight_counts(const struct flight *flight, unsigned cpu, struct flight_counts *ret);
+/* What a CPU has given and lost for snapshots, since flight_new() */
+void flight_counts(const struct flight *flight, unsigned cpu, struct ledger_moved *ret);
 /* After flight_export(), on the main thread: from now on flight_counts() has what that wrote */
 void flight_add_counts(struct flight *flight);
 

@@ -189,7 +189,7 @@ static int get_boot_parameters(sd_bus_message *m, void *userdata, sd_bus_error *
 
 /* --- statistics */
 
-static int append_cpu(sd_bus_message *reply, unsigned cpu, const struct cpu_account *a)
+static int append_cpu(sd_bus_message *reply, unsigned cpu, const struct ledger_cpu *a)
 {
 	return sd_bus_message_append(reply, "(uttttttttt)", cpu, a->subbufs, a->bytes, a->overrun,
 				     a->commit_overrun, a->dropped_events, a->lost_events, a->torn,
@@ -198,15 +198,15 @@ static int append_cpu(sd_bus_message *reply, unsigned cpu, const struct cpu_acco
 
 static int append_statistics(sd_bus_message *reply, struct session *s)
 {
-	const struct account *account = session_count(s);
+	const struct ledger *ledger = session_count(s);
 	int r = sd_bus_message_open_container(reply, 'r', "sa(uttttttttt)");
 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "s", session_name(s));
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "(uttttttttt)");
-	for (unsigned cpu = 0; r >= 0 && cpu < account->n_cpus; cpu++)
-		r = append_cpu(reply, cpu, &account->cpus[cpu]);
+	for (unsigned cpu = 0; r >= 0 && cpu < ledger->n_cpus; cpu++)
+		r = append_cpu(reply, cpu, &ledger->cpus[cpu]);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return r < 0 ? r : sd_bus_message_close_container(reply);

@@ -226,20 +226,11 @@ static int get_changes(sd_bus *bus, const char *path, const char *interface, con
 	return r < 0 ? r : sd_bus_message_append_strv(reply, changes);
 }
 
-static uint64_t recorded(const struct account *a)
-{
-	uint64_t bytes = 0;
-
-	for (unsigned cpu = 0; cpu < a->n_cpus; cpu++)
-		bytes += a->cpus[cpu].bytes;
-	return bytes;
-}
-
 static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
 		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(control_target_free) struct control_target t = {};
-	const struct account *account;
+	const struct ledger *ledger;
 	struct session_usage usage;
 	const struct reach *reach;
 	unsigned n_reach;
@@ -252,7 +243,7 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 		n = config_of(&t) ? config_of(&t)->trace.buffer_size : 0;
 	if (!t.session)
 		return sd_bus_message_append(reply, "t", n);
-	account = session_count(t.session);
+	ledger = session_count(t.session);
 	session_usage(t.session, &usage);
 	if (strcmp(property, "Segments") == 0)
 		n = usage.files;
@@ -273,15 +264,15 @@ static int get_number(sd_bus *bus, const char *path, const char *interface, cons
 	else if (strcmp(property, "SegmentUSec") == 0)
 		n = usage.segment_usec;
 	else if (strcmp(property, "BytesRecorded") == 0)
-		n = recorded(account);
+		n = ledger->bytes;
 	else if (strcmp(property, "LostEvents") == 0)
-		n = account_lost(account);
+		n = ledger->lost;
 	else if (strcmp(property, "NotWritten") == 0)
-		n = account_not_written(account);
+		n = ledger->not_written;
 	else if (strcmp(property, "FirstLossUSec") == 0)
-		n = account->first_loss_usec;
+		n = ledger->first_loss_usec;
 	else if (strcmp(property, "LastLossUSec") == 0)
-		n = account->last_loss_usec;
+		n = ledger->last_loss_usec;
 	return sd_bus_message_append(reply, "t", n);
 }
 

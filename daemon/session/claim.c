@@ -107,25 +107,22 @@ int session_note_base(struct session *s, bool boundary)
 	if (!k->base)
 		return -ENOMEM;
 	k->n_cpus = n_cpus;
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
-		struct cpu_stats stats;
-
-		if (session_read_stats(s, cpu, boundary, &stats) < 0)
-			continue;
-		k->base[cpu] = (struct state_base){stats.overrun, stats.commit_overrun,
-						   stats.dropped_events, stats.read_events, 0};
-	}
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
+		k->base[cpu] = ledger_base(&s->counts.ledger, cpu, boundary);
 	return 0;
 }
 
 int session_note_start(struct session *s, struct fault *why)
 {
 	struct state *k = s->claim.state;
-	int r;
+	int r = session_begin_counting(s);
 
+	if (r < 0)
+		return fault_errno(why, r, "cannot count what session %s records", s->name);
 	k->handed_over = false;
 	if (s->claim.adopted &&
 	    (s->mode->salvage || k->n_cpus == instance_n_cpus(s->claim.instance))) {
+		session_count_from(s, k->base, k->n_cpus);
 		if (!s->mode->drains)
 			return write_state(s, why);
 		(void)state_write(s->claim.dir_fd, k); /* draining goes on without room, too */

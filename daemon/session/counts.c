@@ -94,7 +94,7 @@ uint64_t session_reach(struct session *s, const struct reach **ret, unsigned *re
 	if (!s->mode->drains && is_running(s)) {
 		(void)session_count(s);
 		*ret = s->counts.reach;
-		*ret_n = s->counts.reach ? s->counts.account.n_cpus : 0;
+		*ret_n = s->counts.reach ? s->counts.ledger.n_cpus : 0;
 		return reach_of_all(*ret, *ret_n);
 	}
 	if (begin == 0 && is_running(s))
@@ -102,76 +102,67 @@ uint64_t session_reach(struct session *s, const struct reach **ret, unsigned *re
 	return begin == 0 || begin > now ? 0 : now - begin;
 }
 
-static void read_raw(struct session *s, unsigned cpu, struct account_raw *ret)
-{
-	struct session_counts *c = &s->counts;
-	struct cpu_stats stats;
-
-	s->mode->count(s, cpu, ret);
-	if (instance_read_stats(s->claim.instance, cpu, &stats) < 0)
-		return;
-	if (c->reach)
-		c->reach[cpu] = reach_of_cpu(&stats, now_usec(CLOCK_MONOTONIC) - c->recording_usec);
-	ret->overrun = stats.overrun;
-	ret->commit_overrun = stats.commit_overrun;
-	ret->dropped_events = stats.dropped_events;
-}
-
 static unsigned n_cpus(const struct session *s)
 {
 	return s->mode->drains ? drain_n_cpus(s->rec.drain) : instance_n_cpus(s->claim.instance);
 }
 
-void session_begin_counting(struct session *s)
+static void read_cpu(struct session *s, unsigned cpu)
 {
-	const struct state *k = s->claim.state;
 	struct session_counts *c = &s->counts;
+	struct ledger_moved moved = {};
+	const struct cpu_stats *stats;
 
-	c->recording_usec = now_usec(CLOCK_MONOTONIC);
-	free(TAKE_PTR(c->reach));
-	if (account_prepare(&c->account, n_cpus(s)) < 0)
-		return;
-	c->account.overwrites = !s->mode->drains;
-	if (c->account.overwrites)
-		c->reach = calloc(c->account.n_cpus, sizeof(*c->reach));
-	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
-		struct account_raw raw = {};
-
-		/* What the earlier process lost in the segment that goes on is this segment's */
-		if (cpu < k->n_cpus) {
-			raw.overrun = k->base[cpu].overrun;
-			raw.commit_overrun = k->base[cpu].commit_overrun;
-			raw.dropped_events = k->base[cpu].dropped_events;
-		}
-		account_begin(&c->account, cpu, &raw);
-	}
+	s->mode->count(s, cpu, &moved);
+	stats = ledger_read(&c->ledger, s->claim.instance, cpu, &moved, now_usec(CLOCK_REALTIME));
+	if (stats && c->reach)
+		c->reach[cpu] = reach_of_cpu(stats, now_usec(CLOCK_MONOTONIC) - c->recording_usec);
 }
 
 void session_sample(struct session *s)
 {
-	if (!s->claim.instance || s->mode->salvage || s->counts.account.n_cpus < n_cpus(s))
+	if (!s->claim.instance || s->counts.ledger.n_cpus < n_cpus(s))
 		return;
 	s->counts.sampled_usec = now_usec(CLOCK_MONOTONIC);
-	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++) {
-		struct account_raw raw = s->counts.account.last[cpu];
-
-		read_raw(s, cpu, &raw);
-		account_add(&s->counts.account, cpu, &raw, now_usec(CLOCK_REALTIME));
-	}
+	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++)
+		read_cpu(s, cpu);
 }
 
-const struct account *session_count(struct session *s)
+void session_sample_now_and_then(struct session *s)
 {
-	if (s->state == SESSION_RECORDING &&
-	    now_usec(CLOCK_MONOTONIC) - s->counts.sampled_usec >= SAMPLE_USEC)
+	if (now_usec(CLOCK_MONOTONIC) - s->counts.sampled_usec >= SAMPLE_USEC)
 		session_sample(s);
-	return &s->counts.account;
+}
+
+int session_begin_counting(struct session *s)
+{
+	struct session_counts *c = &s->counts;
+	int r = ledger_begin(&c->ledger, s->claim.instance, !s->mode->drains, s->mode->salvage);
+
+	c->recording_usec = now_usec(CLOCK_MONOTONIC);
+	free(TAKE_PTR(c->reach));
+	if (!s->mode->drains)
+		c->reach = calloc(c->ledger.n_cpus, sizeof(*c->reach));
+	return r;
+}
+
+void session_count_from(struct session *s, const struct ledger_base *base, unsigned n_cpus)
+{
+	for (unsigned cpu = 0; cpu < MIN(n_cpus, s->counts.ledger.n_cpus); cpu++)
+		ledger_count_from(&s->counts.ledger, cpu, &base[cpu]);
+}
+
+const struct ledger *session_count(struct session *s)
+{
+	if (s->state == SESSION_RECORDING)
+		session_sample_now_and_then(s);
+	return &s->counts.ledger;
 }
 
 void session_count_evicted(struct session *s, const uint64_t *subbufs, unsigned n_cpus)
 {
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
-		account_evict(&s->counts.account, cpu, subbufs[cpu]);
+		ledger_evict(&s->counts.ledger, cpu, subbufs[cpu]);
 }
 
 void session_count_tasks(const struct session *s, uint64_t *ret_tasks, uint64_t *ret_processes)

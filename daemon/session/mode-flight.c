@@ -67,7 +67,6 @@ static int mode_begin(struct session *s, struct fault *why)
 	if (r < 0)
 		return r;
 	flight_alert();
-	session_begin_counting(s);
 	session_count_snapshots(s);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->spec.config->trace.units)
@@ -211,14 +210,9 @@ static void mode_stop(struct session *s)
 	session_settle(s, SESSION_STOPPED);
 }
 
-static void mode_count(const struct session *s, unsigned cpu, struct account_raw *ret)
+static void mode_count(const struct session *s, unsigned cpu, struct ledger_moved *ret)
 {
-	struct flight_counts counts;
-
-	flight_counts(s->flight.flight, cpu, &counts);
-	ret->subbufs = counts.subbufs;
-	ret->bytes = counts.bytes;
-	ret->torn = counts.torn;
+	flight_counts(s->flight.flight, cpu, ret);
 }
 
 static void mode_release(struct session *s, bool keep)

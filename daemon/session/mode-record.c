@@ -205,9 +205,8 @@ int session_prepare_files(struct session *s, struct fault *why)
 
 	s->rec.files.adopt = s->claim.adopted;
 	s->rec.files.cpustat = calloc(n_cpus, sizeof(char *));
-	s->rec.dropped_said = calloc(n_cpus, sizeof(*s->rec.dropped_said));
 	if (file_plan_init(&s->rec.files.plan, s->claim.instance) < 0 || !s->rec.files.cpustat ||
-	    !s->rec.dropped_said || recording_report_init(&s->rec.report, n_cpus) < 0)
+	    recording_report_init(&s->rec.report, n_cpus) < 0)
 		return fault_errno(why, -ENOMEM, "cannot start");
 	return session_prepare_segment(s, why);
 }
@@ -260,93 +259,53 @@ static struct trace_file *ending(const struct session *s)
 	return old ? old : recording_file(s->rec.recording);
 }
 
-/* The words of trace-cmd's CPUSTAT, counted from the segment's begin; then our own. What was not
- * written is said in one file only, though it may be found when the next has begun. */
-static char *stats_text(struct session *s, unsigned cpu, const struct cpu_stats *now, bool final,
-			const char *more)
+static void prepare_stats(struct session *s, bool ends)
 {
-	const struct state_base *base = cpu < s->claim.state->n_cpus ? &s->claim.state->base[cpu]
-								     : &(const struct state_base){};
-	struct trace_file *file = ending(s);
-	_cleanup_free_ char *counted = NULL;
-	struct cpu_stats since = *now;
-	struct drain_counts counts;
-	uint64_t size = 0, dropped;
-
-	drain_cpu(s->rec.drain, cpu, &counts);
-	since.overrun -= base->overrun;
-	since.commit_overrun -= base->commit_overrun;
-	since.dropped_events -= base->dropped_events;
-	since.read_events -= base->read_events;
-	counted = kernel_text_of_stats(cpu, &since);
-	if (!counted)
-		return NULL;
-	(void)trace_file_read_size(file, cpu, &size);
-	dropped = counts.dropped_bytes - s->rec.dropped_said[cpu];
-	if (final)
-		s->rec.dropped_said[cpu] = counts.dropped_bytes;
-	return strf("%sflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		    "\nflyrec not written bytes: %" PRIu64
-		    "\nflyrec maybe lost in a kill bytes: %" PRIu64 "\n%s%s",
-		    counted, size / drain_subbuf_size(s->rec.drain), size, dropped, base->in_flight,
-		    more, final ? "flyrec final: yes\n" : "");
-}
-
-int session_read_stats(struct session *s, unsigned cpu, bool boundary, struct cpu_stats *ret)
-{
-	struct drain_counts counts;
-
-	if (!boundary)
-		return instance_read_stats(s->claim.instance, cpu, ret);
-	drain_cpu(s->rec.drain, cpu, &counts);
-	return kernel_text_stats(counts.stats, ret);
-}
-
-static void prepare_stats(struct session *s, bool final)
-{
-	char date[64] = "", more[128];
+	const struct state *k = s->claim.state;
+	struct ledger *ledger = &s->counts.ledger;
+	char date[64] = "";
+	struct ledger_file file = {
+		.subbuf_size = drain_subbuf_size(s->rec.drain),
+		.ends = ends,
+		.undrained = ends && s->rec.undrained,
+		.more = date,
+	};
 	int64_t off;
 
 	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
-	if (final && date_off(s, ending(s), &off) >= 0)
+	if (ends && date_off(s, ending(s), &off) >= 0)
 		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);
 	for (unsigned cpu = 0; cpu < drain_n_cpus(s->rec.drain); cpu++) {
-		struct cpu_stats stats;
+		struct drain_counts counts;
 
-		free(s->rec.files.cpustat[cpu]);
-		s->rec.files.cpustat[cpu] = NULL;
-		if (s->mode->salvage || session_read_stats(s, cpu, final, &stats) < 0)
+		drain_cpu(s->rec.drain, cpu, &counts);
+		if (ends)
+			ledger_end_file(ledger, cpu, counts.stats);
+		free(TAKE_PTR(s->rec.files.cpustat[cpu]));
+		if (s->mode->salvage)
 			continue;
-		(void)strcpy(more, date);
-		if (final && s->rec.undrained)
-			(void)snprintf(more, sizeof(more),
-				       "%sflyrec left in the ring buffer events: %" PRIu64 "\n",
-				       date, stats.entries);
-		s->rec.files.cpustat[cpu] = stats_text(s, cpu, &stats, final, more);
+		file.bytes = 0;
+		(void)trace_file_read_size(ending(s), cpu, &file.bytes);
+		file.dropped_bytes = counts.dropped_bytes;
+		s->rec.files.cpustat[cpu] =
+			ledger_text(ledger, cpu, cpu < k->n_cpus ? &k->base[cpu] : NULL, &file);
 	}
 }
 
 /* How many events were overwritten since the last time: once a minute, unless @at_once */
 static void report_losses(struct session *s, bool at_once)
 {
-	uint64_t now = now_usec(CLOCK_MONOTONIC), lost = 0;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), lost = s->counts.ledger.untold;
 	bool just_said = s->rec.lost_usec > 0 && now - s->rec.lost_usec < LOSS_REPORT_USEC;
 
-	for (unsigned cpu = 0; cpu < drain_n_cpus(s->rec.drain) && cpu < s->claim.state->n_cpus;
-	     cpu++) {
-		struct cpu_stats stats;
-
-		if (instance_read_stats(s->claim.instance, cpu, &stats) >= 0)
-			lost += stats.overrun + stats.commit_overrun + stats.dropped_events;
-	}
-	if (lost <= s->rec.lost || (just_said && !at_once))
+	if (lost == 0 || (just_said && !at_once))
 		return;
 	(void)log_full(
 		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
 		"%" PRIu64
 		" events were overwritten before they could be taken (a larger BufferSize= helps)",
-		lost - s->rec.lost);
-	s->rec.lost = lost;
+		lost);
+	ledger_told(&s->counts.ledger);
 	s->rec.lost_usec = now;
 }
 
@@ -539,7 +498,6 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		drain_flush(s->rec.drain);
 	if (drain_total_bytes(s->rec.drain) != s->rec.synced_bytes &&
 	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
-		report_losses(s, false);
 		s->rec.forks += forks;
 		wants |= WANT_SYNC;
 	}
@@ -617,20 +575,15 @@ static void count_lost_pipes(struct session *s)
 /* Go on from where an earlier process was */
 static void take_over(struct session *s)
 {
-	const struct state *k = s->claim.state;
 	uint64_t pending = drain_pending(s->rec.drain);
 
 	if (pending > 0)
 		(void)log_full(LOG_INFO, s->name, MESSAGE_RECOVERED, 0,
 			       "going on with %llu bytes that the earlier process had in hand",
 			       (unsigned long long)pending);
-	if (!k->handed_over)
+	if (!s->claim.state->handed_over)
 		count_lost_pipes(s);
-	/* What was lost before this segment has been reported, if not in its last minute */
 	session_count_missing(s);
-	for (unsigned cpu = 0; cpu < k->n_cpus; cpu++)
-		s->rec.lost += k->base[cpu].overrun + k->base[cpu].commit_overrun +
-			       k->base[cpu].dropped_events;
 }
 
 static int record_watch(struct session *s, struct fault *why)
@@ -673,7 +626,6 @@ static int record_begin(struct session *s, struct fault *why)
 	if (s->claim.adopted)
 		take_over(s);
 	r = session_note_start(s, why);
-	session_begin_counting(s);
 	if (r >= 0)
 		r = record_watch(s, why);
 	if (r >= 0)
@@ -856,6 +808,8 @@ void session_begin_sync(struct session *s)
 {
 	s->rec.synced_usec = now_usec(CLOCK_MONOTONIC);
 	s->rec.synced_bytes = drain_total_bytes(s->rec.drain);
+	session_sample_now_and_then(s);
+	report_losses(s, false);
 	prepare_stats(s, false);
 	session_start_job(s, STEP_SYNCING);
 }
@@ -974,7 +928,7 @@ static int record_cut(struct session *s, const struct snapshot_order *order,
 	return snapshot_order_find(order, s->rec.files.dir_fd, made, why);
 }
 
-static void record_count(const struct session *s, unsigned cpu, struct account_raw *ret)
+static void record_count(const struct session *s, unsigned cpu, struct ledger_moved *ret)
 {
 	struct drain_counts counts;
 
@@ -996,7 +950,6 @@ static void record_release(struct session *s, bool keep)
 	for (unsigned cpu = 0; rec->files.cpustat && cpu < rec->report.n_cpus; cpu++)
 		free(rec->files.cpustat[cpu]);
 	free(rec->files.cpustat);
-	free(rec->dropped_said);
 	file_plan_done(&rec->files.plan);
 	recording_report_done(&rec->report);
 	close_p(&rec->files.dir_fd);

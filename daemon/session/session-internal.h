@@ -60,7 +60,7 @@ struct mode_ops {
 		   struct snapshot_result *made, struct fault *why);
 	void (*cut_done)(struct session *session);
 	/* What a CPU has moved so far */
-	void (*count)(const struct session *session, unsigned cpu, struct account_raw *ret);
+	void (*count)(const struct session *session, unsigned cpu, struct ledger_moved *ret);
 	/* Everything goes but files and instance; unless @keep, what an FD store has, too */
 	void (*release)(struct session *session, bool keep);
 };
@@ -96,8 +96,7 @@ struct session_record {
 	/* of each mode: where files go, and what they look like */
 	struct recording_input files;
 	struct recording_report report;
-	uint64_t *dropped_said; /* [drain_n_cpus()]: bytes, in the files before this one */
-	int notify_fd;		/* eventfd, written by workers */
+	int notify_fd; /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source, *look_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
@@ -110,8 +109,7 @@ struct session_record {
 	uint64_t forks;	       /* of the machine, at the last sync because of them */
 	uint64_t fetched_forks; /* when task names were last fetched because of them */
 	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
-	uint64_t lost;		/* events, as last reported */
-	uint64_t lost_usec;	/* monotonic: when that was */
+	uint64_t lost_usec;	/* monotonic: when losses were last reported */
 	bool undrained;		/* the recording ends, and the disk has not taken all of it */
 	bool held;		/* nothing is drained until the next segment is there */
 	int next_error;		/* of a rotation, as last reported */
@@ -138,9 +136,9 @@ struct session_disk {
 
 /* counts.c */
 struct session_counts {
-	struct account account; /* over the life of this object */
-	uint64_t sampled_usec;	/* monotonic */
-	struct reach *reach;	/* [account.n_cpus] of a flight session, with the last sample */
+	struct ledger ledger;  /* over the life of this object */
+	uint64_t sampled_usec; /* monotonic */
+	struct reach *reach;   /* [ledger.n_cpus] of a flight session, with the last sample */
 	uint64_t kept_files, kept_bytes; /* as the last job left them */
 	struct retention_past past;	 /* likewise */
 	uint64_t snapshots, snapshot_bytes;
@@ -314,9 +312,10 @@ bool session_is_elsewhere(const struct session *session);
 int session_trace(struct session *session, struct fault *why);
 /* Unit=: trace the processes that are there now; say so when there are none, or some again */
 void session_refresh_units(struct session *session);
-/* Counters from which the segment's losses are counted; see session_read_stats() */
+/* Counters from which the segment's losses are counted; @boundary: see ledger_base() */
 int session_note_base(struct session *session, bool boundary);
-/* Tracing begins: the same, unless an earlier process has noted them, and into the state file */
+/* Tracing begins: it is counted from now on, unless an earlier process has noted from where, and
+ * into the state file */
 int session_note_start(struct session *session, struct fault *why);
 /* So many bytes of a CPU may have been lost with an earlier process */
 void session_note_in_flight(struct session *session, unsigned cpu, uint64_t bytes);
@@ -357,8 +356,6 @@ uint64_t session_buffer_size(const struct session *session);
 int session_run_open(void *userdata, struct fault *why);
 /* Compare the instance with the configuration, and repair. False when the session ends over it. */
 bool session_check_instance(struct session *session);
-/* @boundary: as the workers noted them when they left the last file, not as they are now */
-int session_read_stats(struct session *session, unsigned cpu, bool boundary, struct cpu_stats *ret);
 /* rotation: begin_next, NEXT, RETARGETING, FINISHING */
 void session_begin_next(struct session *session);
 int session_run_next(void *userdata, struct fault *why);
@@ -411,9 +408,14 @@ void session_end_away(struct session *session, bool hand_over);
 
 /* --- counts.c */
 
-void session_begin_counting(struct session *session);
+/* Tracing begins */
+int session_begin_counting(struct session *session);
+/* It began earlier: what was lost since is this segment's */
+void session_count_from(struct session *session, const struct ledger_base *base, unsigned n_cpus);
 /* Take the counters over; also before workers and instance go */
 void session_sample(struct session *session);
+/* Unless that was just done */
+void session_sample_now_and_then(struct session *session);
 /* Job, at a start: there are snapshots already */
 void session_count_snapshots(struct session *session);
 /* A job has counted files */

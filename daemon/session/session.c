@@ -145,7 +145,7 @@ void session_free(struct session *s)
 	boot_trace_free(s->boot_trace);
 	triggers_free(s->triggers);
 	sd_event_source_disable_unref(s->wake_source);
-	account_done(&s->counts.account);
+	ledger_done(&s->counts.ledger);
 	free(s->counts.reach);
 	state_free(s->claim.left);
 	session_config_free(s->spec.config);

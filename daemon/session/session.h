@@ -11,7 +11,7 @@
 #include "daemon/session/session-choose.h"
 #include "daemon/session/snapshot-queue.h"
 #include "daemon/trigger/trigger.h"
-#include "engine/account.h"
+#include "engine/ledger.h"
 #include "engine/reach.h"
 
 struct snapshot_order;
@@ -187,7 +187,7 @@ const struct session_config *session_config_in_force(const struct session *sessi
 /**
  * session_count() - loss accounting as it is now; at most some milliseconds old
  */
-const struct account *session_count(struct session *session);
+const struct ledger *session_count(struct session *session);
 
 /* Sub-buffers of this session that were deleted on request, by CPU */
 void session_count_evicted(struct session *session, const uint64_t *subbufs, unsigned n_cpus);

@@ -30,7 +30,7 @@ void state_free(struct state *state)
 
 static int add_base(struct state *state, const char *value)
 {
-	struct state_base b = {}, *p;
+	struct ledger_base b = {}, *p;
 	unsigned cpu;
 	int n;
 
@@ -149,7 +149,7 @@ int state_format(const struct state *state, char **ret)
 	STRV_FOREACH (s, state->watched)
 		(void)fprintf(out, "watched %s\n", *s);
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {
-		const struct state_base *b = &state->base[cpu];
+		const struct ledger_base *b = &state->base[cpu];
 
 		(void)fprintf(out,
 			      "base %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64

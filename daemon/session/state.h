@@ -12,13 +12,7 @@
 #include <stdbool.h>
 
 #include "basic/fault.h"
-#include "recorder/instance.h"
-
-/* Counters of a CPU when the current segment began */
-struct state_base {
-	uint64_t overrun, commit_overrun, dropped_events, read_events;
-	uint64_t in_flight; /* bytes in pipes that may have been lost since, by kills */
-};
+#include "engine/ledger.h"
 
 struct state {
 	char *session;	  /* whose; NULL: it is not in those of earlier versions */
@@ -33,7 +27,7 @@ struct state {
 	bool paused;	  /* by somebody: it stays so */
 	bool handed_over; /* the process that wrote it ended in order, with empty pipes */
 	char *trace_text;
-	struct state_base *base;
+	struct ledger_base *base;
 	unsigned n_cpus; /* of base */
 
 	/* Of a session that has let go of its disk */

@@ -17,7 +17,6 @@
 #include "daemon/control/control-internal.h"
 #include "daemon/control/control-relay.h"
 #include "daemon/manager/runtime-changes.h"
-#include "engine/account.h"
 
 /* --- access */
 
@@ -301,42 +300,6 @@ static void test_runtime_states(void **state)
 	assert_changes(on, &(struct runtime_state){.running = true, .paused = true}, "paused");
 }
 
-/* --- accounting */
-
-static void test_account(void **state)
-{
-	struct account a = {};
-	struct account_raw raw = {.overrun = 100};
-
-	assert_int_equal(account_prepare(&a, 2), 0);
-	account_begin(&a, 1, &raw); /* what was before is not ours */
-	raw = (struct account_raw){.overrun = 130, .subbufs = 5, .bytes = 20480};
-	account_add(&a, 1, &raw, 1000);
-	assert_int_equal(a.cpus[1].overrun, 30);
-	assert_int_equal(a.cpus[1].subbufs, 5);
-	assert_int_equal(account_lost(&a), 30);
-	assert_int_equal(a.first_loss_usec, 1000);
-	/* nothing new */
-	account_add(&a, 1, &raw, 2000);
-	assert_int_equal(account_lost(&a), 30);
-	assert_int_equal(a.last_loss_usec, 1000);
-	/* another instance: its counters begin anew, ours go on */
-	raw = (struct account_raw){.overrun = 3, .subbufs = 1, .bytes = 4096};
-	account_add(&a, 1, &raw, 3000);
-	assert_int_equal(a.cpus[1].overrun, 33);
-	assert_int_equal(a.cpus[1].bytes, 24576);
-	assert_int_equal(a.first_loss_usec, 1000);
-	assert_int_equal(a.last_loss_usec, 3000);
-	/* a CPU more keeps what there is; one that is not there is ignored */
-	assert_int_equal(account_prepare(&a, 4), 0);
-	account_evict(&a, 3, 7);
-	account_evict(&a, 4, 7);
-	account_add(&a, 9, &raw, 4000);
-	assert_int_equal(a.cpus[1].overrun, 33);
-	assert_int_equal(a.cpus[3].evicted, 7);
-	account_done(&a);
-}
-
 /* --- client */
 
 static void test_near(void **state)
@@ -354,12 +317,17 @@ static void test_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_access_needed),	 cmocka_unit_test(test_access_allowed),
-		cmocka_unit_test(test_relay_frame),	 cmocka_unit_test(test_relay_greeting),
-		cmocka_unit_test(test_relay_boundaries), cmocka_unit_test(test_shown),
-		cmocka_unit_test(test_runtime_events),	 cmocka_unit_test(test_runtime_refused),
-		cmocka_unit_test(test_runtime_texts),	 cmocka_unit_test(test_runtime_states),
-		cmocka_unit_test(test_account),		 cmocka_unit_test(test_near),
+		cmocka_unit_test(test_access_needed),
+		cmocka_unit_test(test_access_allowed),
+		cmocka_unit_test(test_relay_frame),
+		cmocka_unit_test(test_relay_greeting),
+		cmocka_unit_test(test_relay_boundaries),
+		cmocka_unit_test(test_shown),
+		cmocka_unit_test(test_runtime_events),
+		cmocka_unit_test(test_runtime_refused),
+		cmocka_unit_test(test_runtime_texts),
+		cmocka_unit_test(test_runtime_states),
+		cmocka_unit_test(test_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

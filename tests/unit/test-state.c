@@ -19,7 +19,7 @@
 static struct state full(void)
 {
 	static uint64_t published[] = {0, UINT64_MAX};
-	static struct state_base base[2] = {{1, 2, 3, 4, 1 << 20}, {UINT64_MAX, 0, 5, 6, 0}};
+	static struct ledger_base base[2] = {{1, 2, 3, 4, 1 << 20}, {UINT64_MAX, 0, 5, 6, 0}};
 	static char *synthetic[] = {(char *)"lat u64 delta; pid_t pid", (char *)"other int x",
 				    NULL};
 	static char *watched[] = {(char *)"-oom:mark_victim", (char *)"a:b if c == 1", NULL};
