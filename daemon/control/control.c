@@ -16,6 +16,7 @@
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/plumbing/guard.h"
+#include "daemon/plumbing/timer.h"
 
 #define ACCEPT_MAX 16  /* connections at once, of those that are let in */
 #define REFUSE_MAX 256 /* of the others, which cost little */
@@ -158,8 +159,8 @@ static int serve(struct peer *p, int fd)
 	}
 	r = start_bus(p, in_fd, out_fd);
 	if (r >= 0)
-		r = sd_event_add_time_relative(c->env->event, &p->patience_source, CLOCK_MONOTONIC,
-					       CONTROL_PATIENCE_USEC, 0, on_patience_over, p);
+		r = timer_arm(c->env->event, &p->patience_source, CONTROL_PATIENCE_USEC,
+			      on_patience_over, p);
 	return r;
 }
 
@@ -207,7 +208,6 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct control *c = userdata;
 
-	c->pause_source = sd_event_source_disable_unref(c->pause_source);
 	(void)sd_event_source_set_enabled(c->listen_source, SD_EVENT_ON);
 	return 0;
 }
@@ -216,8 +216,7 @@ static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
 static void pause_listening(struct control *c)
 {
 	(void)sd_event_source_set_enabled(c->listen_source, SD_EVENT_OFF);
-	if (sd_event_add_time_relative(c->env->event, &c->pause_source, CLOCK_MONOTONIC, PAUSE_USEC,
-				       0, on_pause_over, c) < 0)
+	if (timer_arm(c->env->event, &c->pause_source, PAUSE_USEC, on_pause_over, c) < 0)
 		(void)sd_event_source_set_enabled(c->listen_source, SD_EVENT_ON);
 }
 

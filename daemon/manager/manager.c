@@ -22,6 +22,7 @@
 #include "daemon/plumbing/priority.h"
 #include "daemon/plumbing/ship.h"
 #include "daemon/plumbing/state-root.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/cmdlines.h"
 #include "daemon/trigger/unit-watch.h"
 #include "recorder/instance.h"
@@ -331,8 +332,7 @@ static void await_sessions(struct manager *m)
 {
 	m->store_mixed = true;
 	m->patience_source = sd_event_source_disable_unref(m->patience_source);
-	if (sd_event_add_time_relative(m->env.event, &m->patience_source, CLOCK_MONOTONIC,
-				       PATIENCE_USEC, 0, on_patience_ends, m) < 0)
+	if (timer_arm(m->env.event, &m->patience_source, PATIENCE_USEC, on_patience_ends, m) < 0)
 		log_warning("cannot set a timer: waiting for every session, however long it takes");
 	on_session_settled(m);
 }

@@ -129,18 +129,17 @@ void state_root_accept(struct state_root *root)
 	root->mounted = false;
 }
 
-/* Was it a file system of its own, and is only what lay below it now? */
-static int check_mount(struct state_root *root, int fd, const struct stat *st, struct fault *why)
+int state_root_check_mount(int fd, const char *path, bool *mounted, struct fault *why)
 {
-	struct stat above;
-	bool mounted;
+	struct stat st, above;
+	bool is;
 
-	if (fstatat(fd, "..", &above, 0) < 0)
-		return fault_errno(why, -errno, "cannot stat what is above %s", root->dir);
-	mounted = above.st_dev != st->st_dev;
-	if (root->mounted && !mounted)
-		return fault_set(why, -ESTALE, "%s is no longer mounted", root->dir);
-	root->mounted = mounted;
+	if (fstat(fd, &st) < 0 || fstatat(fd, "..", &above, 0) < 0)
+		return fault_errno(why, -errno, "cannot stat %s", path);
+	is = above.st_dev != st.st_dev;
+	if (*mounted && !is)
+		return fault_set(why, -ESTALE, "%s is no longer mounted", path);
+	*mounted = is;
 	return 0;
 }
 
@@ -165,7 +164,7 @@ static int open_dir(struct state_root *root, int *ret_fd, int *ret_lock, struct 
 		return fault_set(why, -EPERM,
 				 "state directory %s can be written by others (mode %04o)", dir,
 				 (unsigned)st.st_mode & 07777);
-	r = check_mount(root, fd, &st, why);
+	r = state_root_check_mount(fd, dir, &root->mounted, why);
 	if (r < 0)
 		return r;
 	/* Who can read it can lock it: nobody else, also where an earlier flyrecd let the group */

@@ -21,6 +21,15 @@ int state_root_new(const char *dir, const char *runtime_dir, const char *boot_id
 		   struct state_root **ret);
 void state_root_free(struct state_root *root);
 
+/**
+ * state_root_check_mount() - was a directory a file system of its own, and is only what lay below
+ * it there now?
+ * @path: of it
+ * @mounted: as far as is known; is as it is now on success
+ * Return: 0; -ESTALE: it is no longer mounted; or negative errno with @why.
+ */
+int state_root_check_mount(int fd, const char *path, bool *mounted, struct fault *why);
+
 /* -EBADF: it is not there */
 int state_root_fd(const struct state_root *root);
 

@@ -19,6 +19,7 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/plumbing/state-root.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/boot-note.h"
 #include "writer/store.h"
@@ -45,20 +46,15 @@ void session_forget_place(struct session *s)
 /* dir_fd is where it was, and not what lies below a mount that is gone */
 static int check_place(struct session *s, struct fault *why)
 {
-	struct stat ours, state;
-	bool mounted;
+	_cleanup_free_ char *path = strf("%s/%s", s->env->state_dir, s->name);
+	int r = state_root_check_mount(s->claim.dir_fd, path ? path : s->name,
+				       &s->claim.was_mounted, why);
 
-	if (fstat(s->claim.dir_fd, &ours) < 0 || fstat(state_root_fd(s->env->root), &state) < 0)
-		return fault_errno(why, -errno, "cannot stat %s/%s", s->env->state_dir, s->name);
-	mounted = ours.st_dev != state.st_dev;
-	if (s->claim.was_mounted && !mounted) {
+	if (r == -ESTALE) {
 		close_p(&s->claim.dir_fd);
 		s->claim.dir_fd = -EBADF;
-		return fault_set(why, -ESTALE, "%s/%s is no longer mounted", s->env->state_dir,
-				 s->name);
 	}
-	s->claim.was_mounted = mounted;
-	return 0;
+	return r;
 }
 
 int session_open_dir(struct session *s, const char *name, int *ret, struct fault *why)
@@ -828,17 +824,9 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 
 void session_try_again(struct session *s, uint64_t usec)
 {
-	int r;
+	int r = timer_arm(s->env->event, &s->disk.again_source, usec, on_again, s);
 
 	s->disk.away = true;
-	if (s->disk.again_source) {
-		r = sd_event_source_set_time_relative(s->disk.again_source, usec);
-		if (r >= 0)
-			r = sd_event_source_set_enabled(s->disk.again_source, SD_EVENT_ONESHOT);
-	} else {
-		r = sd_event_add_time_relative(s->env->event, &s->disk.again_source,
-					       CLOCK_MONOTONIC, usec, 0, on_again, s);
-	}
 	if (r < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, r, "cannot try again later: %m");
 }

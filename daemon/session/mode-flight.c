@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "basic/log.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/clock.h"
 #include "formats/trace-clock.h"
@@ -42,8 +43,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 
-	(void)sd_event_source_set_time_relative(source, s->spec.config->storage.flush_usec);
-	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	(void)timer_rearm(source, s->spec.config->storage.flush_usec);
 	session_refresh_units(s);
 	return 0;
 }
@@ -70,9 +70,8 @@ static int mode_begin(struct session *s, struct fault *why)
 	session_count_snapshots(s);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->spec.config->trace.units)
-		r = sd_event_add_time_relative(s->env->event, &s->flight.tick_source,
-					       CLOCK_MONOTONIC, s->spec.config->storage.flush_usec,
-					       0, on_tick, s);
+		r = timer_arm(s->env->event, &s->flight.tick_source,
+			      s->spec.config->storage.flush_usec, on_tick, s);
 	if (r < 0)
 		return fault_errno(why, r, "cannot watch the session");
 	return session_trace(s, why);

@@ -22,6 +22,7 @@
 #include "daemon/plumbing/fdstore.h"
 #include "daemon/plumbing/job.h"
 #include "daemon/plumbing/priority.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/clock.h"
 #include "formats/tail-message.h"
@@ -371,13 +372,8 @@ static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 /* Not too often, but as soon as that is over */
 static void look_later(struct session *s, uint64_t usec)
 {
-	if (!s->rec.look_source) {
-		(void)sd_event_add_time_relative(s->env->event, &s->rec.look_source,
-						 CLOCK_MONOTONIC, usec, 0, on_look, s);
-	} else if (sd_event_source_get_enabled(s->rec.look_source, NULL) == 0) {
-		(void)sd_event_source_set_time_relative(s->rec.look_source, usec);
-		(void)sd_event_source_set_enabled(s->rec.look_source, SD_EVENT_ONESHOT);
-	}
+	if (!s->rec.look_source || sd_event_source_get_enabled(s->rec.look_source, NULL) == 0)
+		(void)timer_arm(s->env->event, &s->rec.look_source, usec, on_look, s);
 }
 
 /* Data comes: fetch task names if many tasks are new, or look again a little later */
@@ -485,8 +481,7 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	if (s->rec.forks == 0)
 		s->rec.forks = forks;
 	forks -= s->rec.forks;
-	(void)sd_event_source_set_time_relative(source, next_tick(tick_usec(storage), forks));
-	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	(void)timer_rearm(source, next_tick(tick_usec(storage), forks));
 	/* Workers that are to change files would take what is held meanwhile for the next one's */
 	if (s->step != STEP_RETARGETING && !session_check_instance(s))
 		return 0;
@@ -599,8 +594,8 @@ static int record_watch(struct session *s, struct fault *why)
 	if (r >= 0)
 		r = sd_event_source_set_priority(rec->notify_source, PRIORITY_WORKER);
 	if (r >= 0)
-		r = sd_event_add_time_relative(s->env->event, &rec->flush_source, CLOCK_MONOTONIC,
-					       tick_usec(&s->spec.config->storage), 0, on_flush, s);
+		r = timer_arm(s->env->event, &rec->flush_source,
+			      tick_usec(&s->spec.config->storage), on_flush, s);
 	return r < 0 ? fault_errno(why, r, "cannot watch the session") : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "daemon/plumbing/job.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/boot-note.h"
 #include "writer/retention.h"
@@ -356,8 +357,7 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
 		r = -ENOMEM;
 	else if (post_usec > 0)
-		r = sd_event_add_time_relative(s->env->event, &request->post, CLOCK_MONOTONIC,
-					       post_usec, 0, on_post, s);
+		r = timer_arm(s->env->event, &request->post, post_usec, on_post, s);
 	if (r < 0) {
 		if (s->orders.join && s->orders.join->request == request)
 			s->orders.join->request = NULL;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "daemon/plumbing/guard.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "formats/tail-message.h"
 
@@ -181,15 +182,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 		drain_flush(s->rec.drain);
 		return 0; /* session_tail_check() goes on */
 	}
-	(void)sd_event_source_set_time_relative(source, IDLE_USEC);
-	(void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	(void)timer_rearm(source, IDLE_USEC);
 	return 0;
-}
-
-static void next_tick(struct session *s, uint64_t usec)
-{
-	(void)sd_event_source_set_time_relative(s->tails.source, usec);
-	(void)sd_event_source_set_enabled(s->tails.source, SD_EVENT_ONESHOT);
 }
 
 void session_tail_check(struct session *s)
@@ -204,7 +198,7 @@ void session_tail_check(struct session *s)
 	if (!s->tails.source)
 		return;
 	if (!may_begin_round(s)) { /* the next round tells */
-		next_tick(s, CONFIRM_USEC);
+		(void)timer_rearm(s->tails.source, CONFIRM_USEC);
 		return;
 	}
 	bytes = drain_total_bytes(s->rec.drain);
@@ -213,7 +207,9 @@ void session_tail_check(struct session *s)
 	tell_round(s, more);
 	s->tails.confirm = (more || s->tails.is_new) && !s->tails.confirm;
 	s->tails.is_new = false;
-	next_tick(s, s->tails.confirm ? CONFIRM_USEC : more ? PAUSE_USEC : IDLE_USEC);
+	(void)timer_rearm(s->tails.source, s->tails.confirm ? CONFIRM_USEC
+					   : more	    ? PAUSE_USEC
+							    : IDLE_USEC);
 }
 
 void session_tail_moved(struct session *s)
@@ -254,7 +250,7 @@ static int start_ticking(struct session *s)
 	s->tails.is_new = true;
 	if (s->tails.source) { /* the new one need not wait for the pause to be over */
 		if (!s->tails.round)
-			next_tick(s, 0);
+			(void)timer_rearm(s->tails.source, 0);
 		return 0;
 	}
 	s->tails.bytes = drain_total_bytes(s->rec.drain);

@@ -5,6 +5,7 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "config/config-trace.h"
+#include "daemon/plumbing/timer.h"
 #include "daemon/trigger/event-watch.h"
 #include "decode/event-text.h"
 #include "formats/subbuf.h"
@@ -333,8 +334,7 @@ static void go_deaf(struct event_watch *w, uint64_t usec, bool storm)
 	listen_to(w, !w->deaf);
 	if (!w->deaf)
 		return;
-	(void)sd_event_source_set_time_relative(w->pause_source, usec);
-	(void)sd_event_source_set_enabled(w->pause_source, SD_EVENT_ONESHOT);
+	(void)timer_rearm(w->pause_source, usec);
 }
 
 static int on_pause_over(sd_event_source *source, uint64_t usec, void *userdata)
