@@ -10,7 +10,7 @@
 #include "config/config-trace.h"
 #include "config/config.h"
 #include "config/pressure.h"
-#include "recorder/probe-args.h"
+#include "config/probe-args.h"
 
 #define DIGITS	       "0123456789"
 #define LETTERS	       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -80,12 +80,12 @@ int check_probe(const char *text, const void *object, struct fault *why)
 	if (!name[size])
 		return value_refuse(why, "where to put the probe is missing after its name");
 	if (name_taken(session->trace.kprobes, name, size) ||
-	    name_taken(session->trace.uprobes, name, size))
+	    name_taken(session->uprobes, name, size))
 		return value_refuse(why, "there is another probe of this name");
 	return check_kernel_line(text, why);
 }
 
-/* As they are for the kernel, see recorder/probe-args.h */
+/* As they are for the kernel, see config/probe-args.h */
 static int check_arguments(const char *text, struct fault *why)
 {
 	_cleanup_free_ char *expanded = NULL;

@@ -84,7 +84,7 @@ const struct config_key config_keys[] = {
 	{ "Trace", "FunctionNotrace", S, &value_words, SESSION(trace.function_notrace),
 	  .check = check_function },
 	{ "Trace", "Kprobe", S, &value_lines, SESSION(trace.kprobes), .check = check_probe },
-	{ "Trace", "Uprobe", S, &value_lines, SESSION(trace.uprobes), .check = check_uprobe },
+	{ "Trace", "Uprobe", S, &value_lines, SESSION(uprobes), .check = check_uprobe },
 	{ "Trace", "SyntheticEvent", S, &value_lines, SESSION(trace.synthetic_events),
 	  .check = check_synthetic },
 	{ "Trace", "Clock", S, &value_word, SESSION(trace.clock), .choices = clocks },

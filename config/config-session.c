@@ -6,6 +6,7 @@
 #include "basic/ini.h"
 #include "basic/strv.h"
 #include "config/config-session.h"
+#include "config/probe-args.h"
 #include "formats/trace-clock.h"
 
 /* One file being read */
@@ -213,6 +214,7 @@ void session_config_free(struct session_config *config)
 	free(config->path);
 	free(config->trace_text);
 	free(config->text);
+	strv_free(config->trace.uprobes);
 	free(config);
 }
 
@@ -235,7 +237,8 @@ int session_config_copy(const struct session_config *config, struct session_conf
 	}
 	if (strv_set(&copy->path, config->path) < 0 ||
 	    strv_set(&copy->trace_text, config->trace_text) < 0 ||
-	    strv_set(&copy->text, config->text) < 0)
+	    strv_set(&copy->text, config->text) < 0 ||
+	    strv_copy(config->trace.uprobes, &copy->trace.uprobes) < 0)
 		return -ENOMEM;
 	*ret = TAKE_PTR(copy);
 	return 0;
@@ -327,12 +330,31 @@ static bool takes_snapshots(const struct trace_trigger *trigger)
 	       strstr(trigger->trigger, ".snapshot(");
 }
 
+/* They have been checked */
+static int expand_uprobes(struct session_config *session)
+{
+	struct fault why;
+	int r = 0;
+
+	for (char **text = session->uprobes; text && *text && r >= 0; text++) {
+		_cleanup_free_ char *line = NULL;
+
+		r = probe_args_expand(*text, NULL, &line, &why);
+		if (r >= 0)
+			r = strv_append(&session->trace.uprobes, line);
+	}
+	return r;
+}
+
 int session_config_finish(struct config_reader *reader, const char *file,
 			  struct session_config *session)
 {
 	struct storage_config *storage = &session->storage;
 	struct trace_config *trace = &session->trace;
+	int r = expand_uprobes(session);
 
+	if (r < 0)
+		return r;
 	if (trace->tracer && strcmp(trace->tracer, "nop") == 0) {
 		free(trace->tracer);
 		trace->tracer = NULL;

@@ -45,7 +45,8 @@ struct session_config {
 	char *path;	   /* the file it came from */
 	char *description; /* or NULL */
 	enum session_mode mode;
-	bool enabled; /* default yes */
+	bool enabled;	/* default yes */
+	char **uprobes; /* Uprobe= as written; trace has them as the kernel takes them */
 	struct trace_config trace;
 	struct storage_config storage;
 	struct snapshot_config snapshot;

@@ -6,7 +6,6 @@
 
 #include "basic/strv.h"
 #include "recorder/dynamic.h"
-#include "recorder/probe-args.h"
 
 #define FILE_NAME "dynamic_events"
 
@@ -96,19 +95,6 @@ static int parse_synthetic(const char *text, struct dynamic_event *event, struct
 	return 0;
 }
 
-static int parse_uprobe(const char *text, const char *group, unsigned number,
-			struct dynamic_event *event, struct fault *why)
-{
-	_cleanup_free_ char *expanded = NULL;
-	struct fault reason = {0};
-	int r;
-
-	r = probe_args_expand(text, NULL, &expanded, &reason);
-	if (r == -EINVAL)
-		return invalid("Uprobe", text, reason.text, why);
-	return r < 0 ? r : parse_probe("Uprobe", expanded, group, number, event, why);
-}
-
 int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
 		struct fault *why)
 {
@@ -136,7 +122,8 @@ int dynamic_new(const struct trace_config *config, const char *group, struct dyn
 			return r;
 	}
 	for (char **p = config->uprobes; p && *p; p++) {
-		r = parse_uprobe(*p, group, ++number, &dynamic->events[dynamic->n_events++], why);
+		r = parse_probe("Uprobe", *p, group, ++number,
+				&dynamic->events[dynamic->n_events++], why);
 		if (r < 0)
 			return r;
 	}

@@ -6,7 +6,7 @@
 #include "convert/gdb/gdb-probe.h"
 #include "formats/trace-dat.h"
 
-/* of fields that hold memory, as recorder/probe-args.c names them: mem_sp_16, mem_di_m8 */
+/* of fields that hold memory, as config/probe-args.c names them: mem_sp_16, mem_di_m8 */
 #define MEMORY_PREFIX "mem_"
 
 void gdb_probe_done(struct gdb_probe *probe)
@@ -111,7 +111,7 @@ const struct gdb_probe *gdb_probes_find(const struct gdb_probes *probes, const c
 	return NULL;
 }
 
-/* "REG" in a name that recorder/probe-args.c made */
+/* "REG" in a name that config/probe-args.c made */
 static struct gdb_argument by_name(enum gdb_arch arch, const char *field)
 {
 	struct gdb_argument a = {.by_name = true};

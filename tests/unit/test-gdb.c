@@ -18,7 +18,6 @@
 #include "convert/gdb/gdb-probe.h"
 #include "convert/gdb/gdb-record.h"
 #include "convert/gdb/gdb-tfile.h"
-#include "recorder/probe-args.h"
 #include "tests/fuzz/gdb-target.h"
 
 #define HEAD GDB_TFILE_MAGIC
@@ -246,57 +245,6 @@ static void test_tdesc(void **state)
 	assert_int_equal(gdb_arch_of_tdesc(NULL), GDB_ARCH_UNKNOWN);
 }
 
-static void expands(const char *machine, const char *text, const char *wanted)
-{
-	_cleanup_free_ char *got = NULL;
-	struct fault why = {};
-
-	if (probe_args_expand(text, machine, &got, &why) < 0)
-		fail_msg("%s: %s", text, why.text);
-	assert_string_equal(got, wanted);
-}
-
-static void refuses(const char *machine, const char *text, const char *wanted)
-{
-	char *got = NULL;
-	struct fault why = {};
-
-	assert_int_equal(probe_args_expand(text, machine, &got, &why), -EINVAL);
-	if (!strstr(why.text, wanted))
-		fail_msg("%s: \"%s\", not \"%s\"", text, why.text, wanted);
-	assert_null(got);
-}
-
-static void test_shorthands(void **state)
-{
-	_cleanup_free_ char *all = NULL;
-	struct fault why = {};
-
-	(void)state;
-	expands("x86_64", "p:a /b:1 n=%di  m=+8(%si):string", "p:a /b:1 n=%di m=+8(%si):string");
-	/* what the kernel takes is the kernel's */
-	expands("x86_64", "p:regs=all /stack=8:1 regs=%ax stack=$stack mem=%di:u64 %si",
-		"p:regs=all /stack=8:1 regs=%ax stack=$stack mem=%di:u64 %si");
-	expands("x86_64", "p:a /b:1 stack=520",
-		"p:a /b:1 sp=%sp:x64 mem_sp_0=+0(%sp):x64[64] mem_sp_512=+512(%sp):x64[1]");
-	expands("aarch64", "p:a /b:1 mem=%x0-16:11 mem=%x0:1",
-		"p:a /b:1 x0=%x0:x64 mem_x0_m16=-16(%x0):x64[1] mem_x0_m8=-8(%x0):x8[3] "
-		"mem_x0_0=+0(%x0):x8[1]");
-	assert_int_equal(probe_args_expand("p:a /b:1 regs=all stack=2K", "x86_64", &all, &why), 0);
-	assert_non_null(strstr(all, " ax=%ax:x64 "));
-	assert_non_null(strstr(all, " ss=%ss:x64 "));
-	assert_non_null(strstr(all, " mem_sp_1536=+1536(%sp):x64[64]"));
-	assert_null(strstr(all + 1, " sp=%sp:x64 sp="));
-	refuses("x86_64", "p:a /b:1 regs=some", "only regs=all is known");
-	refuses("x86_64", "p:a /b:1 stack=0", "1 to 2560 bytes");
-	refuses("x86_64", "p:a /b:1 stack=2560 mem=%di:1", "1 to 2560 bytes");
-	refuses("x86_64", "p:a /b:1 stack=8x", "not a number of bytes");
-	refuses("x86_64", "p:a /b:1 mem=%x0:8", "%x0 is no register");
-	refuses("x86_64", "p:a /b:1 mem=%di+x:8", "not an offset");
-	refuses("x86_64", "p:a /b:1 regs=all ax=%ax", "two arguments ax=");
-	refuses("m68k", "p:a /b:1 regs=all", "this machine (m68k)");
-}
-
 static void check_argument(const struct gdb_probe *probe, const char *field,
 			   enum gdb_argument_kind kind, const char *reg, int64_t offset,
 			   bool by_name)
@@ -431,12 +379,11 @@ static void test_changed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_description),  cmocka_unit_test(test_description_cut),
-		cmocka_unit_test(test_line_length),  cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_registers),    cmocka_unit_test(test_tdesc),
-		cmocka_unit_test(test_shorthands),   cmocka_unit_test(test_probe),
-		cmocka_unit_test(test_record_names), cmocka_unit_test(test_corpus),
-		cmocka_unit_test(test_changed),
+		cmocka_unit_test(test_description), cmocka_unit_test(test_description_cut),
+		cmocka_unit_test(test_line_length), cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_registers),   cmocka_unit_test(test_tdesc),
+		cmocka_unit_test(test_probe),	    cmocka_unit_test(test_record_names),
+		cmocka_unit_test(test_corpus),	    cmocka_unit_test(test_changed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

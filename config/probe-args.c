@@ -6,8 +6,8 @@
 #include <sys/utsname.h>
 
 #include "basic/parse.h"
+#include "config/probe-args.h"
 #include "formats/gdb-registers.h"
-#include "recorder/probe-args.h"
 
 #define DIGITS	     "0123456789"
 #define ARRAY_MAX    64U /* MAX_ARRAY_LEN of kernel/trace/trace_probe.h */
