@@ -21,17 +21,31 @@ struct listed {
 	struct file_info info;
 };
 
+/* A session's directory to clear */
+struct vacuum_dir {
+	char *session;
+	uint64_t *subbufs; /* [n_cpus] */
+	unsigned n_cpus;
+	bool has_snapshots;
+	uint64_t snapshots, snapshot_bytes; /* that are left */
+};
+
 struct files_work {
-	int state_fd; /* a duplicate */
+	struct control *control; /* main thread only */
+	int state_fd;		 /* a duplicate */
 	char *state_dir;
 	char *session; /* "": all */
 	char *file;
 	bool pin;
-	uint64_t max_use; /* of the session's snapshots, as configured */
+	uint64_t max_use;		/* of the session's snapshots, as configured */
+	struct retention_limits limits; /* of Vacuum */
 	struct fault why;
 	/* results */
 	struct listed *files;
 	size_t n_files;
+	struct vacuum_dir *dirs;
+	size_t n_dirs;
+	uint64_t vacuumed_files, vacuumed_bytes;
 	bool snapshot; /* what is open is one */
 	int fd;
 };
@@ -44,7 +58,12 @@ static void files_work_free(struct files_work *w)
 		free(w->files[i].session);
 		free(w->files[i].name);
 	}
+	for (size_t i = 0; i < w->n_dirs; i++) {
+		free(w->dirs[i].session);
+		free(w->dirs[i].subbufs);
+	}
 	free(w->files);
+	free(w->dirs);
 	free(w->state_dir);
 	free(w->session);
 	free(w->file);
@@ -62,6 +81,7 @@ static int files_work_new(struct control *c, const char *session, const char *fi
 
 	if (!w)
 		return -ENOMEM;
+	w->control = c;
 	w->fd = w->state_fd = -EBADF;
 	w->state_fd = fcntl(state_root_fd(c->env->root), F_DUPFD_CLOEXEC, 3);
 	w->state_dir = strdup(c->env->state_dir);
@@ -347,42 +367,7 @@ int control_pin_file(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 /* --- Vacuum */
 
-struct vacuum_dir {
-	char *session;
-	uint64_t *subbufs; /* [n_cpus] */
-	unsigned n_cpus;
-	bool has_snapshots;
-	uint64_t snapshots, snapshot_bytes; /* that are left */
-};
-
-struct vacuum_work {
-	struct control *control; /* main thread only */
-	int state_fd;
-	char *session;
-	struct retention_limits limits;
-	struct fault why;
-	struct vacuum_dir *dirs;
-	size_t n_dirs;
-	uint64_t files, bytes;
-};
-
-static void vacuum_work_free(struct vacuum_work *w)
-{
-	if (!w)
-		return;
-	for (size_t i = 0; i < w->n_dirs; i++) {
-		free(w->dirs[i].session);
-		free(w->dirs[i].subbufs);
-	}
-	free(w->dirs);
-	free(w->session);
-	close_p(&w->state_fd);
-	free(w);
-}
-
-DEFINE_CLEANUP(struct vacuum_work *, vacuum_work_free)
-
-static int vacuum_kind(struct vacuum_work *w, struct vacuum_dir *dir, bool snapshot)
+static int vacuum_kind(struct files_work *w, struct vacuum_dir *dir, bool snapshot)
 {
 	_cleanup_close_ int fd = open_kind(w->state_fd, dir->session, snapshot);
 	struct retention_report report = {};
@@ -395,8 +380,8 @@ static int vacuum_kind(struct vacuum_work *w, struct vacuum_dir *dir, bool snaps
 		report.n_cpus = dir->n_cpus;
 	}
 	r = retention_apply(fd, &w->limits, &report, &w->why);
-	w->files += report.files;
-	w->bytes += report.bytes;
+	w->vacuumed_files += report.files;
+	w->vacuumed_bytes += report.bytes;
 	if (snapshot && r >= 0) {
 		dir->has_snapshots = true;
 		dir->snapshots = report.kept_files;
@@ -407,7 +392,7 @@ static int vacuum_kind(struct vacuum_work *w, struct vacuum_dir *dir, bool snaps
 
 static int work_vacuum(void *data)
 {
-	struct vacuum_work *w = data;
+	struct files_work *w = data;
 	int r = 0;
 
 	for (size_t i = 0; i < w->n_dirs && r >= 0; i++) {
@@ -420,7 +405,7 @@ static int work_vacuum(void *data)
 
 static void answer_vacuum(struct control_request *request, void *data, int result)
 {
-	_cleanup_(vacuum_work_freep) struct vacuum_work *w = data;
+	_cleanup_(files_work_freep) struct files_work *w = data;
 
 	for (size_t i = 0; i < w->n_dirs; i++) {
 		struct session *s = manager_find(w->control->manager, w->dirs[i].session);
@@ -430,11 +415,12 @@ static void answer_vacuum(struct control_request *request, void *data, int resul
 		if (s && w->dirs[i].has_snapshots)
 			session_note_snapshots(s, w->dirs[i].snapshots, w->dirs[i].snapshot_bytes);
 	}
-	control_request_answer(request, result, w->why.text, "ut", (uint32_t)w->files, w->bytes);
+	control_request_answer(request, result, w->why.text, "ut", (uint32_t)w->vacuumed_files,
+			       w->vacuumed_bytes);
 }
 
 /* Every directory of a session, also of those that are not configured any more */
-static int add_dirs(struct vacuum_work *w, unsigned n_cpus)
+static int add_dirs(struct files_work *w, unsigned n_cpus)
 {
 	_cleanup_(strv_freep) char **names = NULL;
 	int r = io_list_at(w->state_fd, ".", is_plain, &names);
@@ -461,30 +447,20 @@ static int add_dirs(struct vacuum_work *w, unsigned n_cpus)
 
 int control_vacuum(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(vacuum_work_freep) struct vacuum_work *w = NULL;
-	struct control *c = userdata;
-	struct control_request *request;
+	_cleanup_(files_work_freep) struct files_work *w = NULL;
 	uint64_t max_use, older;
 	const char *session;
 	int r = sd_bus_message_read(m, "stt", &session, &max_use, &older);
 
+	if (r >= 0)
+		r = files_work_new(userdata, session, "", &w);
 	if (r < 0)
 		return r;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return -ENOMEM;
-	w->control = c;
-	w->state_fd = fcntl(state_root_fd(c->env->root), F_DUPFD_CLOEXEC, 3);
-	w->session = strdup(session);
 	/* Unlike the limits of the configuration these are for finished files alone */
 	w->limits.max_use = max_use == 0 ? UINT64_MAX : max_use;
 	w->limits.max_age_usec = older;
-	if (w->state_fd < 0 || !w->session)
-		return -ENOMEM;
 	r = add_dirs(w, (unsigned)MAX(sysconf(_SC_NPROCESSORS_CONF), 1));
 	if (r >= 0 && w->n_dirs == 0 && *session)
-		return control_no_session(c, session, error);
-	if (r >= 0)
-		r = control_request_new(c, m, error, &request);
-	return r < 0 ? r : control_work(request, work_vacuum, answer_vacuum, TAKE_PTR(w));
+		return control_no_session(userdata, session, error);
+	return r < 0 ? r : begin(m, userdata, error, TAKE_PTR(w), work_vacuum, answer_vacuum);
 }

@@ -171,15 +171,7 @@ int control_list_sessions(sd_bus *bus, const char *prefix, void *userdata, char 
 /* control-manager.c: of a struct control: a start or a reload is over */
 void control_reloaded(void *control);
 
-/* control-session.c: whom a path is about */
-struct control_target {
-	char *name;
-	struct session *session;		 /* NULL: it never ran */
-	const struct session_config *configured; /* NULL: only left over */
-};
-/* Return: 0, or negative errno: there is none. */
-int control_look(struct control *control, const char *path, struct control_target *ret);
-void control_target_free(struct control_target *target);
+/* control-session.c */
 void control_session_path(const char *name, char **ret);
 /* The error, which names one that is called alike */
 int control_no_session(struct control *control, const char *name, sd_bus_error *error);

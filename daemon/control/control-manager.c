@@ -16,10 +16,19 @@
 
 /* --- properties */
 
-static int get_version(sd_bus *bus, const char *path, const char *interface, const char *property,
-		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
-	return sd_bus_message_append(reply, "s", PACKAGE_VERSION);
+	const struct control *c = userdata;
+	const char *text = PACKAGE_VERSION; /* Version */
+
+	if (strcmp(property, "State") == 0)
+		text = manager_phase_name(c->manager);
+	else if (strcmp(property, "StateDirectory") == 0)
+		text = c->env->state_dir;
+	else if (strcmp(property, "ConfigDirectory") == 0)
+		text = c->env->config_dir;
+	return sd_bus_message_append(reply, "s", text);
 }
 
 static int get_pid(sd_bus *bus, const char *path, const char *interface, const char *property,
@@ -35,26 +44,6 @@ static int get_uptime(sd_bus *bus, const char *path, const char *interface, cons
 
 	return sd_bus_message_append(reply, "t",
 				     now_usec(CLOCK_MONOTONIC) - manager_started_usec(c->manager));
-}
-
-static int get_state(sd_bus *bus, const char *path, const char *interface, const char *property,
-		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	return sd_bus_message_append(reply, "s",
-				     manager_phase_name(((struct control *)userdata)->manager));
-}
-
-static int get_state_dir(sd_bus *bus, const char *path, const char *interface, const char *property,
-			 sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	return sd_bus_message_append(reply, "s", ((struct control *)userdata)->env->state_dir);
-}
-
-static int get_config_dir(sd_bus *bus, const char *path, const char *interface,
-			  const char *property, sd_bus_message *reply, void *userdata,
-			  sd_bus_error *error)
-{
-	return sd_bus_message_append(reply, "s", ((struct control *)userdata)->env->config_dir);
 }
 
 /* --- sessions */
@@ -323,12 +312,12 @@ void control_reloaded(void *userdata)
 
 const sd_bus_vtable control_manager_vtable[] = {
 	SD_BUS_VTABLE_START(0),
-	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("ProcessId", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("UptimeUSec", "t", get_uptime, 0, 0),
-	SD_BUS_PROPERTY("State", "s", get_state, 0, 0),
-	SD_BUS_PROPERTY("StateDirectory", "s", get_state_dir, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("ConfigDirectory", "s", get_config_dir, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("State", "s", get_text, 0, 0),
+	SD_BUS_PROPERTY("StateDirectory", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("ConfigDirectory", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_METHOD_WITH_ARGS("ListSessions", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("a(sso)", sessions), list_sessions, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("GetSession", SD_BUS_ARGS("s", name),

@@ -12,6 +12,36 @@
 #include "daemon/manager/runtime-changes.h"
 #include "daemon/trigger/trigger.h"
 
+/* Whom a path is about */
+struct target {
+	struct control *control;
+	char *name;
+	struct session *session;		 /* NULL: it never ran */
+	const struct session_config *configured; /* NULL: only left over */
+	const struct session_config *config;	 /* what it is now, else what it would be */
+};
+
+static void target_done(struct target *t)
+{
+	free(t->name);
+}
+
+/* Return: 0, or negative errno: there is none. */
+static int look(struct control *c, const char *path, struct target *ret)
+{
+	int r = sd_bus_path_decode(path, CONTROL_SESSION_PATH, &ret->name);
+
+	if (r <= 0)
+		return r < 0 ? r : -ENOENT;
+	ret->control = c;
+	ret->session = manager_find(c->manager, ret->name);
+	ret->configured = config_find(manager_config(c->manager), ret->name);
+	ret->config = ret->session ? session_config_in_force(ret->session) : NULL;
+	if (!ret->config)
+		ret->config = ret->configured;
+	return ret->session || ret->configured ? 0 : -ENOENT;
+}
+
 /* --- by the names and the paths that callers give */
 
 void control_session_path(const char *name, char **ret)
@@ -41,27 +71,11 @@ int control_no_session(struct control *c, const char *name, sd_bus_error *error)
 				 control_shown(name).text);
 }
 
-int control_look(struct control *c, const char *path, struct control_target *ret)
-{
-	int r = sd_bus_path_decode(path, CONTROL_SESSION_PATH, &ret->name);
-
-	if (r <= 0)
-		return r < 0 ? r : -ENOENT;
-	ret->session = manager_find(c->manager, ret->name);
-	ret->configured = config_find(manager_config(c->manager), ret->name);
-	return ret->session || ret->configured ? 0 : -ENOENT;
-}
-
-void control_target_free(struct control_target *target)
-{
-	free(target->name);
-}
-
 struct session *control_session_of(sd_bus_message *m, struct control *c, sd_bus_error *error)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
+	_cleanup_(target_done) struct target t = {};
 
-	if (control_look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
+	if (look(c, sd_bus_message_get_path(m), &t) >= 0 && t.session)
 		return t.session;
 	(void)sd_bus_error_setf(error, CONTROL_ERROR("NotRecording"),
 				"session %s does not record, it is stopped",
@@ -72,25 +86,17 @@ struct session *control_session_of(sd_bus_message *m, struct control *c, sd_bus_
 int control_find_session(sd_bus *bus, const char *path, const char *interface, void *userdata,
 			 void **ret, sd_bus_error *error)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
+	_cleanup_(target_done) struct target t = {};
 
-	if (control_look(userdata, path, &t) < 0)
+	if (look(userdata, path, &t) < 0)
 		return 0;
 	*ret = userdata;
 	return 1;
 }
 
-/* What it is now, else what it would be */
-static const struct session_config *config_of(const struct control_target *t)
-{
-	const struct session_config *c = t->session ? session_config_in_force(t->session) : NULL;
+/* --- properties: all of them by one function, by the name that is asked for */
 
-	return c ? c : t->configured;
-}
-
-/* --- properties: all of them by this one function, by the name that is asked for */
-
-static int append_state(sd_bus_message *reply, const struct control_target *t)
+static int append_state(sd_bus_message *reply, const struct target *t)
 {
 	if (t->session && session_paused(t->session))
 		return sd_bus_message_append(reply, "s", "paused");
@@ -99,181 +105,51 @@ static int append_state(sd_bus_message *reply, const struct control_target *t)
 		session_state_name(t->session ? session_state(t->session) : SESSION_STOPPED));
 }
 
-static int get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int append_enabled(sd_bus_message *reply, const struct target *t)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
-	const struct session_config *config;
-	const char *text = "";
-	int r = control_look(userdata, path, &t);
-
-	if (r < 0)
-		return r;
-	config = config_of(&t);
-	if (strcmp(property, "State") == 0)
-		return append_state(reply, &t);
-	if (strcmp(property, "Name") == 0)
-		text = t.name;
-	else if (strcmp(property, "Description") == 0)
-		text = config && config->description ? config->description : "";
-	else if (strcmp(property, "Mode") == 0)
-		text = config && config->mode == SESSION_FLIGHT ? "flight" : "record";
-	else if (strcmp(property, "Clock") == 0)
-		text = config ? config->trace.clock : "";
-	else if (strcmp(property, "Method") == 0 && t.session)
-		text = session_method(t.session);
-	else if (strcmp(property, "Failure") == 0 && t.session)
-		text = session_failure(t.session);
-	else if (strcmp(property, "Instance") == 0 && t.session)
-		text = session_instance_name(t.session);
-	return sd_bus_message_append(reply, "s", text);
+	return sd_bus_message_append(reply, "b", t->configured && t->configured->enabled);
 }
 
-static int get_enabled(sd_bus *bus, const char *path, const char *interface, const char *property,
-		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int append_events(sd_bus_message *reply, const struct target *t)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
-	int r = control_look(userdata, path, &t);
-
-	return r < 0 ? r : sd_bus_message_append(reply, "b", t.configured && t.configured->enabled);
-}
-
-static int get_events(sd_bus *bus, const char *path, const char *interface, const char *property,
-		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	_cleanup_(control_target_free) struct control_target t = {};
 	_cleanup_(strv_freep) char **events = NULL;
-	int r = control_look(userdata, path, &t);
+	int r = t->config ? runtime_events(t->config, &events) : 0;
 
-	if (r >= 0 && config_of(&t))
-		r = runtime_events(config_of(&t), &events);
 	return r < 0 ? r : sd_bus_message_append_strv(reply, events);
 }
 
-/* What Unit= and EventTrigger= are */
-static int get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
-		    sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int append_changes(sd_bus_message *reply, const struct target *t)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
-	const struct session_config *config;
-	int r = control_look(userdata, path, &t);
+	_cleanup_(strv_freep) char **changes = NULL;
+	struct runtime_state now = {};
+	int r;
 
-	if (r < 0)
-		return r;
-	config = config_of(&t);
-	if (strcmp(property, "Units") == 0)
-		return sd_bus_message_append_strv(reply, config ? config->trace.units : NULL);
-	r = sd_bus_message_open_container(reply, 'a', "s");
-	for (size_t i = 0; config && r >= 0 && i < config->trace.n_triggers; i++) {
-		const struct trace_trigger *trigger = &config->trace.triggers[i];
+	if (t->session) {
+		now.in_force = session_config_in_force(t->session);
+		now.running = session_state(t->session) != SESSION_STOPPED;
+		now.paused = session_paused(t->session);
+	}
+	r = runtime_changes(t->configured, &now, &changes);
+	return r < 0 ? r : sd_bus_message_append_strv(reply, changes);
+}
+
+static int append_units(sd_bus_message *reply, const struct target *t)
+{
+	return sd_bus_message_append_strv(reply, t->config ? t->config->trace.units : NULL);
+}
+
+static int append_event_triggers(sd_bus_message *reply, const struct target *t)
+{
+	int r = sd_bus_message_open_container(reply, 'a', "s");
+
+	for (size_t i = 0; t->config && r >= 0 && i < t->config->trace.n_triggers; i++) {
+		const struct trace_trigger *trigger = &t->config->trace.triggers[i];
 		_cleanup_free_ char *text =
 			strf("%s:%s %s", trigger->system, trigger->name, trigger->trigger);
 
 		r = text ? sd_bus_message_append(reply, "s", text) : -ENOMEM;
 	}
 	return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-static int get_reach(sd_bus *bus, const char *path, const char *interface, const char *property,
-		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	_cleanup_(control_target_free) struct control_target t = {};
-	const struct reach *reach = NULL;
-	unsigned n = 0;
-	int r = control_look(userdata, path, &t);
-
-	if (r >= 0 && t.session)
-		(void)session_reach(t.session, &reach, &n);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "(ut)");
-	for (unsigned cpu = 0; r >= 0 && cpu < n; cpu++)
-		if (reach[cpu].usec > 0)
-			r = sd_bus_message_append(reply, "(ut)", cpu, reach[cpu].usec);
-	return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-/* Those that are counted by looking, as Unit= has found them */
-static int get_tasks(sd_bus *bus, const char *path, const char *interface, const char *property,
-		     sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	_cleanup_(control_target_free) struct control_target t = {};
-	uint64_t tasks = 0, processes = 0;
-	int r = control_look(userdata, path, &t);
-
-	if (r >= 0 && t.session)
-		session_count_tasks(t.session, &tasks, &processes);
-	return r < 0 ? r
-		     : sd_bus_message_append(reply, "t",
-					     strcmp(property, "Tasks") == 0 ? tasks : processes);
-}
-
-static int get_changes(sd_bus *bus, const char *path, const char *interface, const char *property,
-		       sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	_cleanup_(control_target_free) struct control_target t = {};
-	_cleanup_(strv_freep) char **changes = NULL;
-	struct runtime_state now = {};
-	int r = control_look(userdata, path, &t);
-
-	if (r < 0)
-		return r;
-	if (t.session) {
-		now.in_force = session_config_in_force(t.session);
-		now.running = session_state(t.session) != SESSION_STOPPED;
-		now.paused = session_paused(t.session);
-	}
-	r = runtime_changes(t.configured, &now, &changes);
-	return r < 0 ? r : sd_bus_message_append_strv(reply, changes);
-}
-
-static int get_number(sd_bus *bus, const char *path, const char *interface, const char *property,
-		      sd_bus_message *reply, void *userdata, sd_bus_error *error)
-{
-	_cleanup_(control_target_free) struct control_target t = {};
-	const struct ledger *ledger;
-	struct session_usage usage;
-	const struct reach *reach;
-	unsigned n_reach;
-	uint64_t n = 0;
-	int r = control_look(userdata, path, &t);
-
-	if (r < 0)
-		return r;
-	if (strcmp(property, "BufferSize") == 0)
-		n = config_of(&t) ? config_of(&t)->trace.buffer_size : 0;
-	if (!t.session)
-		return sd_bus_message_append(reply, "t", n);
-	ledger = session_count(t.session);
-	session_usage(t.session, &usage);
-	if (strcmp(property, "Segments") == 0)
-		n = usage.files;
-	else if (strcmp(property, "BytesOnDisk") == 0)
-		n = usage.bytes;
-	else if (strcmp(property, "Snapshots") == 0)
-		n = usage.snapshots;
-	else if (strcmp(property, "SnapshotBytes") == 0)
-		n = usage.snapshot_bytes;
-	else if (strcmp(property, "StartedUSec") == 0)
-		n = usage.started_usec;
-	else if (strcmp(property, "MaxUse") == 0)
-		n = usage.max_use;
-	else if (strcmp(property, "BudgetUSec") == 0)
-		n = usage.lasts_usec;
-	else if (strcmp(property, "HistoryUSec") == 0)
-		n = session_reach(t.session, &reach, &n_reach);
-	else if (strcmp(property, "SegmentUSec") == 0)
-		n = usage.segment_usec;
-	else if (strcmp(property, "BytesRecorded") == 0)
-		n = ledger->bytes;
-	else if (strcmp(property, "LostEvents") == 0)
-		n = ledger->lost;
-	else if (strcmp(property, "NotWritten") == 0)
-		n = ledger->not_written;
-	else if (strcmp(property, "FirstLossUSec") == 0)
-		n = ledger->first_loss_usec;
-	else if (strcmp(property, "LastLossUSec") == 0)
-		n = ledger->last_loss_usec;
-	return sd_bus_message_append(reply, "t", n);
 }
 
 static int append_trigger(sd_bus_message *reply, const struct session *s, const struct trigger *t)
@@ -286,23 +162,136 @@ static int append_trigger(sd_bus_message *reply, const struct session *s, const 
 				     t->unavailable ? t->unavailable : "", t->fired, t->suppressed);
 }
 
-static int get_triggers(sd_bus *bus, const char *path, const char *interface, const char *property,
-			sd_bus_message *reply, void *userdata, sd_bus_error *error)
+static int append_triggers(sd_bus_message *reply, const struct target *t)
 {
-	_cleanup_(control_target_free) struct control_target t = {};
 	const struct trigger *triggers = NULL;
 	size_t n = 0;
-	int r = control_look(userdata, path, &t);
+	int r = sd_bus_message_open_container(reply, 'a', "(sssstt)");
 
-	if (r >= 0 && t.session)
-		triggers = triggers_list(
-			session_triggers(t.session),
-			manager_unit_trouble(((struct control *)userdata)->manager), &n);
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "(sssstt)");
+	if (t->session)
+		triggers = triggers_list(session_triggers(t->session),
+					 manager_unit_trouble(t->control->manager), &n);
 	for (size_t i = 0; r >= 0 && i < n; i++)
-		r = append_trigger(reply, t.session, &triggers[i]);
+		r = append_trigger(reply, t->session, &triggers[i]);
 	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_reach(sd_bus_message *reply, const struct target *t)
+{
+	const struct reach *reach = NULL;
+	unsigned n = 0;
+	int r = sd_bus_message_open_container(reply, 'a', "(ut)");
+
+	if (t->session)
+		(void)session_reach(t->session, &reach, &n);
+	for (unsigned cpu = 0; r >= 0 && cpu < n; cpu++)
+		if (reach[cpu].usec > 0)
+			r = sd_bus_message_append(reply, "(ut)", cpu, reach[cpu].usec);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* NULL: it is no text */
+static const char *text_of(const struct target *t, const char *property)
+{
+	const struct session_config *config = t->config;
+
+	if (strcmp(property, "Name") == 0)
+		return t->name;
+	if (strcmp(property, "Description") == 0)
+		return config && config->description ? config->description : "";
+	if (strcmp(property, "Mode") == 0)
+		return config && config->mode == SESSION_FLIGHT ? "flight" : "record";
+	if (strcmp(property, "Clock") == 0)
+		return config ? config->trace.clock : "";
+	if (strcmp(property, "Method") == 0)
+		return t->session ? session_method(t->session) : "";
+	if (strcmp(property, "Failure") == 0)
+		return t->session ? session_failure(t->session) : "";
+	if (strcmp(property, "Instance") == 0)
+		return t->session ? session_instance_name(t->session) : "";
+	return NULL;
+}
+
+/* What is counted where it is asked for */
+static uint64_t look_up(const struct target *t, const char *property)
+{
+	uint64_t tasks = 0, processes = 0;
+	const struct reach *reach;
+	unsigned n;
+
+	if (strcmp(property, "BufferSize") == 0)
+		return t->config ? t->config->trace.buffer_size : 0;
+	if (!t->session)
+		return 0;
+	if (strcmp(property, "HistoryUSec") == 0)
+		return session_reach(t->session, &reach, &n);
+	session_count_tasks(t->session, &tasks, &processes);
+	return strcmp(property, "Tasks") == 0 ? tasks : processes;
+}
+
+static uint64_t number_of(const struct target *t, const char *property)
+{
+	struct session_usage usage = {};
+	struct ledger ledger = {};
+	const struct {
+		const char *property;
+		const uint64_t *value;
+	} counted[] = {
+		{"Segments", &usage.files},
+		{"BytesOnDisk", &usage.bytes},
+		{"Snapshots", &usage.snapshots},
+		{"SnapshotBytes", &usage.snapshot_bytes},
+		{"StartedUSec", &usage.started_usec},
+		{"MaxUse", &usage.max_use},
+		{"BudgetUSec", &usage.lasts_usec},
+		{"SegmentUSec", &usage.segment_usec},
+		{"BytesRecorded", &ledger.bytes},
+		{"LostEvents", &ledger.lost},
+		{"NotWritten", &ledger.not_written},
+		{"FirstLossUSec", &ledger.first_loss_usec},
+		{"LastLossUSec", &ledger.last_loss_usec},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counted); i++) {
+		if (strcmp(counted[i].property, property) != 0)
+			continue;
+		if (t->session) {
+			ledger = *session_count(t->session);
+			session_usage(t->session, &usage);
+		}
+		return *counted[i].value;
+	}
+	return look_up(t, property);
+}
+
+static int append(sd_bus_message *reply, const struct target *t, const char *property)
+{
+	static const struct {
+		const char *property;
+		int (*append)(sd_bus_message *reply, const struct target *t);
+	} others[] = {
+		{"State", append_state},       {"Enabled", append_enabled},
+		{"Events", append_events},     {"RuntimeChanges", append_changes},
+		{"Units", append_units},       {"EventTriggers", append_event_triggers},
+		{"Triggers", append_triggers}, {"HistoryPerCPU", append_reach},
+	};
+	const char *text = text_of(t, property);
+
+	if (text)
+		return sd_bus_message_append(reply, "s", text);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (strcmp(others[i].property, property) == 0)
+			return others[i].append(reply, t);
+	return sd_bus_message_append(reply, "t", number_of(t, property));
+}
+
+static int get(sd_bus *bus, const char *path, const char *interface, const char *property,
+	       sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(target_done) struct target t = {};
+	int r = look(userdata, path, &t);
+
+	return r < 0 ? r : append(reply, &t, property);
 }
 
 /* --- methods */
@@ -387,8 +376,8 @@ static int open_tail(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* clang-format off */
-#define TEXT(name, flags) SD_BUS_PROPERTY(name, "s", get_text, 0, flags)
-#define NUMBER(name) SD_BUS_PROPERTY(name, "t", get_number, 0, 0)
+#define TEXT(name, flags) SD_BUS_PROPERTY(name, "s", get, 0, flags)
+#define NUMBER(name) SD_BUS_PROPERTY(name, "t", get, 0, 0)
 #define OPEN SD_BUS_VTABLE_UNPRIVILEGED /* to the bus; control-access.c decides */
 
 const sd_bus_vtable control_session_vtable[] = {
@@ -400,10 +389,10 @@ const sd_bus_vtable control_session_vtable[] = {
 	TEXT("State", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	TEXT("Failure", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	TEXT("Instance", SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("Enabled", "b", get_enabled, 0, 0),
-	SD_BUS_PROPERTY("Events", "as", get_events, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("RuntimeChanges", "as", get_changes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("Triggers", "a(sssstt)", get_triggers, 0, 0),
+	SD_BUS_PROPERTY("Enabled", "b", get, 0, 0),
+	SD_BUS_PROPERTY("Events", "as", get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("RuntimeChanges", "as", get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Triggers", "a(sssstt)", get, 0, 0),
 	NUMBER("Segments"),
 	NUMBER("BytesOnDisk"),
 	NUMBER("BytesRecorded"),
@@ -416,13 +405,13 @@ const sd_bus_vtable control_session_vtable[] = {
 	NUMBER("SnapshotBytes"),
 	NUMBER("StartedUSec"),
 	NUMBER("HistoryUSec"),
-	SD_BUS_PROPERTY("HistoryPerCPU", "a(ut)", get_reach, 0, 0),
+	SD_BUS_PROPERTY("HistoryPerCPU", "a(ut)", get, 0, 0),
 	NUMBER("MaxUse"),
 	NUMBER("BudgetUSec"),
-	SD_BUS_PROPERTY("Units", "as", get_list, 0, 0),
-	SD_BUS_PROPERTY("EventTriggers", "as", get_list, 0, 0),
-	SD_BUS_PROPERTY("Tasks", "t", get_tasks, 0, 0),
-	SD_BUS_PROPERTY("Processes", "t", get_tasks, 0, 0),
+	SD_BUS_PROPERTY("Units", "as", get, 0, 0),
+	SD_BUS_PROPERTY("EventTriggers", "as", get, 0, 0),
+	SD_BUS_PROPERTY("Tasks", "t", get, 0, 0),
+	SD_BUS_PROPERTY("Processes", "t", get, 0, 0),
 	TEXT("Clock", 0),
 	NUMBER("BufferSize"),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
