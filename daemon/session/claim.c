@@ -26,7 +26,8 @@
 
 /* --- the place */
 
-bool session_is_elsewhere(const struct session *s)
+/* The path leads elsewhere by now */
+static bool is_elsewhere(const struct session *s)
 {
 	_cleanup_free_ char *path = strf("%s/%s", s->env->state_dir, s->name);
 	struct stat ours, now;
@@ -679,7 +680,8 @@ int session_find_left(struct session *s, struct state **ret, struct fault *why)
 	return r;
 }
 
-void session_discard_left(struct session *s)
+/* Nobody shall find it any more: undo it, and say what is lost */
+static void discard_left(struct session *s)
 {
 	_cleanup_(state_freep) struct state *left = TAKE_PTR(s->claim.left);
 	struct fault why;
@@ -851,7 +853,7 @@ void session_end_away(struct session *s, bool hand_over)
 	s->disk.again_source = sd_event_source_disable_unref(s->disk.again_source);
 	s->events->settled(s->events->userdata); /* it may be forgotten now */
 	if (!hand_over)
-		session_discard_left(s);
+		discard_left(s);
 }
 
 bool session_minds_mounts(const struct session *s)
@@ -863,7 +865,7 @@ void session_mounts_changed(struct session *s)
 {
 	if (s->disk.away && s->state == SESSION_FAILED) {
 		session_try_again(s, 0);
-	} else if (s->state == SESSION_RECORDING && session_is_elsewhere(s)) {
+	} else if (s->state == SESSION_RECORDING && is_elsewhere(s)) {
 		session_want(s, WANT_LEAVE);
 	}
 }

@@ -302,12 +302,8 @@ int session_instance_names(const struct session *session, char **ret_name, char 
 void session_drop_claim(struct session *session, bool keep);
 /* It shall go on tracing without us: session_find_left() finds it again */
 void session_leave_claim(struct session *session);
-/* And if nobody shall find it any more: undo it, and say what is lost */
-void session_discard_left(struct session *session);
 /* STATE/NAME may be on another file system next time */
 void session_forget_place(struct session *session);
-/* The path leads elsewhere by now */
-bool session_is_elsewhere(const struct session *session);
 /* Tracing on, unless an earlier process was asked to pause */
 int session_trace(struct session *session, struct fault *why);
 /* Unit=: trace the processes that are there now; say so when there are none, or some again */
@@ -438,9 +434,6 @@ void session_warn_of_clock(struct session *session);
 /* --- snapshots.c */
 
 extern const struct trigger_host session_trigger_host;
-/* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
- * malloc'ed, or NULL. */
-char *session_announce_snapshot(struct session *session, const char *name);
 /* Is there one whose turn it is? */
 bool session_snapshot_waits(const struct session *session);
 void session_begin_snapshot(struct session *session);

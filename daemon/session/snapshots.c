@@ -540,7 +540,9 @@ struct triggers *session_triggers(const struct session *s)
 	return s->triggers;
 }
 
-char *session_announce_snapshot(struct session *s, const char *name)
+/* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
+ * malloc'ed, or NULL. */
+static char *announce_snapshot(struct session *s, const char *name)
 {
 	char *path = strf("%s/%s/snapshot/%s", s->env->state_dir, s->name, name);
 
@@ -643,7 +645,7 @@ static void finish(struct session *s, int result, const struct fault *why)
 	report(s, made, result);
 	if (result >= 0 && !order->is_part) {
 		session_note_snapshots(s, made->kept_files, made->kept_bytes);
-		made->path = session_announce_snapshot(s, made->name);
+		made->path = announce_snapshot(s, made->name);
 		if (!made->path)
 			result = fault_errno(&made->why, -ENOMEM, "cannot name the snapshot");
 	}
@@ -791,7 +793,7 @@ int session_run_boot_trace(void *userdata, struct fault *why)
 static void report_saved(struct session *s)
 {
 	const char *missing = boot_trace_missing(s->boot_trace);
-	_cleanup_free_ char *path = session_announce_snapshot(s, boot_trace_name(s->boot_trace));
+	_cleanup_free_ char *path = announce_snapshot(s, boot_trace_name(s->boot_trace));
 
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
 		       "boot %s ended without stopping this session, its trace is saved: %s%s%s",
