@@ -169,8 +169,9 @@ void session_prepare_notes(struct session *s)
 	(void)state_format(s->claim.state, &s->claim.notes);
 }
 
-int session_write_notes(struct session *s, struct fault *why)
+int session_write_notes(void *userdata, struct fault *why)
 {
+	struct session *s = userdata;
 	_cleanup_free_ char *text = TAKE_PTR(s->claim.notes);
 	int r = text ? state_write_text(s->claim.dir_fd, text) : -ENOMEM;
 

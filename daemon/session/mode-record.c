@@ -828,11 +828,6 @@ void session_on_synced(struct session *s, int result, const struct fault *why)
 		drain_flush(s->rec.drain); /* there may be room again */
 }
 
-int session_run_note(void *userdata, struct fault *why)
-{
-	return session_write_notes(userdata, why);
-}
-
 /* Tracing is off and everything there was has been taken: close the last segment */
 void session_on_drained(struct session *s, int result, const struct fault *why)
 {
@@ -957,32 +952,12 @@ static void record_release(struct session *s, bool keep)
 	};
 }
 
-const struct mode_ops mode_record = {
-	.dir = "record",
-	.drains = true,
-	.open = record_open,
-	.begin = record_begin,
-	.tell = record_tell,
-	.reload = record_reload,
-	.stop = record_stop,
-	.snapshot = record_snapshot,
-	.cut = record_cut,
-	.count = record_count,
-	.release = record_release,
-};
+#define RECORD_OPS                                                                   \
+	.dir = "record", .drains = true, .open = record_open, .begin = record_begin, \
+	.tell = record_tell, .reload = record_reload, .stop = record_stop,           \
+	.snapshot = record_snapshot, .cut = record_cut, .count = record_count,       \
+	.release = record_release
 
+const struct mode_ops mode_record = {RECORD_OPS};
 /* It ends as soon as it has begun: what is not asked of it then must be there all the same */
-const struct mode_ops mode_salvage = {
-	.dir = "record",
-	.drains = true,
-	.salvage = true,
-	.open = record_open,
-	.begin = record_begin,
-	.tell = record_tell,
-	.reload = record_reload,
-	.stop = record_stop,
-	.snapshot = record_snapshot,
-	.cut = record_cut,
-	.count = record_count,
-	.release = record_release,
-};
+const struct mode_ops mode_salvage = {RECORD_OPS, .salvage = true};

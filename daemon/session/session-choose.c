@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
+
 #include "daemon/session/session-choose.h"
 
 const char *session_state_name(enum session_state state)
@@ -50,4 +52,34 @@ enum session_choice session_choose(const struct session_view *v)
 	    !(v->wants & WANT_HAND_OVER && v->wants & WANT_SYNC))
 		return CHOICE_STOP;
 	return v->wants & WANT_SYNC ? CHOICE_SYNC : CHOICE_NONE;
+}
+
+/* Is nothing but the list of events different? */
+static bool only_events_differ(const struct session_config *a, const struct session_config *b)
+{
+	_cleanup_(session_config_freep) struct session_config *copy = NULL;
+	struct trace_event *events;
+	size_t n;
+	bool same;
+
+	if (session_config_copy(b, &copy) < 0)
+		return false;
+	events = copy->trace.events;
+	n = copy->trace.n_events;
+	copy->trace.events = a->trace.events;
+	copy->trace.n_events = a->trace.n_events;
+	same = session_config_retext(copy) >= 0 && strcmp(copy->trace_text, a->trace_text) == 0;
+	copy->trace.events = events;
+	copy->trace.n_events = n;
+	return same;
+}
+
+enum session_difference session_compare(const struct session_config *now,
+					const struct session_config *next)
+{
+	if (now->mode != next->mode)
+		return DIFFERENT_SESSION;
+	if (strcmp(now->trace_text, next->trace_text) != 0)
+		return only_events_differ(now, next) ? DIFFERENT_EVENTS : DIFFERENT_SESSION;
+	return strcmp(now->text, next->text) == 0 ? DIFFERENT_NOTHING : DIFFERENT_REST;
 }

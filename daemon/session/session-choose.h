@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+#include "config/config.h"
+
 enum session_state {
 	SESSION_STOPPED,
 	SESSION_STARTING, /* files are being put right and opened */
@@ -67,3 +69,14 @@ enum session_choice {
  * before all of it, as nothing else can be done without.
  */
 enum session_choice session_choose(const struct session_view *view);
+
+/* Of another configuration; each takes as little as will do */
+enum session_difference {
+	DIFFERENT_NOTHING,
+	DIFFERENT_REST,	   /* all but [Trace]: the instance stays, the next segment is another */
+	DIFFERENT_EVENTS,  /* in the same instance; and the rest, maybe */
+	DIFFERENT_SESSION, /* it ends and begins anew */
+};
+
+enum session_difference session_compare(const struct session_config *now,
+					const struct session_config *next);

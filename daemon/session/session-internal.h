@@ -324,7 +324,7 @@ int session_note_watched(struct session *session, char *const *events, struct fa
 /* The state file's text for a job, which session_write_notes() is part of: it, and what the next
  * boot must know */
 void session_prepare_notes(struct session *session);
-int session_write_notes(struct session *session, struct fault *why);
+int session_write_notes(void *userdata, struct fault *why);
 /**
  * session_note_synced() - after a sync: what the disk has confirmed of the file
  * session_forget_synced() - before it is finished, and with the instance; any thread
@@ -362,7 +362,6 @@ void session_on_finished(struct session *session, int result, const struct fault
 void session_begin_sync(struct session *session);
 int session_run_sync(void *userdata, struct fault *why);
 void session_on_synced(struct session *session, int result, const struct fault *why);
-int session_run_note(void *userdata, struct fault *why);
 /* end: DRAINING, CLOSING; or LEAVING */
 void session_on_drained(struct session *session, int result, const struct fault *why);
 int session_run_close(void *userdata, struct fault *why);

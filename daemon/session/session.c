@@ -518,7 +518,7 @@ static const struct {
 	[STEP_FLUSHING] = {NULL, on_flushed},
 	[STEP_CAPTURING] = {session_run_capture, session_captured},
 	[STEP_CUTTING] = {session_run_cut, session_cut_done},
-	[STEP_NOTING] = {session_run_note, on_noted},
+	[STEP_NOTING] = {session_write_notes, on_noted},
 	[STEP_DRAINING] = {NULL, session_on_drained},
 	[STEP_LEAVING] = {NULL, session_on_left},
 	[STEP_CLOSING] = {session_run_close, session_on_closed},

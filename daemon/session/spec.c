@@ -314,28 +314,7 @@ static int take_rest(struct session *s, const struct session_config *config)
 	SWAP(now->text, copy->text);
 	session_want(s, WANT_TRIGGERS);
 	s->mode->reload(s, storage);
-	session_advance(s);
 	return 0;
-}
-
-/* Is nothing but the list of events different? */
-static bool only_events_differ(const struct session_config *a, const struct session_config *b)
-{
-	_cleanup_(session_config_freep) struct session_config *copy = NULL;
-	struct trace_event *events;
-	size_t n;
-	bool same;
-
-	if (session_config_copy(b, &copy) < 0)
-		return false;
-	events = copy->trace.events;
-	n = copy->trace.n_events;
-	copy->trace.events = a->trace.events;
-	copy->trace.n_events = a->trace.n_events;
-	same = session_config_retext(copy) >= 0 && strcmp(copy->trace_text, a->trace_text) == 0;
-	copy->trace.events = events;
-	copy->trace.n_events = n;
-	return same;
 }
 
 int session_prepare_triggers(struct session *s, struct fault *why)
@@ -365,28 +344,26 @@ void session_renew_triggers(struct session *s)
 }
 
 /* As the configuration says, whatever was asked for at runtime */
-static bool reconfigure(struct session *s, const struct session_config *config)
+static int reconfigure(struct session *s, const struct session_config *config)
 {
+	enum session_difference difference = session_compare(s->spec.config, config);
 	struct fault why;
-	bool same = strcmp(s->spec.config->trace_text, config->trace_text) == 0;
 
-	if (s->spec.config->mode != config->mode)
-		return false;
-	if (!same && (s->spec.change || !only_events_differ(s->spec.config, config)))
-		return false;
+	if (difference == DIFFERENT_SESSION || (difference == DIFFERENT_EVENTS && s->spec.change))
+		return restart_as(s, config);
 	if (s->claim.paused)
 		(void)session_pause(s, false, &why);
-	if (same && strcmp(s->spec.config->text, config->text) == 0) {
-		s->mode->reload(s, false);
-		session_advance(s);
-		return true;
+	if (difference == DIFFERENT_EVENTS) {
+		if (session_change_events(s, config, NULL, NULL, &why) < 0)
+			return restart_as(s, config);
+		s->spec.reload = true;
 	}
-	if (same)
-		return take_rest(s, config) >= 0;
-	if (session_change_events(s, config, NULL, NULL, &why) < 0)
-		return false;
-	s->spec.reload = true;
-	return take_rest(s, config) >= 0;
+	if (difference != DIFFERENT_NOTHING && take_rest(s, config) < 0)
+		return restart_as(s, config);
+	if (difference == DIFFERENT_NOTHING)
+		s->mode->reload(s, false);
+	session_advance(s);
+	return 0;
 }
 
 int session_configure(struct session *s, const struct session_config *config)
@@ -399,8 +376,8 @@ int session_configure(struct session *s, const struct session_config *config)
 		session_stop(s, false);
 		return 0;
 	}
-	if (config && session_steady(s) && reconfigure(s, config))
-		return 0;
+	if (config && session_steady(s))
+		return reconfigure(s, config);
 	if (!ended)
 		return restart_as(s, config);
 	if (config)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What comes before what, of all that a session may have to do */
+/* What comes before what, of all that a session may have to do; and what another configuration
+ * takes */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
+#include "config/config-session.h"
 #include "daemon/session/session-choose.h"
 
 #define RECORDING .state = SESSION_RECORDING, .may_rotate = true
@@ -125,6 +128,47 @@ static void test_sync(void **state)
 	CHOOSE(CHOICE_SYNC, .state = SESSION_STOPPING, .wants = WANT_SYNC);
 }
 
+static struct session_config *make_config(const char *text)
+{
+	struct session_config *config = NULL;
+	struct config_reader reader = {};
+
+	assert_int_equal(session_config_new("demo", NULL, &config), 0);
+	assert_int_equal(session_config_read(&reader, "x", text, strlen(text), NULL, config), 0);
+	assert_int_equal(session_config_finish(&reader, "x", config), 0);
+	assert_int_equal(reader.n_errors, 0);
+	return config;
+}
+
+static void compare(const char *next_text, enum session_difference expected)
+{
+	_cleanup_(session_config_freep) struct session_config *now =
+		make_config("[Trace]\nEvent=irq\n[Storage]\nMaxUse=1G\n");
+	_cleanup_(session_config_freep) struct session_config *next = make_config(next_text);
+
+	if (session_compare(now, next) != expected)
+		fail_msg("not %d: %s", expected, next_text);
+	assert_int_equal(session_compare(next, now), expected);
+	assert_int_equal(session_compare(next, next), DIFFERENT_NOTHING);
+}
+
+static void test_compare(void **state)
+{
+	compare("[Trace]\nEvent=irq\n[Storage]\nMaxUse=1024M\n", DIFFERENT_NOTHING);
+	compare("[Trace]\nEvent=irq\nClock=mono\n[Storage]\nMaxUse=1G\n", DIFFERENT_NOTHING);
+	compare("[Trace]\nEvent=irq\n[Storage]\nMaxUse=2G\n", DIFFERENT_REST);
+	compare("[Trace]\nEvent=irq\n[Storage]\nMaxUse=1G\n[Snapshot]\nOnSignal=no\n",
+		DIFFERENT_REST);
+	compare("[Session]\nDescription=x\n[Trace]\nEvent=irq\n[Storage]\nMaxUse=1G\n",
+		DIFFERENT_REST);
+	compare("[Trace]\nEvent=sched\n[Storage]\nMaxUse=1G\n", DIFFERENT_EVENTS);
+	compare("[Trace]\nEvent=irq:irq_handler_entry if irq == 1\n", DIFFERENT_EVENTS);
+	compare("[Trace]\nEvent=irq\nBufferSize=1M\n[Storage]\nMaxUse=1G\n", DIFFERENT_SESSION);
+	compare("[Trace]\nEvent=sched\nClock=boot\n", DIFFERENT_SESSION);
+	compare("[Session]\nMode=flight\n[Trace]\nEvent=irq\n[Storage]\nMaxUse=1G\n",
+		DIFFERENT_SESSION);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -132,6 +176,7 @@ int main(void)
 		cmocka_unit_test(test_rotation), cmocka_unit_test(test_changes_and_notes),
 		cmocka_unit_test(test_snapshot), cmocka_unit_test(test_stop),
 		cmocka_unit_test(test_leave),	 cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_compare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
