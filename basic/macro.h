@@ -21,6 +21,17 @@
 		(a) = (b);             \
 		(b) = swap_;           \
 	} while (0)
+
+/* Out of a singly linked list by its members' next, if it is in it */
+#define LIST_REMOVE(head, item)                \
+	do {                                   \
+		typeof(head) *at_ = &(head);   \
+		while (*at_ && *at_ != (item)) \
+			at_ = &(*at_)->next;   \
+		if (*at_)                      \
+			*at_ = (*at_)->next;   \
+	} while (0)
+
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 

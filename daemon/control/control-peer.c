@@ -34,12 +34,8 @@ void peer_free(struct peer *p)
 {
 	struct control *c = p->control;
 
-	for (struct peer **q = &c->peers; *q; q = &(*q)->next)
-		if (*q == p) {
-			*q = p->next;
-			c->n_peers--;
-			break;
-		}
+	LIST_REMOVE(c->peers, p);
+	c->n_peers--;
 	control_forget_requests(p);
 	control_start_works(c);
 	sd_event_source_disable_unref(p->end_source);

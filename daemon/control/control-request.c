@@ -60,12 +60,10 @@ static void request_free(struct control_request *request)
 {
 	struct peer *p = request->peer;
 
-	for (struct control_request **q = p ? &p->requests : NULL; q && *q; q = &(*q)->next)
-		if (*q == request) {
-			*q = request->next;
-			p->n_requests--;
-			break;
-		}
+	if (p) {
+		LIST_REMOVE(p->requests, request);
+		p->n_requests--;
+	}
 	sd_bus_slot_unref(request->owner_slot);
 	sd_bus_slot_unref(request->look_slot);
 	sd_bus_message_unref(request->call);
@@ -231,11 +229,7 @@ struct work {
 
 static void end(struct work *w, int result)
 {
-	for (struct work **p = &w->request->control->works; *p; p = &(*p)->next)
-		if (*p == w) {
-			*p = w->next;
-			break;
-		}
+	LIST_REMOVE(w->request->control->works, w);
 	w->answer(w->request, w->data, result);
 	free(w);
 }

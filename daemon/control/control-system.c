@@ -139,11 +139,7 @@ static int read_credentials(sd_bus_message *m, struct access_peer *who)
 
 static void question_free(struct question *q)
 {
-	for (struct question **p = &q->system->questions; *p; p = &(*p)->next)
-		if (*p == q) {
-			*p = q->next;
-			break;
-		}
+	LIST_REMOVE(q->system->questions, q);
 	for (unsigned i = 0; i < q->n_calls; i++)
 		sd_bus_message_unref(q->calls[i]);
 	sd_bus_slot_unref(q->slot);

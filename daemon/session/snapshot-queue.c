@@ -35,11 +35,7 @@ void snapshot_queue_add(struct snapshot_turn **queue, struct snapshot_turn *turn
 
 void snapshot_queue_remove(struct snapshot_turn **queue, struct snapshot_turn *turn)
 {
-	for (; *queue; queue = &(*queue)->next)
-		if (*queue == turn) {
-			*queue = turn->next;
-			return;
-		}
+	LIST_REMOVE(*queue, turn);
 }
 
 struct snapshot_turn *snapshot_queue_next(struct snapshot_turn **queue, bool all)

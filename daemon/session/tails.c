@@ -36,11 +36,7 @@ struct session_tail {
 
 static void tail_free(struct session_tail *t)
 {
-	for (struct session_tail **p = &t->session->tails.list; *p; p = &(*p)->next)
-		if (*p == t) {
-			*p = t->next;
-			break;
-		}
+	LIST_REMOVE(t->session->tails.list, t);
 	sd_event_source_disable_unref(t->source);
 	guard_close(t->session->env->guard, t->fd, t->refuses, t->uid);
 	free(t);
