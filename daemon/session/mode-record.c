@@ -20,14 +20,11 @@
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "daemon/plumbing/fdstore.h"
-#include "daemon/plumbing/job.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/clock.h"
 #include "formats/tail-message.h"
-#include "recorder/kernel-text.h"
-#include "recorder/saved-cmdlines.h"
 #include "writer/file-age.h"
 #include "writer/store.h"
 
@@ -35,14 +32,7 @@
 #define WORKERS_DEFAULT	 4U
 #define RETRY_USEC	 (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
 #define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
-
-/*
- * The kernel's table holds 32768 names, by pid modulo that: fetch them before new tasks can have
- * taken the places of old ones.
- */
-#define FORKS_BETWEEN_LOOKS 8192
-#define TICK_MIN_USEC	    (USEC_PER_SEC / 10)
-#define LOOK_USEC	    (USEC_PER_SEC / 4)
+#define TICK_MIN_USEC	 (USEC_PER_SEC / 10)
 
 /* --- a drain's fds, into the service manager's FD store and out of it: what a kill would lose */
 
@@ -310,92 +300,6 @@ static void report_losses(struct session *s, bool at_once)
 	s->rec.lost_usec = now;
 }
 
-/* --- task names */
-
-/* Tasks made since boot */
-static uint64_t count_forks(void)
-{
-	_cleanup_free_ char *text = NULL;
-	const char *p;
-
-	if (io_read_file_at(AT_FDCWD, "/proc/stat", &text, NULL) < 0)
-		return 0;
-	p = strstr(text, "\nprocesses ");
-	return p ? strtoull(p + strlen("\nprocesses "), NULL, 10) : 0;
-}
-
-/* Takes the kernel's names into memory; needs nothing of the session, which may end meanwhile */
-struct fetch {
-	struct task_names *names;
-	int tracing_fd;
-};
-
-static int run_fetch(void *userdata, struct fault *why)
-{
-	struct fetch *fetch = userdata;
-	_cleanup_free_ char *text = NULL;
-	int r = saved_cmdlines_read(fetch->tracing_fd, &text);
-
-	return r < 0 ? r : task_names_merge(fetch->names, text);
-}
-
-static void on_fetched(void *userdata, int result, const struct fault *why)
-{
-	struct fetch *fetch = userdata;
-
-	task_names_free(fetch->names);
-	close_p(&fetch->tracing_fd);
-	free(fetch);
-}
-
-/* Beside whatever else the session is doing: a slow disk must not cost names */
-static void fetch_names(struct session *s)
-{
-	struct fetch *fetch = calloc(1, sizeof(*fetch));
-
-	if (!fetch)
-		return;
-	fetch->names = task_names_ref(s->rec.files.plan.names);
-	fetch->tracing_fd = fcntl(s->env->tracing_fd, F_DUPFD_CLOEXEC, 0);
-	if (fetch->tracing_fd < 0 || job_start(s->env->event, run_fetch, on_fetched, fetch) < 0)
-		on_fetched(fetch, 0, NULL); /* the next sync gets those that are still there */
-}
-
-static void look(struct session *s);
-
-static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
-{
-	look(userdata);
-	return 0;
-}
-
-/* Not too often, but as soon as that is over */
-static void look_later(struct session *s, uint64_t usec)
-{
-	if (!s->rec.look_source || sd_event_source_get_enabled(s->rec.look_source, NULL) == 0)
-		(void)timer_arm(s->env->event, &s->rec.look_source, usec, on_look, s);
-}
-
-/* Data comes: fetch task names if many tasks are new, or look again a little later */
-static void look(struct session *s)
-{
-	uint64_t now = now_usec(CLOCK_MONOTONIC), forks;
-
-	if (now < s->rec.look_usec + LOOK_USEC) {
-		look_later(s, s->rec.look_usec + LOOK_USEC - now);
-		return;
-	}
-	s->rec.look_usec = now;
-	forks = count_forks();
-	if (s->rec.fetched_forks == 0)
-		s->rec.fetched_forks = forks;
-	if (forks - s->rec.fetched_forks >= FORKS_BETWEEN_LOOKS) {
-		s->rec.fetched_forks = forks;
-		fetch_names(s);
-	}
-	drain_tell(s->rec.drain);
-}
-
 /* --- now and then */
 
 /* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
@@ -405,12 +309,12 @@ static uint64_t tick_usec(const struct storage_config *storage)
 	return MIN(storage->flush_usec, storage->sync_interval_usec / 2);
 }
 
-/* In a fork storm sooner than otherwise, so that about FORKS_BETWEEN_LOOKS come in between */
+/* In a fork storm sooner than otherwise, so that about SESSION_FORKS_MAX come in between */
 static uint64_t next_tick(uint64_t tick, uint64_t forks)
 {
-	if (forks <= FORKS_BETWEEN_LOOKS)
+	if (forks <= SESSION_FORKS_MAX)
 		return tick;
-	return MIN(MAX(tick * FORKS_BETWEEN_LOOKS / forks, TICK_MIN_USEC), tick);
+	return MIN(MAX(tick * SESSION_FORKS_MAX / forks, TICK_MIN_USEC), tick);
 }
 
 /* An event may wait for a flush, and what that flush brings is too late for a sync that begins with
@@ -475,12 +379,9 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
 	const struct storage_config *storage = &s->spec.config->storage;
-	uint64_t now = now_usec(CLOCK_MONOTONIC), forks = count_forks();
+	uint64_t now = now_usec(CLOCK_MONOTONIC), forks = session_new_forks(s);
 	unsigned wants = 0;
 
-	if (s->rec.forks == 0)
-		s->rec.forks = forks;
-	forks -= s->rec.forks;
 	(void)timer_rearm(source, next_tick(tick_usec(storage), forks));
 	/* Workers that are to change files would take what is held meanwhile for the next one's */
 	if (s->step != STEP_RETARGETING && !session_check_instance(s))
@@ -492,11 +393,11 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	if (!s->rec.held)
 		drain_flush(s->rec.drain);
 	if (drain_total_bytes(s->rec.drain) != s->rec.synced_bytes &&
-	    (sync_is_due(s, now) || forks >= FORKS_BETWEEN_LOOKS)) {
-		s->rec.forks += forks;
+	    (sync_is_due(s, now) || forks >= SESSION_FORKS_MAX)) {
+		session_forks_synced(s, forks);
 		wants |= WANT_SYNC;
 	}
-	look(s);
+	session_look_for_names(s);
 	if (session_disk_full(s))
 		wants |= WANT_SYNC;
 	if (file_is_full(s) ||
@@ -520,7 +421,7 @@ static int on_notify(sd_event_source *source, int fd, uint32_t revents, void *us
 	if (s->state == SESSION_RECORDING && file_is_full(s))
 		session_want(s, WANT_ROTATE);
 	if (s->state == SESSION_RECORDING)
-		look(s);
+		session_look_for_names(s);
 	session_advance(s);
 	return 0;
 }
@@ -631,7 +532,7 @@ static int record_begin(struct session *s, struct fault *why)
 	rec->segment_usec = rec->synced_usec = now_usec(CLOCK_MONOTONIC);
 	rec->date_doubted = s->claim.adopted; /* current.dat has the date of when it was made */
 	if (r >= 0)
-		look(s);
+		session_look_for_names(s);
 	return r;
 }
 
@@ -897,7 +798,7 @@ static void record_stop(struct session *s)
 	struct fault why;
 
 	rec->flush_source = sd_event_source_disable_unref(rec->flush_source);
-	rec->look_source = sd_event_source_disable_unref(rec->look_source);
+	session_stop_looking(s);
 	if (!leave && instance_trace(s->claim.instance, false, &why) < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, why.error, "%s, ignoring", why.text);
 	session_begin_step(s, leave ? STEP_LEAVING : STEP_DRAINING);
@@ -934,7 +835,7 @@ static void record_release(struct session *s, bool keep)
 
 	sd_event_source_disable_unref(rec->notify_source);
 	sd_event_source_disable_unref(rec->flush_source);
-	sd_event_source_disable_unref(rec->look_source);
+	session_stop_looking(s);
 	close_drain(s, keep);
 	recording_close(rec->recording);
 	for (unsigned cpu = 0; rec->files.cpustat && cpu < rec->report.n_cpus; cpu++)

@@ -97,7 +97,7 @@ struct session_record {
 	struct recording_input files;
 	struct recording_report report;
 	int notify_fd; /* eventfd, written by workers */
-	sd_event_source *notify_source, *flush_source, *look_source;
+	sd_event_source *notify_source, *flush_source;
 
 	uint64_t segment_usec; /* monotonic: when the segment began */
 	uint64_t synced_usec;  /* monotonic: last sync */
@@ -106,15 +106,20 @@ struct session_record {
 	bool date_doubted;     /* the clock was set, or an earlier process made current.dat */
 	uint64_t dated_usec;   /* monotonic: when a segment was last begun because of that */
 	uint64_t retry_usec;   /* monotonic: not before then rotate again */
-	uint64_t forks;	       /* of the machine, at the last sync because of them */
-	uint64_t fetched_forks; /* when task names were last fetched because of them */
-	uint64_t look_usec;	/* monotonic: when it was last asked whether to */
-	uint64_t lost_usec;	/* monotonic: when losses were last reported */
-	bool undrained;		/* the recording ends, and the disk has not taken all of it */
-	bool held;		/* nothing is drained until the next segment is there */
-	int next_error;		/* of a rotation, as last reported */
-	int sync_error;		/* of a sync, as last reported */
-	bool mapped;		/* as last reported */
+	uint64_t lost_usec;    /* monotonic: when losses were last reported */
+	bool undrained;	       /* the recording ends, and the disk has not taken all of it */
+	bool held;	       /* nothing is drained until the next segment is there */
+	int next_error;	       /* of a rotation, as last reported */
+	int sync_error;	       /* of a sync, as last reported */
+	bool mapped;	       /* as last reported */
+};
+
+/* names.c */
+struct session_names {
+	sd_event_source *source; /* the next look */
+	uint64_t look_usec;	 /* monotonic: the last one */
+	uint64_t fetched_forks;	 /* of the machine, when names were last fetched because of them */
+	uint64_t synced_forks;	 /* the same of the last sync because of them */
 };
 
 /* mode-flight.c */
@@ -173,6 +178,7 @@ struct session {
 	struct session_spec spec;
 	struct session_claim claim;
 	struct session_record rec;
+	struct session_names names;
 	struct session_flight flight;
 	struct session_disk disk;
 	struct session_counts counts;
@@ -375,6 +381,16 @@ void session_file_is_made(void);
 void session_doubt_date(struct session *session);
 /* between steps, while it is doubted: if it is too much, the next segment is wanted */
 void session_check_date(struct session *session);
+
+/* --- names.c: of tasks */
+
+#define SESSION_FORKS_MAX 8192U /* new tasks, until names are fetched */
+/* Data comes: fetch names if many tasks are new, or look again a little later */
+void session_look_for_names(struct session *session);
+void session_stop_looking(struct session *session);
+/* Tasks made since the last sync because of them; that sync begins */
+uint64_t session_new_forks(struct session *session);
+void session_forks_synced(struct session *session, uint64_t forks);
 
 /* --- mode-flight.c */
 
