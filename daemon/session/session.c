@@ -628,60 +628,47 @@ static enum session_choice choose(struct session *s)
 	return session_choose(&view);
 }
 
-/* What was wanted, and is begun now */
-static const unsigned fulfilled[] = {
-	[CHOICE_START] = WANT_START,
-	[CHOICE_METHOD] = WANT_METHOD,
-	[CHOICE_TRIGGERS] = WANT_TRIGGERS | WANT_WATCH,
-	[CHOICE_WATCH] = WANT_WATCH,
-	[CHOICE_NOTE] = WANT_NOTE,
-	[CHOICE_ROTATE] = WANT_ROTATE,
-	[CHOICE_SYNC] = WANT_SYNC,
-	[CHOICE_STOP] = 0,
+static void begin_start(struct session *s)
+{
+	if (s->disk.away && s->spec.config)
+		session_start(s);
+}
+
+static void begin_watch(struct session *s)
+{
+	triggers_watch_again(s->triggers, instance_name(s->claim.instance),
+			     s->claim.state->watched);
+}
+
+static void begin_note(struct session *s)
+{
+	session_start_job(s, STEP_NOTING);
+}
+
+/* How each begins, and what is no longer wanted then */
+static const struct {
+	void (*begin)(struct session *session);
+	unsigned fulfils; /* enum session_want */
+} choices[] = {
+	[CHOICE_START] = {begin_start, WANT_START},
+	[CHOICE_METHOD] = {session_change_flight, WANT_METHOD},
+	[CHOICE_TRIGGERS] = {session_renew_triggers, WANT_TRIGGERS | WANT_WATCH},
+	[CHOICE_WATCH] = {begin_watch, WANT_WATCH},
+	[CHOICE_CHANGE] = {begin_change, 0},
+	[CHOICE_NOTE] = {begin_note, WANT_NOTE},
+	[CHOICE_ROTATE] = {session_begin_next, WANT_ROTATE},
+	[CHOICE_SNAPSHOT] = {session_begin_snapshot, 0},
+	[CHOICE_SYNC] = {session_begin_sync, WANT_SYNC},
+	[CHOICE_STOP] = {begin_stop, 0},
 };
 
 void session_advance(struct session *s)
 {
-	for (;;) {
-		enum session_choice choice = choose(s);
+	enum session_choice choice;
 
-		s->wants &= ~fulfilled[choice];
-		switch (choice) {
-		case CHOICE_NONE:
-			return;
-		case CHOICE_START:
-			if (s->disk.away && s->spec.config)
-				session_start(s);
-			break;
-		case CHOICE_METHOD:
-			session_change_flight(s);
-			break;
-		case CHOICE_TRIGGERS:
-			session_renew_triggers(s);
-			break;
-		case CHOICE_WATCH:
-			triggers_watch_again(s->triggers, instance_name(s->claim.instance),
-					     s->claim.state->watched);
-			break;
-		case CHOICE_CHANGE:
-			begin_change(s);
-			break;
-		case CHOICE_NOTE:
-			session_start_job(s, STEP_NOTING);
-			break;
-		case CHOICE_ROTATE:
-			session_begin_next(s);
-			break;
-		case CHOICE_SNAPSHOT:
-			session_begin_snapshot(s);
-			break;
-		case CHOICE_SYNC:
-			session_begin_sync(s);
-			break;
-		case CHOICE_STOP:
-			begin_stop(s);
-			break;
-		}
+	while ((choice = choose(s)) != CHOICE_NONE) {
+		s->wants &= ~choices[choice].fulfils;
+		choices[choice].begin(s);
 	}
 }
 
