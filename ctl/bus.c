@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "basic/escape.h"
+#include "basic/strv.h"
 #include "ctl/bus.h"
 
 #define BUS_PATH	 "/org/flyrec/Recorder1"
