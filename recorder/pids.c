@@ -258,10 +258,40 @@ static int collect(const struct trace_config *config, bool units_only, char **re
 	return r;
 }
 
-/* First nobody, then @text. A long write may be taken in parts: the rest is appended. */
-static int write_list(const struct tracedir *dir, const char *text, int flags, struct fault *why)
+static int by_number(const void *a, const void *b)
 {
-	_cleanup_close_ int fd = openat(dir->fd, FILE_NAME, O_WRONLY | O_CLOEXEC | flags);
+	const unsigned long *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* The numbers of @text that may be tasks, sorted. Return: how many, or -ENOMEM. */
+static ssize_t parse_list(const char *text, unsigned long **ret)
+{
+	unsigned long *list = calloc(strlen(text) / 2 + 1, sizeof(*list));
+	ssize_t n = 0;
+	char *end;
+
+	if (!list)
+		return -ENOMEM;
+	for (const char *p = text; *p; p = end) {
+		unsigned long pid = strtoul(p, &end, 10);
+
+		if (end == p)
+			break;
+		if (pid != PIDS_NOBODY)
+			list[n++] = pid;
+		end += strspn(end, "\n ");
+	}
+	qsort(list, (size_t)n, sizeof(*list), by_number);
+	*ret = list;
+	return n;
+}
+
+/* First nobody, then @text. A long write may be taken in parts: the rest is appended. */
+static int write_list(const struct tracedir *dir, const char *text, struct fault *why)
+{
+	_cleanup_close_ int fd = openat(dir->fd, FILE_NAME, O_WRONLY | O_CLOEXEC | O_TRUNC);
 	char nobody[16];
 	int r = fd < 0 ? -errno : 0;
 
@@ -283,8 +313,41 @@ int pids_apply(const struct tracedir *dir, const struct trace_config *config, st
 		return 0;
 	r = collect(config, false, &text, why);
 	if (r >= 0)
-		r = write_list(dir, text, O_TRUNC, why);
+		r = write_list(dir, text, why);
 	return r;
+}
+
+/*
+ * Those of @text that are not followed yet, if there are any: a write waits for all CPUs, a tenth
+ * of a second on a busy machine, and everybody waits for the event loop meanwhile
+ */
+static int append_new(const struct tracedir *dir, const char *text, struct fault *why)
+{
+	_cleanup_free_ char *followed = NULL, *fresh = NULL;
+	_cleanup_free_ unsigned long *old = NULL, *now = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	ssize_t n_old, n_now;
+	size_t size = 0;
+	FILE *out;
+	int r = tracedir_read(dir, FILE_NAME, &followed, why);
+
+	if (r < 0)
+		return r;
+	n_old = parse_list(followed, &old);
+	n_now = parse_list(text, &now);
+	out = open_memstream(&fresh, &size);
+	if (!out)
+		return -ENOMEM;
+	for (ssize_t i = 0; i < n_now && n_old >= 0; i++)
+		if (!bsearch(&now[i], old, (size_t)n_old, sizeof(*old), by_number))
+			(void)fprintf(out, "%lu\n", now[i]);
+	if (fclose(out) != 0 || n_old < 0 || n_now < 0)
+		return -ENOMEM;
+	if (size == 0)
+		return 0;
+	fd = openat(dir->fd, FILE_NAME, O_WRONLY | O_CLOEXEC | O_APPEND);
+	r = fd < 0 ? -errno : io_write_all(fd, fresh, size);
+	return r < 0 ? tracedir_fault(dir, FILE_NAME, r, why, "cannot choose the traced tasks") : 0;
 }
 
 int pids_refresh(const struct tracedir *dir, const struct trace_config *config, struct fault *why)
@@ -295,7 +358,7 @@ int pids_refresh(const struct tracedir *dir, const struct trace_config *config, 
 	if (!config->units || !config->units[0])
 		return 0;
 	missing = collect(config, true, &text, why);
-	r = missing < 0 ? missing : write_list(dir, text, O_APPEND, why);
+	r = missing < 0 ? missing : append_new(dir, text, why);
 	return r < 0 ? r : missing;
 }
 
@@ -328,36 +391,6 @@ int pids_check(const struct tracedir *dir, const struct trace_config *config,
 	if (r >= 0)
 		changes_add(changes, FILE_NAME " had been changed");
 	return r;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const unsigned long *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* The numbers of @text that may be tasks, sorted. Return: how many, or -ENOMEM. */
-static ssize_t parse_list(const char *text, unsigned long **ret)
-{
-	unsigned long *list = calloc(strlen(text) / 2 + 1, sizeof(*list));
-	ssize_t n = 0;
-	char *end;
-
-	if (!list)
-		return -ENOMEM;
-	for (const char *p = text; *p; p = end) {
-		unsigned long pid = strtoul(p, &end, 10);
-
-		if (end == p)
-			break;
-		if (pid != PIDS_NOBODY)
-			list[n++] = pid;
-		end += strspn(end, "\n ");
-	}
-	qsort(list, (size_t)n, sizeof(*list), by_number);
-	*ret = list;
-	return n;
 }
 
 int pids_count_text(const char *text, int proc_fd, uint64_t *ret_tasks, uint64_t *ret_processes)

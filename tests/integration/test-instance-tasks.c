@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/inotify.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -199,6 +200,23 @@ static void assert_quiet(struct instance *instance)
 }
 
 /* The unit's process is in a control group of its own below the unit's. */
+/* A write waits for all CPUs, with the event loop behind it: there is none where no process is new
+ */
+static void assert_refresh_writes_nothing(struct instance *instance)
+{
+	_cleanup_close_ int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	_cleanup_free_ char *path = NULL;
+	struct inotify_event event;
+	struct fault why;
+
+	assert_true(asprintf(&path, "/proc/self/fd/%d/set_event_pid", instance_dir_fd(instance)) >
+		    0);
+	assert_true(inotify_add_watch(fd, path, IN_MODIFY) >= 0);
+	assert_int_equal(instance_refresh_pids(instance, &why), 0);
+	assert_int_equal(read(fd, &event, sizeof(event)), -1);
+	assert_int_equal(errno, EAGAIN);
+}
+
 static void test_unit(void **state)
 {
 	_cleanup_free_ char *root = find_hierarchy(), *name = NULL, *trace = NULL;
@@ -227,6 +245,7 @@ static void test_unit(void **state)
 	enter(below, child.pid);
 	assert_int_equal(instance_refresh_pids(instance, &why), 0);
 	assert_int_equal(instance_check(instance, &why), INSTANCE_OK);
+	assert_refresh_writes_nothing(instance);
 	finish_child(child);
 	assert_int_equal(rmdir(below) | rmdir(unit) | rmdir(slice), 0);
 	free(below);
