@@ -96,13 +96,14 @@ static const struct row {
 
 enum ctl_status ctl_complain(const struct ctl *ctl, const char *format, ...)
 {
+	_cleanup_free_ char *text = NULL;
 	va_list ap;
 
-	(void)fprintf(stderr, "flyrecctl: %s: ", ctl->verb);
 	va_start(ap, format);
-	(void)vfprintf(stderr, format, ap);
+	text = vstrf(format, ap);
 	va_end(ap);
-	(void)fputc('\n', stderr);
+	/* In one piece: others may write to the same log */
+	(void)fprintf(stderr, "flyrecctl: %s: %s\n", ctl->verb, text ? text : format);
 	return CTL_USAGE;
 }
 
