@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/escape.h"
+#include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/verify.h"
 
@@ -67,8 +68,10 @@ void verify_report_fault(struct verify_report *report, uint64_t offset, const ch
 		report->no_memory = true;
 		return;
 	}
-	if (asprintf(&line, "%s: offset 0x%" PRIx64 ": %s", report->path, offset, what) < 0) {
-		line = NULL;
+	line = report->dat ? strf("%s: offset %s: %s", report->path,
+				  trace_dat_at(report->dat, offset).text, what)
+			   : strf("%s: offset 0x%" PRIx64 ": %s", report->path, offset, what);
+	if (!line) {
 		report->no_memory = true;
 		return;
 	}
