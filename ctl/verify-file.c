@@ -565,6 +565,7 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	report->dat = dat;
 	STRV_FOREACH (line, dat->damages)
 		verify_report_line(report, *line);
+	report->more_errors += dat->n_damages - strv_length(dat->damages);
 	r = check_dat(dat, report);
 	report->dat = NULL;
 	return r;

@@ -221,6 +221,13 @@ static bool cut_section(const struct v7 *v, struct section *s)
 	return true;
 }
 
+static bool section_follows(const struct v7 *v, uint64_t place)
+{
+	struct section s;
+
+	return read_section(v, place, &s, NULL) >= 0 && s.size <= v->size - place - SECTION_HEAD;
+}
+
 /* All sections, by their sizes, as far as these make sense */
 static int walk_sections(struct v7 *v, uint64_t place)
 {
@@ -244,13 +251,16 @@ static int walk_sections(struct v7 *v, uint64_t place)
 				   " bytes of it are there",
 				   section_name(s.id, room, sizeof(room)), s.size);
 		/* its size is written when its content is there */
-		if (v->options_place == 0 && s.id == SECTION_BUFFER && s.size == 0)
+		if (v->options_place == 0 && s.id == SECTION_BUFFER && s.size == 0 &&
+		    !section_follows(v, place + SECTION_HEAD))
 			s.size = v->size - place - SECTION_HEAD;
+		place += SECTION_HEAD + s.size;
+		if (s.id == SECTION_OPTIONS && s.size == 0) /* zeros: nothing was written here */
+			continue;
 		if (r >= 0)
 			r = array_grow(&v->sections, v->n_sections, sizeof(s));
 		if (r >= 0)
 			v->sections[v->n_sections++] = s;
-		place += SECTION_HEAD + s.size;
 	}
 	return r;
 }
