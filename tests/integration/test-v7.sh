@@ -56,11 +56,16 @@ faulty() {
 		fail "verify $1 does not say \"$2\": $(grep offset verify.txt | head -n 4)"
 }
 
+# Without the tasks, whose names are those that events before tell
+events() { # FILE
+	sed -E 's/^[^[]*//' "$1" | LC_ALL=C sort
+}
+
 # rest FILE LEAST MOST: so many lines of it can still be exported, each of them one of the whole file
 rest() {
 	local n
 	! "$FLYRECCTL" export --format=text "$1" >rest.txt 2>rest.err || fail "export of $1 succeeds"
-	LC_ALL=C sort rest.txt | LC_ALL=C comm -13 whole.sorted - >rest.new
+	events rest.txt | LC_ALL=C comm -13 whole.sorted - >rest.new
 	[ ! -s rest.new ] || fail "$1: lines that are not in the file: $(head -n 3 rest.new)"
 	n=$(wc -l <rest.txt)
 	if [ "$n" -lt "$2" ] || [ "$n" -gt "$3" ]; then
@@ -121,7 +126,7 @@ rm large6.txt large.txt large6.dat large.dat
 echo "== cut"
 cp rec-zstd.dat whole.dat
 "$FLYRECCTL" export --format=text whole.dat >whole.txt
-LC_ALL=C sort whole.txt >whole.sorted
+events whole.txt >whole.sorted
 lines=$(wc -l <whole.txt)
 size=$(stat -c %s whole.dat)
 place=$(peek whole.dat 29 8) # behind "zstd", its version of 5 digits
@@ -170,6 +175,62 @@ echo "== other compression"
 cp whole.dat bad.dat
 printf zlib | dd of=bad.dat bs=1 seek=18 conv=notrunc status=none
 faulty bad.dat "compressed with zlib, which is not supported"
+
+# --- segments of a session
+
+echo "== list, tail and snapshots of segments that became version 7"
+session load <<-EOF
+	[Trace]
+	Event=sched:sched_process_exit
+	BufferSize=8M
+	[Storage]
+	MaxFileSize=1M
+	FlushSec=100ms
+	KeepFree=0
+EOF
+
+segments() {
+	SEGMENTS=("$STATE"/load/record/2*.dat)
+	[ ${#SEGMENTS[@]} -gt 3 ]
+}
+
+# look WHERE: what flyrecd and flyrecctl say of the segments
+look() {
+	mkdir "$1"
+	# without the live one and snapshots
+	ctl list --json load | jq -S '[.. | objects | select(.path? | strings | test("/record/2")) |
+		del(.bytes)]' >"$1/list"
+	ctl tail "--since=@$since" "--until=@$until" load >"$1/tail" 2>"$1/errors"
+	ctl snapshot load "--since=@$since" "--until=@$until" >"$1/snapshot"
+	verify "$(cat "$1/snapshot")"
+	"$FLYRECCTL" export --format=text "$(cat "$1/snapshot")" >"$1/events"
+	[ ! -s "$1/errors" ] || fail "tail: $(cat "$1/errors")"
+	[ -s "$1/tail" ] || fail "tail prints nothing"
+}
+
+need_command jq
+flyrecd_start
+since=$(date +%s)
+markers_start load 30000
+wait_for 30 segments || fail "no segments"
+until=$(date +%s)
+markers_stop
+segments
+look six
+for file in "${SEGMENTS[@]}"; do
+	convert zstd "$file" new.dat
+	cp -p --attributes-only "$file" new.dat
+	mv new.dat "$file"
+	[ "$(peek "$file" 10 1)" = 55 ] || fail "$file is not of version 7"
+done
+verify "${SEGMENTS[@]}"
+look seven
+flyrecd_stop
+grep -q /record/ six/list || fail "nothing is listed"
+for what in list tail events; do
+	cmp "six/$what" "seven/$what" || fail "$what: $(diff six/$what seven/$what | head -n 5)"
+done
+echo "${#SEGMENTS[@]} segments, $(wc -l <six/events) events"
 
 # --- those of others
 
