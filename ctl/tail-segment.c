@@ -7,6 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 
@@ -107,6 +108,8 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter 
 	if (r < 0)
 		return r;
 	output_warnings(s->decoder);
+	STRV_FOREACH (line, s->dat->damages)
+		on_fault(*line);
 	r = event_time_choose(&config.time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
 	if (r < 0)
 		return r;

@@ -40,8 +40,10 @@ enum section_id {
 #define MAX_SECTIONS	   65536U
 #define MAX_OPTIONS	   (16 * MIB) /* bytes, all together */
 #define MAX_OPTION_CHAIN   4096U
-#define MAX_CPU		   65536U
-#define MAX_TABLES	   262144U /* CPUs times buffers */
+#define MAX_CPU		   8192U  /* more than NR_CPUS of any kernel */
+#define MAX_TABLES	   65536U /* CPUs times buffers, which few bytes of a file could ask for */
+#define MAX_BUFFERS	   4096U
+#define MAX_RESYNCS	   10000U
 #define MAX_DAMAGES	   1000U
 #define RESYNC_WINDOW	   (64 * KIB)
 #define RESYNC_CHUNK_LEAST 16 /* a chunk is no shorter, its head included */
@@ -112,6 +114,7 @@ struct v7 {
 	struct buffer *buffers;
 	size_t n_buffers;
 	uint32_t n_cpus;
+	unsigned n_resyncs;
 	struct claim *claims;
 	size_t n_claims;
 };
@@ -234,12 +237,12 @@ static int walk_sections(struct v7 *v, uint64_t place)
 	char room[32];
 	int r = 0;
 
-	while (place < v->size && r >= 0) {
+	for (unsigned n = 0; place < v->size && r >= 0; n++) {
 		struct section s;
 		struct fault why;
 		bool cut;
 
-		if (v->n_sections >= MAX_SECTIONS)
+		if (n >= MAX_SECTIONS)
 			return damage(v, place, "more than %u sections", MAX_SECTIONS);
 		r = read_section(v, place, &s, &why);
 		if (r < 0)
@@ -639,23 +642,10 @@ static struct buffer *add_buffer(struct v7 *v)
 	return &v->buffers[v->n_buffers++];
 }
 
-static bool has_cpu(const struct buffer *b, uint32_t cpu)
-{
-	/* they are in order, mostly */
-	for (size_t i = b->n_areas; i-- > 0;)
-		if (b->areas[i].cpu == cpu)
-			return true;
-	return false;
-}
-
 static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
 {
 	int r;
 
-	if (area->cpu >= MAX_CPU)
-		return damage(v, area->entry, "cpu %u, which cannot be", area->cpu);
-	if (has_cpu(b, area->cpu))
-		return damage(v, area->entry, "cpu %u has data already", area->cpu);
 	if (area->place > v->size || area->size > v->size - area->place)
 		r = damage(v, area->entry,
 			   "cpu %u: the data at 0x%" PRIx64 " of %" PRIu64
@@ -703,7 +693,8 @@ static int look_at_section(struct v7 *v, const struct option *o, uint64_t place,
 
 static int read_areas(struct v7 *v, struct buffer *b, const struct option *o, size_t at, uint32_t n)
 {
-	int r = 0;
+	_cleanup_free_ bool *seen = calloc(MAX_CPU, sizeof(*seen));
+	int r = seen ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < n && r >= 0; i++, at += BUFFER_CPU_SIZE) {
 		const uint8_t *p = o->data + at;
@@ -714,8 +705,16 @@ static int read_areas(struct v7 *v, struct buffer *b, const struct option *o, si
 			.size = number(v, p + 12, 8),
 		};
 
-		if (area.size > 0)
+		if (area.size == 0)
+			continue;
+		if (area.cpu >= MAX_CPU)
+			r = damage(v, area.entry, "cpu %u, which cannot be", area.cpu);
+		else if (seen[area.cpu])
+			r = damage(v, area.entry, "cpu %u has data already", area.cpu);
+		else
 			r = add_area(v, b, &area);
+		if (area.cpu < MAX_CPU)
+			seen[area.cpu] = true;
 	}
 	return r;
 }
@@ -857,8 +856,15 @@ static int find_next_chunk(const struct v7 *v, uint64_t from, uint64_t end, stru
 	if (!window)
 		return -ENOMEM;
 	while (end > from && end - from >= least) {
-		size_t n = MIN(end - from, RESYNC_WINDOW);
+		off_t data = lseek(v->dat->fd, (off_t)from, SEEK_DATA);
+		size_t n;
 
+		if (data < 0 && errno == ENXIO) /* the rest is a hole */
+			return 0;
+		from = MAX(from, (uint64_t)MAX(data, (off_t)0));
+		if (from >= end)
+			return 0;
+		n = MIN(end - from, RESYNC_WINDOW);
 		r = read_at(v, window, n, from, &why);
 		if (r < 0)
 			return r == -ENODATA ? 0 : r;
@@ -917,7 +923,8 @@ static int resync(struct v7 *v, struct walk *w, struct chunk *ret)
 	struct chunk head = {};
 	int r = look_at_chunk(v, bad, w->end, &head), found;
 
-	found = r < 0 ? r : find_next_chunk(v, from, w->end, ret);
+	found = r < 0 || v->n_resyncs++ >= MAX_RESYNCS ? MIN(r, 0)
+						       : find_next_chunk(v, from, w->end, ret);
 	if (found < 0)
 		return found;
 	if (found > 0 && ret->place < bad) {
@@ -1103,6 +1110,8 @@ static int find_plain_areas(struct v7 *v, struct buffer *b, const struct section
 		if (r < 0)
 			break;
 		ts = number(v, bytes, 8);
+		if (ts == 0) /* never written */
+			break;
 		if (ts < last) {
 			r = add_area(v, b, &area);
 			area = (struct area){.cpu = area.cpu + 1, .entry = s->place, .place = pos};
@@ -1146,7 +1155,7 @@ static int read_buffers(struct v7 *v)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < v->n_options && r >= 0; i++) {
+	for (size_t i = 0; i < v->n_options && v->n_buffers < MAX_BUFFERS && r >= 0; i++) {
 		const struct option *o = &v->options[i];
 
 		if (o->id == TRACE_DAT_OPTION_BUFFER)
