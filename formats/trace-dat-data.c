@@ -12,11 +12,12 @@
 #include "basic/io.h"
 #include "formats/trace-dat-data.h"
 
-#define CACHE_SIZE (16 * MIB)
-#define CACHE_MAX  256U	   /* blocks */
-#define INPUT_KEEP MIB	   /* a larger buffer for what is packed is freed after use */
-#define PIECES_MAX 131072U /* then pieces of chunks are put together */
-#define MAGIC_SIZE 4
+#define CACHE_SIZE     (16 * MIB)
+#define CACHE_MAX      256U    /* blocks */
+#define INPUT_KEEP     MIB     /* a larger buffer for what is packed is freed after use */
+#define PIECES_MAX     131072U /* then pieces of chunks are put together */
+#define MAGIC_SIZE     4
+#define WINDOW_LOG_MAX 24 /* 16 MiB: no chunk has a larger one */
 
 /* An unpacked block */
 struct block {
@@ -294,7 +295,35 @@ static int unpack(struct trace_dat_data *d, const uint8_t *input, size_t length,
 			      size);
 	return 0;
 }
+
+/* Blocks of 128 KiB, as far as they are there. The window that this takes is not kept. */
+static int unpack_cut(struct trace_dat_data *d, const uint8_t *input, size_t length, void *bytes,
+		      size_t size, size_t *ret, struct fault *why)
+{
+	ZSTD_DCtx *zstd = ZSTD_createDCtx();
+	ZSTD_inBuffer in = {input, length, 0};
+	ZSTD_outBuffer out = {bytes, size, 0};
+	size_t r = 0, before;
+
+	if (!zstd)
+		return fault_errno(why, -ENOMEM, "%s: cannot read", d->path);
+	(void)ZSTD_DCtx_setParameter(zstd, ZSTD_d_windowLogMax, WINDOW_LOG_MAX);
+	do {
+		before = in.pos + out.pos;
+		r = ZSTD_decompressStream(zstd, &out, &in);
+	} while (!ZSTD_isError(r) && out.pos < size && in.pos + out.pos > before);
+	ZSTD_freeDCtx(zstd);
+	*ret = out.pos;
+	return 0;
+}
 #else
+static int unpack_cut(struct trace_dat_data *d, const uint8_t *input, size_t length, void *bytes,
+		      size_t size, size_t *ret, struct fault *why)
+{
+	*ret = 0;
+	return 0;
+}
+
 static int unpack(struct trace_dat_data *d, const uint8_t *input, size_t length, uint64_t place,
 		  void *bytes, size_t size, struct fault *why)
 {
@@ -312,10 +341,10 @@ static int get_input(struct trace_dat_data *d, size_t length, struct fault *why)
 	return d->input ? 0 : fault_errno(why, -ENOMEM, "%s: cannot read", d->path);
 }
 
-int trace_dat_data_unpack(struct trace_dat_data *data, uint64_t place, uint64_t length, void *bytes,
-			  size_t size, struct fault *why)
+/* The packed bytes of a block, in d->input */
+static int read_packed(struct trace_dat_data *d, uint64_t place, uint64_t length, size_t size,
+		       struct fault *why)
 {
-	struct trace_dat_data *d = data;
 	int r;
 
 	/* what does not shrink grows by little */
@@ -326,17 +355,40 @@ int trace_dat_data_unpack(struct trace_dat_data *data, uint64_t place, uint64_t 
 	r = get_input(d, length, why);
 	if (r >= 0)
 		r = read_file(d, d->input, length, place, why);
-	if (r < 0)
-		return r;
-	if (!trace_dat_data_is_packed(d->input))
-		return broken(d, why, place, "wrong magic of zstd: %02x %02x %02x %02x",
-			      d->input[0], d->input[1], d->input[2], d->input[3]);
-	r = unpack(d, d->input, length, place, bytes, size, why);
-	if (d->input_room > INPUT_KEEP) {
-		free(d->input);
-		d->input = NULL;
-		d->input_room = 0;
-	}
+	if (r >= 0 && !trace_dat_data_is_packed(d->input))
+		r = broken(d, why, place, "wrong magic of zstd: %02x %02x %02x %02x", d->input[0],
+			   d->input[1], d->input[2], d->input[3]);
+	return r;
+}
+
+static void drop_input(struct trace_dat_data *d)
+{
+	if (d->input_room <= INPUT_KEEP)
+		return;
+	free(d->input);
+	d->input = NULL;
+	d->input_room = 0;
+}
+
+int trace_dat_data_unpack(struct trace_dat_data *data, uint64_t place, uint64_t length, void *bytes,
+			  size_t size, struct fault *why)
+{
+	int r = read_packed(data, place, length, size, why);
+
+	if (r >= 0)
+		r = unpack(data, data->input, length, place, bytes, size, why);
+	drop_input(data);
+	return r;
+}
+
+int trace_dat_data_unpack_cut(struct trace_dat_data *data, uint64_t place, uint64_t length,
+			      void *bytes, size_t size, size_t *ret, struct fault *why)
+{
+	int r = read_packed(data, place, length, size, why);
+
+	if (r >= 0)
+		r = unpack_cut(data, data->input, length, bytes, size, ret, why);
+	drop_input(data);
 	return r;
 }
 
@@ -363,26 +415,46 @@ static void make_room(struct trace_dat_data *d, size_t size)
 	}
 }
 
-static int get_block(struct trace_dat_data *d, uint64_t place, uint64_t length, uint64_t size,
-		     const struct block **ret, struct fault *why)
+/* A compressed block: of a piece, or one of its chunks */
+struct packed {
+	uint64_t at, size;	/* address, unpacked bytes */
+	uint64_t place, length; /* without the head */
+	uint64_t head;		/* its place, the same if it has none */
+	bool cut;
+};
+
+static int unpack_block(struct trace_dat_data *d, const struct packed *p, void *bytes,
+			struct fault *why)
 {
-	struct block *block = cached(d, place);
+	size_t n = 0;
+	int r;
+
+	if (!p->cut)
+		return trace_dat_data_unpack(d, p->place, p->length, bytes, p->size, why);
+	r = trace_dat_data_unpack_cut(d, p->place, p->length, bytes, p->size, &n, why);
+	return r < 0 || n == p->size ? r : broken(d, why, p->place, "cannot be unpacked again");
+}
+
+static int get_block(struct trace_dat_data *d, const struct packed *p, const struct block **ret,
+		     struct fault *why)
+{
+	struct block *block = cached(d, p->place);
 	uint8_t *bytes;
 	int r;
 
-	if (!block || block->size != size) {
-		make_room(d, size);
-		bytes = malloc(size);
+	if (!block || block->size != p->size) {
+		make_room(d, p->size);
+		bytes = malloc(p->size);
 		if (!bytes)
 			return fault_errno(why, -ENOMEM, "%s: cannot read", d->path);
-		r = trace_dat_data_unpack(d, place, length, bytes, size, why);
+		r = unpack_block(d, p, bytes, why);
 		if (r < 0) {
 			free(bytes);
 			return r;
 		}
 		block = &d->blocks[d->n_blocks++];
-		*block = (struct block){.place = place, .bytes = bytes, .size = size};
-		d->cached += size;
+		*block = (struct block){.place = p->place, .bytes = bytes, .size = p->size};
+		d->cached += p->size;
 	}
 	block->used = ++d->clock;
 	*ret = block;
@@ -390,13 +462,6 @@ static int get_block(struct trace_dat_data *d, uint64_t place, uint64_t length, 
 }
 
 /* --- reading */
-
-/* A compressed block: of a piece, or one of its chunks */
-struct packed {
-	uint64_t at, size;	/* address, unpacked bytes */
-	uint64_t place, length; /* without the head */
-	uint64_t head;		/* its place, the same if it has none */
-};
 
 /* The chunk that has @at: from the piece's first, or from where the last search ended, on */
 static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint64_t at,
@@ -419,8 +484,11 @@ static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint
 		if (size == 0 || size > p->at + p->size - h.at)
 			return broken(d, why, h.place, "the file was changed while it was read");
 		if (at - h.at < size) {
-			*ret = (struct packed){h.at, size, h.place + DATA_CHUNK_HEAD, length,
-					       h.place};
+			*ret = (struct packed){.at = h.at,
+					       .size = size,
+					       .place = h.place + DATA_CHUNK_HEAD,
+					       .length = length,
+					       .head = h.place};
 			d->hint = h;
 			return 0;
 		}
@@ -434,7 +502,7 @@ static int find_packed(struct trace_dat_data *d, const struct data_piece *p, uin
 {
 	if (p->kind == DATA_CHUNKS)
 		return find_chunk(d, p, at, ret, why);
-	*ret = (struct packed){p->at, p->size, p->place, p->length, p->place};
+	*ret = (struct packed){p->at, p->size, p->place, p->length, p->place, p->kind == DATA_CUT};
 	return 0;
 }
 
@@ -459,7 +527,7 @@ static int read_piece(struct trace_dat_data *d, const struct data_piece *p, void
 	if (r < 0)
 		return r;
 	*ret = packed.at + packed.size - at;
-	r = get_block(d, packed.place, packed.length, packed.size, &block, why);
+	r = get_block(d, &packed, &block, why);
 	if (r < 0)
 		return r;
 	*ret = MIN(size, packed.at + packed.size - at);

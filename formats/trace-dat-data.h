@@ -26,6 +26,7 @@ enum data_kind {
 	DATA_COPIED, /* as DATA_MADE, but byte for byte as at place */
 	DATA_PLAIN,  /* in the file as it is */
 	DATA_BLOCK,  /* one compressed block */
+	DATA_CUT,    /* the beginning of one, from which size bytes come */
 	DATA_CHUNKS, /* n_chunks of them, each with its head */
 };
 
@@ -111,6 +112,13 @@ struct data_place trace_dat_data_place(struct trace_dat_data *data, uint64_t at)
  */
 int trace_dat_data_unpack(struct trace_dat_data *data, uint64_t place, uint64_t length, void *bytes,
 			  size_t size, struct fault *why);
+
+/**
+ * trace_dat_data_unpack_cut() - the same of a block whose end is missing
+ * @ret: bytes that came out
+ */
+int trace_dat_data_unpack_cut(struct trace_dat_data *data, uint64_t place, uint64_t length,
+			      void *bytes, size_t size, size_t *ret, struct fault *why);
 
 /**
  * trace_dat_data_is_packed() - do these 4 bytes begin a compressed block?

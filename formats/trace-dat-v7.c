@@ -899,6 +899,7 @@ struct walk {
 	uint64_t pos, end;
 	uint32_t left;	   /* chunks */
 	struct chunk last; /* not put yet: its length is known when the next one is found */
+	struct chunk cut;  /* by the end of the file; size 0: none is */
 };
 
 /* What is at @w->pos; a wrong magic alone is told when it is read, if the chain goes on behind */
@@ -911,6 +912,39 @@ static int next_chunk(const struct v7 *v, const struct walk *w, struct chunk *re
 		return r;
 	r = look_at_chunk(v, w->pos + DATA_CHUNK_HEAD + ret->length, w->end, &behind);
 	return r > 0 ? behind.magic : r;
+}
+
+/* Nothing is wrong with it but that the file ends before it does */
+static bool is_cut(const struct v7 *v, const struct chunk *c)
+{
+	return c->magic && c->size > 0 && c->size <= DATA_CHUNK_MAX &&
+	       c->size % v->dat->page_size == 0 &&
+	       c->length > v->size - c->place - DATA_CHUNK_HEAD && c->length < 2 * DATA_CHUNK_MAX;
+}
+
+/* What of it can be unpacked */
+static int put_cut(struct v7 *v, const struct walk *w)
+{
+	struct data_piece piece = {.kind = DATA_CUT, .place = w->cut.place + DATA_CHUNK_HEAD};
+	_cleanup_free_ void *bytes = malloc(w->cut.size);
+	struct fault why;
+	size_t n = 0;
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	piece.length = v->size - piece.place;
+	r = trace_dat_data_unpack_cut(v->data, piece.place, piece.length, bytes, w->cut.size, &n,
+				      &why);
+	if (r < 0)
+		return damage_by(v, r, &why);
+	piece.size = round_down(n, v->dat->page_size);
+	r = trace_dat_data_add(v->data, &piece, NULL);
+	return r < 0 ? r
+		     : damage(v, w->cut.place,
+			      "cpu %u: the file ends inside a chunk of %u bytes: of %u unpacked ones "
+			      "%" PRIu64 " are left",
+			      w->cpu, w->cut.length, w->cut.size, piece.size);
 }
 
 /*
@@ -933,6 +967,10 @@ static int resync(struct v7 *v, struct walk *w, struct chunk *ret)
 			   w->last.length, ret->place);
 		w->last.length = (uint32_t)(ret->place - w->last.place - DATA_CHUNK_HEAD);
 		return r < 0 || put_chunk(v, &w->last, true) < 0 ? -ENOMEM : (w->last.size = 0, 1);
+	}
+	if (found == 0 && is_cut(v, &head)) {
+		w->cut = head;
+		return 0;
 	}
 	if (found > 0)
 		r = damage(v, bad,
@@ -971,7 +1009,9 @@ static int walk_chunks(struct v7 *v, struct walk *w)
 			w->left--;
 		}
 	}
-	return r >= 0 && w->last.size ? put_chunk(v, &w->last, false) : r;
+	if (r >= 0 && w->last.size)
+		r = put_chunk(v, &w->last, false);
+	return r >= 0 && w->cut.size ? put_cut(v, w) : r;
 }
 
 static int put_chunks(struct v7 *v, const struct area *area, uint64_t *ret_end)

@@ -395,6 +395,35 @@ static void test_many_chunks(void **state)
 	craft_done(&c);
 }
 
+/* Of a block whose end is missing comes what is there, and the same each time */
+static void test_cut_block(void **state)
+{
+	struct craft c = craft_kinds[0];
+	_cleanup_(trace_dat_data_freep) struct trace_dat_data *data = NULL;
+	_cleanup_free_ uint32_t *numbers = malloc(MIB), *room = calloc(1, MIB);
+	struct data_piece piece = {.kind = DATA_CUT, .place = 8};
+	_cleanup_close_ int fd = -EBADF;
+	uint32_t x = 1;
+	size_t n = 0;
+
+	for (size_t i = 0; i < MIB / 4; i++)
+		numbers[i] = (x = x * 1103515245 + 12345) >> 20;
+	craft_v7_packed(&c, numbers, MIB);
+	fd = file_of(&c, c.size / 2);
+	data = trace_dat_data_new(fd, "f", false);
+	assert_non_null(data);
+	piece.length = c.size / 2 - 8;
+	assert_int_equal(trace_dat_data_unpack_cut(data, 8, piece.length, room, MIB, &n, NULL), 0);
+	assert_true(n >= MIB / 4 && n < MIB);
+	assert_memory_equal(room, numbers, n);
+	piece.size = n;
+	assert_int_equal(trace_dat_data_add(data, &piece, NULL), 0);
+	assert_int_equal(trace_dat_data_read(data, room, n, 0, &n, NULL), 0);
+	assert_int_equal(n, piece.size);
+	assert_memory_equal(room, numbers, n);
+	craft_done(&c);
+}
+
 /* A chunk of zeros is small in the file: what it says is what is taken, and no more */
 static void test_bomb(void **state)
 {
@@ -427,6 +456,7 @@ int main(void)
 		cmocka_unit_test(test_bad_chunks),
 		cmocka_unit_test(test_place_inside),
 		cmocka_unit_test(test_many_chunks),
+		cmocka_unit_test(test_cut_block),
 		cmocka_unit_test(test_bomb),
 #endif
 	};
