@@ -3,9 +3,9 @@
 # beside: yes
 # time-limit: 400
 #
-# trace.dat files of version 7: those of the installed trace-cmd, recorded and converted, and others
-# that lie beside the source tree. verify finds nothing, the text is what trace-cmd report prints. Of
-# files that were cut or damaged verify tells where, and the rest is read, with little memory.
+# trace.dat files of version 7: those of the installed trace-cmd, recorded and converted (others are in
+# test-foreign.sh). verify finds nothing, the text is what trace-cmd report prints. Of files that were
+# cut or damaged verify tells where, and the rest is read, with little memory.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
@@ -231,18 +231,3 @@ for what in list tail events; do
 	cmp "six/$what" "seven/$what" || fail "$what: $(diff six/$what seven/$what | head -n 5)"
 done
 echo "${#SEGMENTS[@]} segments, $(wc -l <six/events) events"
-
-# --- those of others
-
-DATA=$SRC/../shared/data/trace-dat
-if [ ! -d "$DATA" ] || ! command -v zstd >/dev/null; then
-	skip "all of trace-cmd's own is right, but not here: $DATA"
-fi
-for file in "$DATA"/v7*; do
-	base=$(basename "$file" .zst)
-	case $file in
-	*.zst) zstd -qd -o "$base" "$file" ;;
-	*) cp "$file" "$base" ;;
-	esac
-	same "$base"
-done
