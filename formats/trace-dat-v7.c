@@ -1354,8 +1354,8 @@ static void read_compression(struct cursor *c, struct v7 *v)
 {
 	uint64_t at = c->pos;
 	_cleanup_free_ char *name = cursor_string(c, "the name of the compression");
-	_cleanup_free_ char *version = cursor_string(c, "the version of the compression");
 
+	free(cursor_string(c, "the version of the compression"));
 	v->options_place = cursor_number(c, 8, "the place of the options");
 	if (c->error || strcmp(name, "none") == 0)
 		return;
