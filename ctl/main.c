@@ -70,8 +70,8 @@ static const struct verb verbs[] = {
 	 .here = true},
 	{TAKE, "export", verb_export, "FILE",
 	 "Write the events of a trace.dat file in other formats",
-	 "Print the events of all CPUs in time order. FILE: a version 6 trace.dat of flyrec or\n"
-	 "trace-cmd. --format=text: line for line what trace-cmd report prints, but for --time=;\n"
+	 "Print the events of all CPUs in time order. FILE: a trace.dat of flyrec or\n"
+	 "trace-cmd, version 6 or 7. --format=text: line for line what trace-cmd report prints, but for --time=;\n"
 	 "--format=json: an object a line; --format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
 	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
 	 "FILE: - is standard input.\n"
@@ -105,7 +105,7 @@ static const struct verb verbs[] = {
 	{FILES, "verify", verb_verify, "FILE|DIR...",
 	 "Check trace.dat files and Arm snapshots, offline",
 	 "Checks structure, alignment, every sub-buffer and every event, time order, lost\n"
-	 "events, and flyrec's own accounting, of trace.dat files (version 6) that flyrec or\n"
+	 "events, and flyrec's own accounting, of trace.dat files (version 6 or 7) that flyrec or\n"
 	 "trace-cmd wrote. Of a DIR: every *.dat below it, sorted, and every\n"
 	 "directory with a snapshot.ini in it: an Arm snapshot, whose faults are lines\n"
 	 "\"DIR/FILE:LINE: what\".\n\n"

@@ -7,6 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
 
@@ -108,6 +109,8 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter 
 	if (r < 0)
 		return r;
 	output_warnings(s->decoder);
+	STRV_FOREACH (line, s->dat->damages)
+		on_fault(*line);
 	r = event_time_choose(&config.time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
 	if (r < 0)
 		return r;
@@ -134,8 +137,13 @@ static int read_table(const struct tail_segment *s, uint64_t *sizes, struct faul
 	for (uint32_t cpu = 0; cpu < s->dat->n_cpus; cpu++) {
 		uint64_t at = s->dat->buffers[0].regions[cpu].entry + 8;
 		uint8_t bytes[8];
-		int r = io_pread_all(s->fd, bytes, sizeof(bytes), at);
+		int r;
 
+		if (s->dat->version != 6) { /* it does not grow */
+			sizes[cpu] = s->dat->buffers[0].regions[cpu].size;
+			continue;
+		}
+		r = io_pread_all(s->fd, bytes, sizeof(bytes), at);
 		if (r < 0)
 			return fault_errno(why, r, "%s: cannot read its sizes", s->path);
 		sizes[cpu] = trace_dat_u64(s->dat, bytes);
@@ -149,10 +157,12 @@ static int look_at_last(struct tail_segment *s, uint32_t cpu, uint8_t *subbuf, s
 	uint64_t at = s->dat->buffers[0].regions[cpu].offset + s->sizes[cpu] - s->dat->page_size;
 	struct subbuf_fault fault;
 	struct subbuf_info info;
-	int r = io_pread_all(s->fd, subbuf, s->dat->page_size, at);
+	int r = trace_dat_read(s->dat, subbuf, s->dat->page_size, at, why);
 
+	if (r == -EBADMSG)
+		return 0;
 	if (r < 0)
-		return fault_errno(why, r, "%s: cannot read", s->path);
+		return r;
 	if (subbuf_check(&s->dat->layout, subbuf, NULL, &info, &fault) == 0 && info.events > 0)
 		s->last[cpu] = MAX(s->last[cpu], key_of(s, decoder_time(s->decoder, info.last_ts)));
 	return 0;
@@ -237,10 +247,13 @@ static int look_back(struct tail_segment *s, uint64_t n, uint64_t *ret, struct f
 
 		if (!wants_cpu(s, cpu) || s->sizes[cpu] <= back)
 			continue;
-		r = io_pread_all(s->fd, bytes, sizeof(bytes),
-				 s->dat->buffers[0].regions[cpu].offset + s->sizes[cpu] - back);
+		r = trace_dat_read(s->dat, bytes, sizeof(bytes),
+				   s->dat->buffers[0].regions[cpu].offset + s->sizes[cpu] - back,
+				   why);
+		if (r == -EBADMSG)
+			continue;
 		if (r < 0)
-			return fault_errno(why, r, "%s: cannot read", s->path);
+			return r;
 		from = MAX(from, decoder_time(s->decoder, trace_dat_u64(s->dat, bytes)));
 	}
 	*ret = from;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "ctl/verify.h"
 #include "decode/format-check.h"
 #include "formats/trace-dat.h"
@@ -136,17 +137,24 @@ static void find_data(int fd, uint64_t base, uint64_t pos, uint64_t end, uint32_
 		*ret_to = MIN(base + round_up((uint64_t)to - base, size), end);
 }
 
-static int read_chunk(struct scan *s, uint64_t pos, size_t n)
+/*
+ * What follows at @pos, *n bytes at most, in whole sub-buffers; damaged bytes are told and left
+ * out. Return: 1 with *n set, 0 so many are left out, or negative errno, told.
+ */
+static int read_chunk(struct scan *s, uint64_t pos, size_t *n)
 {
+	struct fault why;
 	int r;
 
-	r = io_pread_all(s->dat->fd, s->chunk, n, pos);
+	r = trace_dat_read_some(s->dat, s->chunk, *n, pos, n, &why);
 	if (r == -ENODATA)
 		verify_report_fault(s->report, pos, "%s: the file became shorter while it was read",
 				    s->name);
+	else if (r == -EBADMSG)
+		verify_report_line(s->report, why.text);
 	else if (r < 0)
 		verify_report_fault(s->report, pos, "%s: cannot read: %s", s->name, strerror(-r));
-	return r;
+	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
 static void scan_region(struct scan *s, const struct trace_dat_region *region)
@@ -154,8 +162,11 @@ static void scan_region(struct scan *s, const struct trace_dat_region *region)
 	uint64_t pos = region->offset, end = region->offset + region->size, from, to = pos;
 	uint32_t size = s->dat->layout.size;
 
+	if (s->dat->data) /* no holes */
+		to = end;
 	while (pos < end) {
 		size_t n;
+		int r;
 
 		if (pos >= to) {
 			find_data(s->dat->fd, region->offset, pos, end, size, &from, &to);
@@ -168,9 +179,10 @@ static void scan_region(struct scan *s, const struct trace_dat_region *region)
 			}
 		}
 		n = MIN(to - pos, s->chunk_size);
-		if (read_chunk(s, pos, n) < 0)
+		r = read_chunk(s, pos, &n);
+		if (r < 0)
 			return;
-		for (size_t i = 0; i < n; i += size)
+		for (size_t i = 0; r > 0 && i < n; i += size)
 			check_one(s, s->chunk + i, pos + i);
 		pos += n;
 	}
@@ -327,7 +339,8 @@ static bool has_grown(const struct trace_dat *dat, const struct verify_report *r
 		&dat->buffers[i / dat->n_cpus].regions[i % dat->n_cpus];
 	uint8_t size[8];
 
-	return io_pread_all(dat->fd, size, sizeof(size), region->entry + 8) >= 0 &&
+	return dat->version == 6 &&
+	       io_pread_all(dat->fd, size, sizeof(size), region->entry + 8) >= 0 &&
 	       trace_dat_u64(dat, size) > region->size;
 }
 
@@ -406,7 +419,7 @@ static int check_cpustat(const struct trace_dat *dat, struct verify_report *repo
 	return current ? 0 : -ENOMEM;
 }
 
-int verify_dat(const struct trace_dat *dat, struct verify_report *report)
+static int check_dat(const struct trace_dat *dat, struct verify_report *report)
 {
 	size_t n = dat->n_buffers * dat->n_cpus,
 	       chunk_size = MAX(CHUNK, (uint64_t)dat->layout.size);
@@ -439,4 +452,17 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 		return r;
 	r = check_cpustat(dat, report);
 	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
+}
+
+int verify_dat(const struct trace_dat *dat, struct verify_report *report)
+{
+	int r;
+
+	report->dat = dat;
+	STRV_FOREACH (line, dat->damages)
+		verify_report_line(report, *line);
+	report->more_errors += dat->n_damages - strv_length(dat->damages);
+	r = check_dat(dat, report);
+	report->dat = NULL;
+	return r;
 }

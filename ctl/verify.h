@@ -31,8 +31,9 @@ struct verify_cpu {
 };
 
 struct verify_report {
-	char *path, *shown; /* shown: escaped */
-	unsigned version;   /* 0: not even that could be read */
+	char *path, *shown;	     /* shown: escaped */
+	const struct trace_dat *dat; /* while it is checked: offsets are of it; or NULL */
+	unsigned version;	     /* 0: not even that could be read */
 	struct verify_cpu *cpus;
 	size_t n_cpus;
 	char **errors; /* one line each: "PATH: offset 0x…: what" */

@@ -8,11 +8,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "basic/io.h"
+#include "basic/strv.h"
 #include "decode/event-stream.h"
 
 #define BLOCK_SIZE   (256 * KIB)
 #define BLOCKS_TOTAL (128 * MIB)
+/* Beside what formats/trace-dat-data.h keeps unpacked, where smaller blocks cost little */
+#define UNPACKED_TOTAL (14 * MIB)
 
 struct event_block {
 	unsigned refs;
@@ -105,29 +107,16 @@ static int keep_block(struct event_stream *s, struct event_keep *keep, struct ev
 
 /* --- one CPU */
 
-static int read_error(const struct event_stream *s, uint64_t pos, int error, struct fault *why)
-{
-	if (error == -ENODATA)
-		return fault_set(why, error,
-				 "%s: offset 0x%" PRIx64
-				 ": the file became shorter while it was read",
-				 s->dat->path, pos);
-	return fault_errno(why, error, "%s: offset 0x%" PRIx64 ": cannot read", s->dat->path, pos);
-}
-
-/* When sub-buffer @i begins; one that was never written comes last */
+/* When sub-buffer @i begins; one that was never written comes last, a damaged one with the next */
 static int begins(const struct event_stream *s, const struct cursor *c, uint64_t i, uint64_t *ret,
 		  struct fault *why)
 {
-	uint64_t pos = c->begin + i * s->dat->page_size, ts;
-	uint8_t bytes[8];
-	int r;
+	uint64_t ts;
+	int r = trace_dat_timestamp(s->dat, c->begin + i * s->dat->page_size, c->end, &ts, why);
 
-	r = io_pread_all(s->dat->fd, bytes, sizeof(bytes), pos);
 	if (r < 0)
-		return read_error(s, pos, r, why);
-	ts = trace_dat_u64(s->dat, bytes);
-	*ret = ts ? decoder_time(s->decoder, ts) : UINT64_MAX;
+		return r;
+	*ret = ts && ts != UINT64_MAX ? decoder_time(s->decoder, ts) : UINT64_MAX;
 	return 0;
 }
 
@@ -153,6 +142,32 @@ static int seek(const struct event_stream *s, struct cursor *c, uint64_t from, s
 	return 0;
 }
 
+static void tell_line(struct event_stream *s, const char *line)
+{
+	s->n_faults++;
+	if (s->config.on_fault)
+		s->config.on_fault(line);
+}
+
+/* From c->pos on, which goes behind what is damaged: 1, 0 nothing follows, negative errno */
+static int read_block(struct event_stream *s, struct cursor *c, uint8_t *bytes, size_t *size,
+		      struct fault *why)
+{
+	while (c->pos < c->end) {
+		size_t n = 0;
+		int r = trace_dat_read_some(s->dat, bytes, MIN(c->end - c->pos, (uint64_t)*size),
+					    c->pos, &n, why);
+
+		if (r >= 0)
+			*size = n;
+		if (r != -EBADMSG)
+			return r < 0 ? r : 1;
+		tell_line(s, why->text);
+		c->pos += n;
+	}
+	return 0;
+}
+
 /* 1, 0 nothing (now), negative errno */
 static int next_block(struct event_stream *s, struct cursor *c, struct fault *why)
 {
@@ -168,33 +183,27 @@ static int next_block(struct event_stream *s, struct cursor *c, struct fault *wh
 	block = malloc(sizeof(*block) + size);
 	if (!block)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", s->dat->path);
-	*block = (struct event_block){.refs = 1, .offset = c->pos, .size = size};
-	r = io_pread_all(s->dat->fd, block->bytes, size, c->pos);
-	if (r < 0) {
+	r = read_block(s, c, block->bytes, &size, why);
+	if (r <= 0) {
 		free(block);
-		return read_error(s, c->pos, r, why);
+		return r;
 	}
+	*block = (struct event_block){.refs = 1, .offset = c->pos, .size = size};
 	c->pos += size;
 	c->block = block;
 	return 1;
 }
 
-static void tell_fault(struct event_stream *s, const char *line)
-{
-	s->n_faults++;
-	if (s->config.on_fault)
-		s->config.on_fault(line);
-}
-
 static void tell_subbuf(struct event_stream *s, const struct cursor *c,
 			const struct subbuf_fault *fault)
 {
+	uint64_t at = c->block->offset + c->next - s->dat->page_size + fault->offset;
 	char text[160], line[512];
 
-	(void)snprintf(line, sizeof(line), "%.200s: offset 0x%" PRIx64 ": cpu %" PRIu32 ": %s",
-		       s->dat->path, c->block->offset + c->next - s->dat->page_size + fault->offset,
-		       c->cpu, subbuf_fault_text(fault, text, sizeof(text)));
-	tell_fault(s, line);
+	(void)snprintf(line, sizeof(line), "%.200s: offset %s: cpu %" PRIu32 ": %s", s->dat->path,
+		       trace_dat_at(s->dat, at).text, c->cpu,
+		       subbuf_fault_text(fault, text, sizeof(text)));
+	tell_line(s, line);
 }
 
 /* Go to the next sub-buffer that holds something: 1, 0 nothing (now), negative errno */
@@ -512,7 +521,7 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 		return 0;
 	if (!s->config.sizes &&
 	    trace_dat_check_region(s->dat, &s->dat->buffers[buffer], cpu, &broken) < 0) {
-		tell_fault(s, broken.text);
+		tell_line(s, broken.text);
 		return 0;
 	}
 	*c = (struct cursor){.cpu = cpu, .buffer = buffer};
@@ -529,7 +538,7 @@ static int add_cursors(struct event_stream *s, struct fault *why)
 	size_t most = MAX(n_buffers * (size_t)s->dat->n_cpus, (size_t)1), total;
 	int r = 0;
 
-	total = s->config.memory ? s->config.memory : BLOCKS_TOTAL;
+	total = s->config.memory ? s->config.memory : s->dat->data ? UNPACKED_TOTAL : BLOCKS_TOTAL;
 	s->block_size = MAX(MIN(BLOCK_SIZE, total / most), (size_t)s->dat->page_size);
 	s->block_size -= s->block_size % s->dat->page_size;
 	s->cursors = calloc(most, sizeof(*s->cursors));
@@ -538,6 +547,9 @@ static int add_cursors(struct event_stream *s, struct fault *why)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", s->dat->path);
 	s->dry = s->heap + most;
 	s->ask = s->dry + most;
+	/* of a file that grows, whoever opened it tells */
+	STRV_FOREACH (line, s->config.sizes ? NULL : s->dat->damages)
+		tell_line(s, *line);
 	for (uint32_t b = 0; b < n_buffers && r >= 0; b++)
 		for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++)
 			r = add_cursor(s, b, cpu, why);

@@ -18,7 +18,8 @@ int cursor_broken(struct cursor *c, int error, uint64_t offset, const char *form
 	(void)vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	c->error = error;
-	return fault_set(c->why, error, "%s: offset 0x%" PRIx64 ": %s", c->dat->path, offset, text);
+	return fault_set(c->why, error, "%s: offset %s: %s", c->dat->path,
+			 trace_dat_at(c->dat, offset).text, text);
 }
 
 int cursor_cut(struct cursor *c, const char *what)
@@ -31,7 +32,8 @@ uint64_t cursor_left(const struct cursor *c)
 	return c->dat->file_size - c->pos;
 }
 
-static const uint8_t *cursor_peek(struct cursor *c, size_t size, const char *what)
+/* @size bytes, or fewer if those behind are damaged, which is of version 7 only */
+static const uint8_t *cursor_peek_some(struct cursor *c, size_t size, const char *what, size_t *ret)
 {
 	int r;
 
@@ -42,18 +44,31 @@ static const uint8_t *cursor_peek(struct cursor *c, size_t size, const char *wha
 	if (c->pos < c->window_offset || c->pos + size > c->window_offset + c->window_size) {
 		c->window_offset = c->pos;
 		c->window_size = MIN(cursor_left(c), CURSOR_WINDOW);
-		r = io_pread_all(c->dat->fd, c->window, c->window_size, c->pos);
+		r = trace_dat_read_some(c->dat, c->window, c->window_size, c->pos, &c->window_size,
+					c->why);
 		if (r < 0) {
 			c->window_size = 0;
-			c->error = r == -ENODATA
-					   ? cursor_cut(c, what)
-					   : fault_errno(c->why, r,
-							 "%s: offset 0x%" PRIx64 ": cannot read",
-							 c->dat->path, c->pos);
+			c->error = r == -ENODATA ? cursor_cut(c, what) : r;
 			return NULL;
 		}
 	}
+	*ret = MIN(size, c->window_offset + c->window_size - c->pos);
 	return c->window + (c->pos - c->window_offset);
+}
+
+static void cursor_damaged(struct cursor *c, size_t n, const char *what)
+{
+	(void)cursor_broken(c, -EBADMSG, c->pos + n, "%s cannot be read", what);
+}
+
+static const uint8_t *cursor_peek(struct cursor *c, size_t size, const char *what)
+{
+	size_t n;
+	const uint8_t *p = cursor_peek_some(c, size, what, &n);
+
+	if (p && n < size)
+		cursor_damaged(c, n, what);
+	return c->error ? NULL : p;
 }
 
 const uint8_t *cursor_get(struct cursor *c, size_t size, const char *what)
@@ -115,14 +130,17 @@ void cursor_word(struct cursor *c, const char *word, size_t size)
 char *cursor_string(struct cursor *c, const char *what)
 {
 	size_t room = MIN(cursor_left(c), (uint64_t)CURSOR_NAME_MAX), n;
-	const uint8_t *p = cursor_peek(c, room, what);
+	size_t there = 0;
+	const uint8_t *p = cursor_peek_some(c, room, what, &there);
 	char *s;
 
 	if (!p)
 		return NULL;
-	n = strnlen((const char *)p, room);
-	if (n == room) {
-		if (room == cursor_left(c))
+	n = strnlen((const char *)p, there);
+	if (n == there) {
+		if (there < room)
+			cursor_damaged(c, n, what);
+		else if (room == cursor_left(c))
 			(void)cursor_cut(c, what);
 		else
 			(void)cursor_broken(c, -EBADMSG, c->pos, "%s does not end", what);

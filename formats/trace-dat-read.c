@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/file-kind.h"
 #include "formats/trace-dat-cursor.h"
+#include "formats/trace-dat-data.h"
 #include "formats/trace-dat-read.h"
+#include "formats/trace-dat-v7.h"
 
 /* Nothing real comes near these; they bound what a bad file can make us do */
 #define MAX_FORMATS	131072U
@@ -69,10 +72,6 @@ static void read_initial(struct cursor *c)
 	struct trace_dat *dat = c->dat;
 	uint64_t at = c->pos, n;
 
-	if (dat->version != 6)
-		(void)cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
-				    "version 7, which this build does not read: trace-cmd convert "
-				    "--file-version 6 -i FILE -o OUT");
 	n = cursor_number(c, 1, "the byte order");
 	if (n > 1)
 		(void)cursor_broken(c, -EBADMSG, at, "byte order is %" PRIu64 ", neither 0 nor 1",
@@ -90,6 +89,16 @@ static void read_initial(struct cursor *c)
 		(void)cursor_broken(c, -EBADMSG, at, "page size is %" PRIu64 ", which cannot be",
 				    n);
 	dat->page_size = (uint32_t)n;
+	if (dat->version == 7 && !c->error)
+		(void)trace_dat_v7_open(c);
+}
+
+/* A section of version 7 holds what it should and no more: what follows is of another one */
+static void end_section(struct cursor *c, const char *what)
+{
+	if (c->dat->data && !c->error && !trace_dat_data_begins(c->dat->data, c->pos))
+		(void)cursor_broken(c, -EBADMSG, c->pos, "%s do not end where their section does",
+				    what);
 }
 
 /* "\tfield: TYPE NAME;\toffset:N;\tsize:N;…": find NAME's line, read its numbers */
@@ -178,6 +187,7 @@ static void read_event_formats(struct cursor *c)
 {
 	add_system(c, strdup("ftrace"));
 	read_formats(c, "the number of ftrace formats");
+	end_section(c, "ftrace's formats");
 	for (uint64_t n = cursor_count(c, MAX_SYSTEMS, "the number of event systems");
 	     n > 0 && !c->error; n--) {
 		add_system(c, cursor_string(c, "the name of an event system"));
@@ -375,7 +385,9 @@ static int read_frame(struct cursor *c)
 	(void)read_header_page(c);
 	cursor_word(c, TRACE_DAT_HEADER_EVENT, sizeof(TRACE_DAT_HEADER_EVENT));
 	dat->header_event = cursor_extent(c, 8, "header_event");
+	end_section(c, "headers");
 	read_event_formats(c);
+	end_section(c, "event formats");
 	dat->kallsyms = cursor_extent(c, 4, "kallsyms");
 	dat->printk_formats = cursor_extent(c, 4, "printk_formats");
 	dat->cmdlines = cursor_extent(c, 8, "the task names");
@@ -466,10 +478,77 @@ struct trace_dat *trace_dat_free(struct trace_dat *dat)
 	free(dat->options);
 	free(dat->buffers);
 	free(dat->path);
+	strv_free(dat->damages);
+	trace_dat_data_free(dat->data);
 	if (dat->own_fd)
 		close(dat->fd);
 	free(dat);
 	return NULL;
+}
+
+int trace_dat_read_some(const struct trace_dat *dat, void *bytes, size_t size, uint64_t offset,
+			size_t *ret, struct fault *why)
+{
+	int r;
+
+	if (dat->data)
+		return trace_dat_data_read(dat->data, bytes, size, offset, ret, why);
+	r = io_pread_all(dat->fd, bytes, size, offset);
+	if (r == -ENODATA)
+		return fault_set(why, r,
+				 "%s: offset 0x%" PRIx64
+				 ": the file became shorter while it was read",
+				 dat->path, offset);
+	if (r < 0)
+		return fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", dat->path,
+				   offset);
+	*ret = size;
+	return 0;
+}
+
+int trace_dat_read(const struct trace_dat *dat, void *bytes, size_t size, uint64_t offset,
+		   struct fault *why)
+{
+	size_t n;
+	int r = 0;
+
+	for (size_t done = 0; done < size && r >= 0; done += n)
+		r = trace_dat_read_some(dat, (char *)bytes + done, size - done, offset + done, &n,
+					why);
+	return r;
+}
+
+int trace_dat_timestamp(const struct trace_dat *dat, uint64_t offset, uint64_t end, uint64_t *ret,
+			struct fault *why)
+{
+	uint8_t bytes[8];
+	int r = -EBADMSG;
+
+	while (r == -EBADMSG && offset < end) {
+		size_t n = 0;
+
+		r = trace_dat_read_some(dat, bytes, sizeof(bytes), offset, &n, why);
+		offset += n;
+	}
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	*ret = r < 0 ? UINT64_MAX : trace_dat_u64(dat, bytes);
+	return 0;
+}
+
+struct trace_dat_at trace_dat_at(const struct trace_dat *dat, uint64_t offset)
+{
+	struct data_place place = {.offset = offset};
+	struct trace_dat_at at;
+
+	if (dat->data)
+		place = trace_dat_data_place(dat->data, offset);
+	if (place.packed)
+		(void)snprintf(at.text, sizeof(at.text), "0x%" PRIx64 " (unpacked 0x%" PRIx64 ")",
+			       place.offset, place.inside);
+	else
+		(void)snprintf(at.text, sizeof(at.text), "0x%" PRIx64, place.offset);
+	return at;
 }
 
 int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *extent, uint64_t max,
@@ -480,21 +559,16 @@ int trace_dat_load(const struct trace_dat *dat, const struct trace_dat_extent *e
 
 	if (extent->size > max)
 		return fault_set(why, -EFBIG,
-				 "%s: offset 0x%" PRIx64 ": %" PRIu64
-				 " bytes are more than the %" PRIu64 " that make sense here",
-				 dat->path, extent->offset, extent->size, max);
+				 "%s: offset %s: %" PRIu64 " bytes are more than the %" PRIu64
+				 " that make sense here",
+				 dat->path, trace_dat_at(dat, extent->offset).text, extent->size,
+				 max);
 	text = malloc(extent->size + 1);
 	if (!text)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
-	r = io_pread_all(dat->fd, text, extent->size, extent->offset);
-	if (r == -ENODATA)
-		return fault_set(why, r,
-				 "%s: offset 0x%" PRIx64
-				 ": the file became shorter while it was read",
-				 dat->path, extent->offset);
+	r = trace_dat_read(dat, text, extent->size, extent->offset, why);
 	if (r < 0)
-		return fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", dat->path,
-				   extent->offset);
+		return r;
 	text[extent->size] = '\0';
 	*ret = TAKE_PTR(text);
 	return 0;
@@ -573,10 +647,10 @@ int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_b
 		what = "overlaps the file's header";
 	if (!what)
 		return 0;
-	return fault_set(why, -EBADMSG,
-			 "%s: offset 0x%" PRIx64 ": cpu %u: the region at 0x%" PRIx64 " of %" PRIu64
-			 " bytes %s",
-			 dat->path, r->entry, cpu, r->offset, r->size, what);
+	return fault_set(
+		why, -EBADMSG,
+		"%s: offset %s: cpu %u: the region at 0x%" PRIx64 " of %" PRIu64 " bytes %s",
+		dat->path, trace_dat_at(dat, r->entry).text, cpu, r->offset, r->size, what);
 }
 
 uint16_t trace_dat_u16(const struct trace_dat *dat, const void *bytes)

@@ -2,7 +2,9 @@
 /*
  * Reading the frame of a trace.dat: header, sections, options and CPU tables; formats/trace-dat.h
  * draws it. Texts and sub-buffers are not loaded: the caller gets their places and reads what it
- * wants. Version 6 of any byte order and long size. Bytes nobody vouches for are fine: everything
+ * wants. Versions 6 and 7 of any byte order and long size; version 7 is shown as one of version 6
+ * (formats/trace-dat-v7.h), so that all offsets here are those of trace_dat_read(), and only
+ * trace_dat_place() knows where that is in the file. Bytes nobody vouches for are fine: everything
  * is checked against the file's size. Uses pread only, so a file cut while it is read is an error,
  * not SIGBUS. Owner: the caller; an object belongs to one thread at a time.
  */
@@ -15,6 +17,8 @@
 #include "basic/macro.h"
 #include "formats/subbuf.h"
 #include "formats/trace-dat.h"
+
+struct trace_dat_data;
 
 /* A piece of the file; text is without its size word */
 struct trace_dat_extent {
@@ -51,9 +55,12 @@ struct trace_dat {
 	char *path; /* for messages */
 	int fd;
 	bool own_fd;
-	uint64_t file_size; /* when opened */
+	uint64_t file_size; /* when opened; version 7: of what it is shown as */
 
-	unsigned version; /* 6 */
+	unsigned version;	     /* 6 or 7 */
+	struct trace_dat_data *data; /* of version 7: its bytes; else NULL */
+	char **damages;	  /* lines: what is wrong, but kept nobody from reading the rest; or NULL */
+	size_t n_damages; /* there may be more of them than lines */
 	bool big_endian;
 	unsigned long_size;
 	uint32_t page_size; /* the file header's, by which readers step through a region */
@@ -105,6 +112,39 @@ int trace_dat_version(int fd, unsigned *ret);
 struct trace_dat *trace_dat_free(struct trace_dat *dat);
 DEFINE_CLEANUP(struct trace_dat *, trace_dat_free)
 #define _cleanup_trace_dat_ _cleanup_(trace_dat_freep)
+
+/**
+ * trace_dat_read() - bytes by their offset, which in a compressed file have to be unpacked
+ * Return: 0 or negative errno with file, offset and reason in @why.
+ */
+int trace_dat_read(const struct trace_dat *dat, void *bytes, size_t size, uint64_t offset,
+		   struct fault *why);
+
+/**
+ * trace_dat_read_some() - the same, but as many as can be read
+ * @ret: bytes that were read, at least one; fewer than @size if what follows is damaged. With
+ *	-EBADMSG: so many from @offset on are damaged, others may be behind them
+ */
+int trace_dat_read_some(const struct trace_dat *dat, void *bytes, size_t size, uint64_t offset,
+			size_t *ret, struct fault *why);
+
+/**
+ * trace_dat_timestamp() - of the sub-buffer at @offset, or where that is damaged of the next one
+ * @end: of the region
+ * @ret: UINT64_MAX: none follows
+ */
+int trace_dat_timestamp(const struct trace_dat *dat, uint64_t offset, uint64_t end, uint64_t *ret,
+			struct fault *why);
+
+struct trace_dat_at {
+	char text[64];
+};
+
+/**
+ * trace_dat_at() - where an offset is in the file, for messages: "0x1000", or where the compressed
+ * bytes begin and how far behind it is when they are unpacked: "0x1000 (unpacked 0x20)"
+ */
+struct trace_dat_at trace_dat_at(const struct trace_dat *dat, uint64_t offset);
 
 /**
  * trace_dat_load() - read a text or an option's data

@@ -133,12 +133,13 @@ static int copy_dense(struct copy *c, const struct trace_dat *dat)
 	return r;
 }
 
-/* One ring buffer, in this machine's byte order, its regions behind the header: all our own are */
+/* Version 6, one ring buffer, in this machine's byte order, its regions behind the header: all our
+ * own are */
 static bool can_make_dense(const struct trace_dat *dat)
 {
 	const struct trace_dat_buffer *b = &dat->buffers[0];
 
-	if (dat->n_buffers != 1 || dat->n_cpus == 0 ||
+	if (dat->version != 6 || dat->n_buffers != 1 || dat->n_cpus == 0 ||
 	    dat->big_endian != (__BYTE_ORDER == __BIG_ENDIAN))
 		return false;
 	for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++)

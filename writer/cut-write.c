@@ -211,21 +211,17 @@ static uint64_t chunk_size(uint32_t subbuf)
 	return MAX(COPY_SIZE - COPY_SIZE % subbuf, (uint64_t)subbuf);
 }
 
-/* @n bytes of whole sub-buffers at @at of the source */
-static int count_subbufs(const struct cut_source *s, uint64_t at, uint64_t n, char *buffer,
+/* @n bytes of whole sub-buffers, which are at @at of the source */
+static int count_subbufs(const struct cut_source *s, uint64_t at, uint64_t n, const char *buffer,
 			 struct count *count, struct fault *why)
 {
-	int r = io_pread_all(s->fd, buffer, n, at);
-
-	if (r < 0)
-		return fault_errno(why, r, "cannot read %s", s->name);
 	for (uint64_t i = 0; i < n; i += s->dat->page_size) {
 		struct subbuf_fault fault;
 		struct subbuf_info info;
 
 		if (subbuf_check(&s->dat->layout, buffer + i, NULL, &info, &fault) != 0)
-			return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": no sub-buffer",
-					 s->name, at + i);
+			return fault_set(why, -EBADMSG, "%s: offset %s: no sub-buffer", s->name,
+					 trace_dat_at(s->dat, at + i).text);
 		if (count->subbufs == 0)
 			count->first_nsec = info.header.timestamp;
 		/* Before the first as well: that is what readers show */
@@ -247,8 +243,11 @@ static int copy_slice(const struct cut_source *s, const struct cut_slice *slice,
 
 	for (uint64_t done = 0; done < slice->size;) {
 		uint64_t n = MIN(chunk, slice->size - done);
-		int r = count_subbufs(s, slice->offset + done, n, buffer, count, why);
+		int r = io_pread_all(s->fd, buffer, n, slice->offset + done);
 
+		if (r < 0)
+			return fault_errno(why, r, "cannot read %s", s->name);
+		r = count_subbufs(s, slice->offset + done, n, buffer, count, why);
 		if (r < 0)
 			return r;
 		if (!cloned)
@@ -260,6 +259,54 @@ static int copy_slice(const struct cut_source *s, const struct cut_slice *slice,
 					      SYNC_FILE_RANGE_WRITE);
 		done += n;
 	}
+	return 0;
+}
+
+/* Set bit 31 of the commit (formats/subbuf.h): an unknown number of events is missing before */
+static void mark_lost(const struct subbuf_layout *layout, char *subbuf)
+{
+	char *commit = subbuf + sizeof(uint64_t);
+
+	commit[layout->big_endian ? layout->commit_size - 4 : 3] |= (char)0x80;
+}
+
+/*
+ * The same of a file of version 7, whose bytes have to be unpacked. Those of a damaged chunk are
+ * left out, which the sub-buffer behind them says. @ret: bytes that were written.
+ */
+static int unpack_slice(const struct cut_source *s, const struct cut_slice *slice,
+			const struct output *o, char *buffer, struct count *count, uint64_t *ret,
+			struct fault *why)
+{
+	uint64_t chunk = chunk_size(s->dat->page_size), written = 0;
+	bool gap = false;
+
+	for (uint64_t done = 0; done < slice->size;) {
+		uint64_t at = slice->offset + done;
+		size_t n = 0;
+		int r = trace_dat_read_some(s->dat, buffer, MIN(chunk, slice->size - done), at, &n,
+					    why);
+
+		done += n;
+		if (r == -EBADMSG) {
+			gap = true;
+			continue;
+		}
+		if (r < 0)
+			return r;
+		if (gap)
+			mark_lost(&s->dat->layout, buffer);
+		gap = false;
+		r = count_subbufs(s, at, n, buffer, count, why);
+		if (r < 0)
+			return r;
+		r = io_pwrite_all(o->fd, buffer, n, o->at + written);
+		if (r < 0)
+			return fault_errno(why, r, "cannot write");
+		written += n;
+	}
+	*why = (struct fault){0};
+	*ret = written;
 	return 0;
 }
 
@@ -288,14 +335,16 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	for (size_t i = 0; i < cut->n; i++) {
 		const struct cut_source *s = &cut->sources[i];
 		const struct cut_slice *slice = &s->slices[cpu];
+		uint64_t size = slice->size;
 
-		if (slice->size == 0)
+		if (size == 0)
 			continue;
-		r = copy_slice(s, slice, o, buffer, count, why);
+		r = s->dat->data ? unpack_slice(s, slice, o, buffer, count, &size, why)
+				 : copy_slice(s, slice, o, buffer, count, why);
 		if (r < 0)
 			return r;
-		entry[1] += slice->size;
-		o->at += slice->size;
+		entry[1] += size;
+		o->at += size;
 	}
 	r = io_pwrite_all(o->fd, entry, sizeof(entry), trace_dat_entry_at(o->table_at, cpu));
 	if (r >= 0)

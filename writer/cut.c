@@ -54,15 +54,6 @@ static bool is_segment(const char *name)
 
 /* --- what of a file */
 
-static int read_timestamp(const struct cut_source *s, uint64_t at, uint64_t *ret)
-{
-	uint64_t raw;
-	int r = io_pread_all(s->fd, &raw, sizeof(raw), at);
-
-	*ret = r < 0 ? 0 : trace_dat_u64(s->dat, &raw);
-	return r;
-}
-
 /* How many of a region's sub-buffers begin at or before @nsec */
 static int count_until(const struct cut_source *s, const struct trace_dat_region *region,
 		       uint64_t nsec, uint64_t *ret)
@@ -71,7 +62,8 @@ static int count_until(const struct cut_source *s, const struct trace_dat_region
 
 	while (low < high) {
 		uint64_t middle = low + (high - low) / 2, timestamp;
-		int r = read_timestamp(s, region->offset + middle * s->dat->page_size, &timestamp);
+		int r = trace_dat_timestamp(s->dat, region->offset + middle * s->dat->page_size,
+					    region->offset + region->size, &timestamp, NULL);
 
 		if (r < 0)
 			return r;
@@ -117,7 +109,9 @@ static void read_boot(struct cut_source *s)
 	_cleanup_free_ struct live_block *block = NULL;
 	uint64_t at = live_block_place(s->dat->clock.offset + s->dat->clock.size);
 
-	if (s->dat->clock.size > 0 && live_block_read(s->fd, at, s->dat->n_cpus, &block) >= 0)
+	/* version 7 has none */
+	if (s->dat->version == 6 && s->dat->clock.size > 0 &&
+	    live_block_read(s->fd, at, s->dat->n_cpus, &block) >= 0)
 		memcpy(s->boot_id, block->boot_id, sizeof(s->boot_id));
 }
 

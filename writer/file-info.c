@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "basic/io.h"
 #include "basic/now.h"
 #include "formats/trace-dat-read.h"
 #include "writer/file-info.h"
@@ -21,18 +20,18 @@ static int look_at_cpu(const struct trace_dat *dat, const struct trace_dat_buffe
 
 	if (region->size < dat->layout.size || trace_dat_check_region(dat, buffer, cpu, NULL) < 0)
 		return 0;
-	r = io_pread_all(dat->fd, subbuf, dat->layout.size, region->offset);
-	if (r < 0)
+	r = trace_dat_read(dat, subbuf, dat->layout.size, region->offset, NULL);
+	if (r < 0 && r != -EBADMSG)
 		return r;
-	if (subbuf_check(&dat->layout, subbuf, NULL, &info, NULL) == 0 &&
+	if (r >= 0 && subbuf_check(&dat->layout, subbuf, NULL, &info, NULL) == 0 &&
 	    (times->first == 0 || info.first_ts < times->first))
 		times->first = info.first_ts;
-	r = io_pread_all(dat->fd, subbuf, dat->layout.size,
-			 region->offset + region->size - dat->layout.size);
+	r = trace_dat_read(dat, subbuf, dat->layout.size,
+			   region->offset + region->size - dat->layout.size, NULL);
 	if (r >= 0 && subbuf_check(&dat->layout, subbuf, NULL, &info, NULL) == 0 &&
 	    info.last_ts > times->last)
 		times->last = info.last_ts;
-	return r;
+	return r == -EBADMSG ? 0 : r; /* a damaged chunk tells no time */
 }
 
 static int look_at_data(const struct trace_dat *dat, struct times *times)

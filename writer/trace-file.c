@@ -368,6 +368,9 @@ int trace_file_open(int dir_fd, const char *name, enum storage_direct direct,
 	r = trace_dat_open_fd(fd, name, &dat, why);
 	if (r < 0)
 		return r;
+	if (dat->version != 6)
+		return fault_set(why, -EOPNOTSUPP, "%s: version %u, which is not one to write to",
+				 name, dat->version);
 	file = trace_file_alloc(dat->n_cpus);
 	if (!file)
 		return fault_errno(why, -ENOMEM, "%s: cannot open", name);

@@ -227,8 +227,8 @@ static int write_event(struct job *job, const struct decode_event *event, struct
 	} else if (qemu4v_event_read(meaning - FIRST_KIND, event->cpu, event->data, event->size,
 				     &record, &line) < 0) {
 		job->n_faults++;
-		log_error("%s: offset 0x%" PRIx64 ": not an event of qemu4v, left out", dat->path,
-			  event->offset);
+		log_error("%s: offset %s: not an event of qemu4v, left out", dat->path,
+			  trace_dat_at(dat, event->offset).text);
 		return 0;
 	}
 	if (job->export->options->tarmac)

@@ -125,7 +125,7 @@ who="buffer $name cpu $cpu:"
 [ "$size" -ge 16384 ] || fail "too little recorded"
 
 fresh && poke bad.dat 0 1 0 && faulty 0 "not a trace.dat"
-fresh && poke bad.dat 10 1 $((0x37)) && faulty 10 "version 7, which this build does not read"
+fresh && poke bad.dat 10 1 $((0x37)) && faulty 18 "compressed with header_page, which is not supported"
 fresh && poke bad.dat 14 4 12345 && faulty 14 "page size is 12345"
 fresh && poke bad.dat "$at" 8 $((1 << 50)) && faulty "$at" "cpu $cpu: the region at 0x4000000000000"
 fresh && poke bad.dat "$at" 8 $((start + 8)) && faulty "$at" "cpu $cpu: the region at"

@@ -14,7 +14,7 @@
 
 #include "basic/io.h"
 #include "formats/trace-dat-read.h"
-#include "tests/unit/craft.h"
+#include "tests/unit/craft-v7.h"
 #include "tests/unit/fake-file.h"
 #include "writer/cut.h"
 #include "writer/store.h"
@@ -370,6 +370,60 @@ static void test_no_date(void **state)
 	fake_done(&f);
 }
 
+/* A segment of version 7, with one byte changed unless @change is 0 */
+static void put_version_7(struct fake *f, bool zstd, bool change)
+{
+	struct craft c = {.big_endian = __BYTE_ORDER == __BIG_ENDIAN, .commit_size = sizeof(long)};
+	struct craft_v7 at;
+
+	craft_v7(&c, zstd, NULL, &at);
+	if (change)
+		c.bytes[at.area[0] + 12] ^= 1; /* of the first chunk */
+	assert_int_equal(io_replace_file_at(f->dir_fd, OLDER, c.bytes, c.size, 0644), 0);
+	craft_done(&c);
+}
+
+/* Losses before the first sub-buffer of cpu 0 */
+static bool result_says_lost(struct fake *f)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = openat(f->dir_fd, RESULT, O_RDONLY | O_CLOEXEC);
+	struct subbuf_header header;
+	uint8_t page[4096];
+
+	assert_int_equal(trace_dat_open_fd(fd, RESULT, &dat, NULL), 0);
+	assert_int_equal(dat->version, 6);
+	assert_int_equal(
+		trace_dat_read(dat, page, sizeof(page), dat->buffers[0].regions[0].offset, NULL),
+		0);
+	assert_int_equal(subbuf_header(&dat->layout, page, &header, NULL), 0);
+	return header.missed;
+}
+
+static void test_version_7(void **state)
+{
+	for (unsigned zstd = 0; zstd <= HAVE_ZSTD; zstd++) {
+		struct cut_report report;
+		struct fake f;
+
+		fake_init(&f, N_CPUS);
+		put_version_7(&f, zstd, false);
+		cut_all(&f, &report);
+		assert_int_equal(report.events, 6);
+		assert_int_equal(report.bytes, 3 * 4096);
+		assert_int_equal(report.lost_events, 5);
+		assert_false(result_says_lost(&f));
+		if (zstd) {
+			assert_int_equal(unlinkat(f.dir_fd, RESULT, 0), 0);
+			put_version_7(&f, zstd, true);
+			cut_all(&f, &report);
+			assert_int_equal(report.events, 3);
+			assert_true(result_says_lost(&f));
+		}
+		fake_done(&f);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -377,7 +431,7 @@ int main(void)
 		cmocka_unit_test(test_boots),	      cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_no_date),	      cmocka_unit_test(test_boots_long_ago),
 		cmocka_unit_test(test_boots_by_name), cmocka_unit_test(test_changes),
-		cmocka_unit_test(test_date_since),
+		cmocka_unit_test(test_date_since),    cmocka_unit_test(test_version_7),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

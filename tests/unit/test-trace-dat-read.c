@@ -220,7 +220,7 @@ static void test_refusals(void **state)
 		const struct refusal refusals[] = {
 			{0, 1, 0, -EBADMSG, "f: offset 0x0: not a trace.dat"},
 			{magic_end, 1, '7', -EOPNOTSUPP,
-			 "offset 0xa: version 7, which this build does not read"},
+			 "offset 0x12: compressed with header_page, which is not supported"},
 			{magic_end, 1, '5', -EOPNOTSUPP, "offset 0xa: "},
 			{magic_end + 2, 1, 2, -EBADMSG, "offset 0xc: byte order"},
 			{magic_end + 3, 1, 5, -EBADMSG, "offset 0xd: long size"},

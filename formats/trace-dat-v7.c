@@ -1,0 +1,1437 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Sections are found through the options, and through the sizes of those before them where options
+ * are missing: a file that was cut has still what was written before. Chunks of a CPU form a chain;
+ * where it is broken the next one is looked for by the magic of zstd.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "basic/io.h"
+#include "basic/strv.h"
+#include "formats/trace-dat-data.h"
+#include "formats/trace-dat-v7.h"
+#include "formats/trace-dat.h"
+
+enum section_id {
+	SECTION_OPTIONS = 0,
+	SECTION_BUFFER = 3,
+	SECTION_HEADERS = 16,
+	SECTION_FTRACE = 17,
+	SECTION_EVENTS = 18,
+	SECTION_KALLSYMS = 19,
+	SECTION_PRINTK = 20,
+	SECTION_CMDLINES = 21,
+	_SECTION_MAX = 22,
+};
+
+#define SECTION_HEAD	16
+#define SECTION_PACKED	1  /* a flag */
+#define PACKED_HEAD	8  /* of a compressed section: packed:u32 unpacked:u32 */
+#define FILE_HEAD	18 /* up to the page size, the same in both versions */
+#define OPTION_HEAD	6
+#define BUFFER_CPU_SIZE 20
+/* trace-cmd before 3.2 leaves these 4 bytes of a CPU's data out of its size */
+#define COUNT_SIZE 4
+
+/* Nothing real comes near these */
+#define MAX_SECTIONS	   65536U
+#define MAX_OPTIONS	   (16 * MIB) /* bytes, all together */
+#define MAX_OPTION_CHAIN   4096U
+#define MAX_CPU		   8192U  /* more than NR_CPUS of any kernel */
+#define MAX_TABLES	   65536U /* CPUs times buffers, which few bytes of a file could ask for */
+#define MAX_BUFFERS	   4096U
+#define MAX_RESYNCS	   10000U
+#define MAX_DAMAGES	   1000U
+#define RESYNC_WINDOW	   (64 * KIB)
+#define RESYNC_CHUNK_LEAST 16 /* a chunk is no shorter, its head included */
+
+static const char *const section_names[_SECTION_MAX] = {
+	[SECTION_OPTIONS] = "options",	     [SECTION_BUFFER] = "a ring buffer",
+	[SECTION_HEADERS] = "headers",	     [SECTION_FTRACE] = "ftrace's formats",
+	[SECTION_EVENTS] = "event formats",  [SECTION_KALLSYMS] = "kallsyms",
+	[SECTION_PRINTK] = "printk formats", [SECTION_CMDLINES] = "task names",
+};
+
+struct section {
+	uint16_t id;
+	bool packed;
+	bool named; /* by an option */
+	uint64_t place;
+	uint64_t size; /* without its head; no more than there is */
+};
+
+struct option {
+	uint16_t id;
+	uint32_t size;
+	const uint8_t *data;
+	uint64_t place; /* of its head, or of the section if that is compressed */
+	bool packed;
+};
+
+/* A CPU's data, as a BUFFER option says */
+struct area {
+	uint32_t cpu;
+	uint64_t entry; /* place of what says so */
+	uint64_t place, size;
+};
+
+struct buffer {
+	char *name, *clock;
+	bool packed;
+	uint64_t option; /* place */
+	struct area *areas;
+	size_t n_areas;
+	uint64_t option_at; /* address of the option of version 6, 0: none; and of its table */
+	uint64_t table_at;
+};
+
+/* Bytes of the file that nothing else may share */
+struct claim {
+	uint64_t place, end;
+	const char *what;
+};
+
+struct v7 {
+	struct trace_dat *dat;
+	struct trace_dat_data *data;
+	uint64_t size; /* of the file */
+	bool zstd;
+
+	struct section *sections; /* as they lie in the file */
+	size_t n_sections;
+	uint64_t options_place;
+	bool chain_broken;		 /* not all options could be read */
+	uint64_t found[_SECTION_MAX];	 /* place of the section that an option names; 0: none */
+	uint64_t found_by[_SECTION_MAX]; /* that option's */
+	uint8_t **texts;		 /* options point into */
+	size_t n_texts;
+	uint64_t options_size;
+	struct option *options;
+	size_t n_options;
+	struct buffer *buffers;
+	size_t n_buffers;
+	uint32_t n_cpus;
+	unsigned n_resyncs;
+	struct claim *claims;
+	size_t n_claims;
+};
+
+static void v7_done(struct v7 *v)
+{
+	for (size_t i = 0; i < v->n_texts; i++)
+		free(v->texts[i]);
+	for (size_t i = 0; i < v->n_buffers; i++) {
+		free(v->buffers[i].name);
+		free(v->buffers[i].clock);
+		free(v->buffers[i].areas);
+	}
+	free(v->texts);
+	free(v->sections);
+	free(v->options);
+	free(v->buffers);
+	free(v->claims);
+	trace_dat_data_free(v->data);
+}
+
+/* --- damages: what is wrong, but keeps nobody from reading the rest */
+
+static int damage_line(struct v7 *v, const char *line)
+{
+	if (v->dat->n_damages++ >= MAX_DAMAGES)
+		return 0;
+	return strv_append(&v->dat->damages, line);
+}
+
+static int damage(struct v7 *v, uint64_t offset, const char *format, ...) _printf_(3, 4);
+
+static int damage(struct v7 *v, uint64_t offset, const char *format, ...)
+{
+	_cleanup_free_ char *line = NULL;
+	char text[256];
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	line = strf("%s: offset 0x%" PRIx64 ": %s", v->dat->path, offset, text);
+	return line ? damage_line(v, line) : -ENOMEM;
+}
+
+/* An error of a part that can be done without: only memory and the disk stop us */
+static int damage_by(struct v7 *v, int error, const struct fault *why)
+{
+	return error == -EBADMSG || error == -ENODATA || error == -EOPNOTSUPP
+		       ? damage_line(v, why->text)
+		       : error;
+}
+
+/* --- the file's own bytes */
+
+static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
+{
+	return size == 2   ? trace_dat_u16(v->dat, bytes)
+	       : size == 4 ? trace_dat_u32(v->dat, bytes)
+			   : trace_dat_u64(v->dat, bytes);
+}
+
+static int read_at(const struct v7 *v, void *bytes, size_t size, uint64_t place, struct fault *why)
+{
+	int r = io_pread_all(v->dat->fd, bytes, size, place);
+
+	if (r == -ENODATA)
+		return fault_set(why, r, "%s: offset 0x%" PRIx64 ": the file ends here",
+				 v->dat->path, place);
+	return r < 0 ? fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", v->dat->path,
+				   place)
+		     : 0;
+}
+
+static const char *section_name(uint16_t id, char *room, size_t size)
+{
+	if (id < _SECTION_MAX && section_names[id])
+		return section_names[id];
+	(void)snprintf(room, size, "section %u", id);
+	return room;
+}
+
+/* The head of a section; its end may be behind that of the file */
+static int read_section(const struct v7 *v, uint64_t place, struct section *ret, struct fault *why)
+{
+	uint8_t head[SECTION_HEAD];
+	int r = read_at(v, head, sizeof(head), place, why);
+
+	if (r < 0)
+		return r;
+	*ret = (struct section){
+		.id = (uint16_t)number(v, head, 2),
+		.packed = number(v, head + 2, 2) & SECTION_PACKED,
+		.place = place,
+		.size = number(v, head + 8, 8),
+	};
+	return 0;
+}
+
+static bool cut_section(const struct v7 *v, struct section *s)
+{
+	uint64_t left = v->size - s->place - SECTION_HEAD;
+
+	if (s->size <= left)
+		return false;
+	s->size = left;
+	return true;
+}
+
+static bool section_follows(const struct v7 *v, uint64_t place)
+{
+	struct section s;
+
+	return read_section(v, place, &s, NULL) >= 0 && s.size <= v->size - place - SECTION_HEAD;
+}
+
+/* All sections, by their sizes, as far as these make sense */
+static int walk_sections(struct v7 *v, uint64_t place)
+{
+	char room[32];
+	int r = 0;
+
+	for (unsigned n = 0; place < v->size && r >= 0; n++) {
+		struct section s;
+		struct fault why;
+		bool cut;
+
+		if (n >= MAX_SECTIONS)
+			return damage(v, place, "more than %u sections", MAX_SECTIONS);
+		r = read_section(v, place, &s, &why);
+		if (r < 0)
+			return damage_by(v, r, &why);
+		cut = cut_section(v, &s);
+		if (cut)
+			r = damage(v, place,
+				   "%s: the section runs past the end of the file, only %" PRIu64
+				   " bytes of it are there",
+				   section_name(s.id, room, sizeof(room)), s.size);
+		/* its size is written when its content is there */
+		if (v->options_place == 0 && s.id == SECTION_BUFFER && s.size == 0 &&
+		    !section_follows(v, place + SECTION_HEAD))
+			s.size = v->size - place - SECTION_HEAD;
+		place += SECTION_HEAD + s.size;
+		if (s.id == SECTION_OPTIONS && s.size == 0) /* zeros: nothing was written here */
+			continue;
+		if (r >= 0)
+			r = array_grow(&v->sections, v->n_sections, sizeof(s));
+		if (r >= 0)
+			v->sections[v->n_sections++] = s;
+	}
+	return r;
+}
+
+static int claim(struct v7 *v, uint64_t place, uint64_t end, const char *what)
+{
+	int r = array_grow(&v->claims, v->n_claims, sizeof(*v->claims));
+
+	if (r >= 0)
+		v->claims[v->n_claims++] = (struct claim){place, end, what};
+	return r;
+}
+
+static int compare_claims(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	return x->place != y->place ? (x->place < y->place ? -1 : 1) : x->end < y->end;
+}
+
+static int check_claims(struct v7 *v)
+{
+	const struct claim *widest = NULL;
+	int r = 0;
+
+	if (v->n_claims > 0)
+		qsort(v->claims, v->n_claims, sizeof(*v->claims), compare_claims);
+	for (size_t i = 0; i < v->n_claims && r >= 0; i++) {
+		const struct claim *c = &v->claims[i];
+
+		if (widest && c->place < widest->end)
+			r = damage(v, c->place, "%s overlaps %s at 0x%" PRIx64, c->what,
+				   widest->what, widest->place);
+		if (!widest || c->end > widest->end)
+			widest = c;
+	}
+	return r;
+}
+
+/* --- sections of text */
+
+/* Where the bytes of a section are: whole, or the compressed block */
+static int section_piece(const struct v7 *v, const struct section *s, uint64_t max,
+			 struct data_piece *ret, struct fault *why)
+{
+	uint64_t begin = s->place + SECTION_HEAD;
+	uint8_t head[PACKED_HEAD];
+	uint64_t packed, size;
+	int r;
+
+	*ret = (struct data_piece){
+		.kind = DATA_PLAIN, .place = begin, .length = s->size, .size = s->size};
+	if (s->packed) {
+		if (s->size < PACKED_HEAD)
+			return fault_set(why, -ENODATA,
+					 "%s: offset 0x%" PRIx64
+					 ": the compressed section of %" PRIu64
+					 " bytes is too short",
+					 v->dat->path, s->place, s->size);
+		r = read_at(v, head, sizeof(head), begin, why);
+		if (r < 0)
+			return r;
+		packed = number(v, head, 4);
+		size = number(v, head + 4, 4);
+		if (packed > s->size - PACKED_HEAD)
+			return fault_set(
+				why, -EBADMSG,
+				"%s: offset 0x%" PRIx64 ": %" PRIu64
+				" compressed bytes do not fit into the section of %" PRIu64,
+				v->dat->path, begin, packed, s->size);
+		*ret = (struct data_piece){.kind = DATA_BLOCK,
+					   .place = begin + PACKED_HEAD,
+					   .length = packed,
+					   .size = size};
+	}
+	if (ret->size > max)
+		return fault_set(why, -EBADMSG,
+				 "%s: offset 0x%" PRIx64 ": a section of %" PRIu64
+				 " bytes, which cannot be",
+				 v->dat->path, s->place, ret->size);
+	return 0;
+}
+
+/* A section by the option that names it, else by where it lies; 1, 0 there is none, or negative */
+static int find_section(struct v7 *v, enum section_id id, struct section *ret, struct fault *why)
+{
+	char room[32];
+	int r;
+
+	if (v->found[id] != 0) {
+		r = read_section(v, v->found[id], ret, why);
+		if (r < 0)
+			return r;
+		if (ret->id != id)
+			return fault_set(why, -EBADMSG,
+					 "%s: offset 0x%" PRIx64 ": %s should be at 0x%" PRIx64
+					 ", where %s is",
+					 v->dat->path, v->found_by[id], section_names[id],
+					 v->found[id], section_name(ret->id, room, sizeof(room)));
+		if (cut_section(v, ret) && !ret->packed)
+			return fault_set(why, -ENODATA,
+					 "%s: offset 0x%" PRIx64
+					 ": %s: the section runs past the end of the file",
+					 v->dat->path, ret->place, section_names[id]);
+		return 1;
+	}
+	for (size_t i = 0; i < v->n_sections; i++)
+		if (v->sections[i].id == id) {
+			*ret = v->sections[i];
+			return 1;
+		}
+	return 0;
+}
+
+/* What of version 6 stands in front of the text, which has to be as long as it says */
+static size_t size_word(enum section_id id)
+{
+	return id == SECTION_KALLSYMS || id == SECTION_PRINTK ? 4 : id == SECTION_CMDLINES ? 8 : 0;
+}
+
+/* Can it be unpacked, and does it agree about its size? */
+static int check_section(struct v7 *v, enum section_id id, const struct data_piece *piece,
+			 struct fault *why)
+{
+	uint64_t at = trace_dat_data_end(v->data) - piece->size;
+	size_t word = size_word(id), n;
+	uint8_t bytes[8];
+	int r;
+
+	if (piece->size < MAX(word, (size_t)4))
+		return fault_set(why, -EBADMSG,
+				 "%s: offset 0x%" PRIx64 ": %s: %" PRIu64 " bytes are too few",
+				 v->dat->path, piece->place, section_names[id], piece->size);
+	r = trace_dat_data_read(v->data, bytes, MAX(word, (size_t)4), at, &n, why);
+	if (r < 0 || word == 0)
+		return r;
+	if (number(v, bytes, word) != piece->size - word)
+		return fault_set(why, -EBADMSG,
+				 "%s: offset 0x%" PRIx64 ": %s: %" PRIu64
+				 " bytes, but the section has %" PRIu64,
+				 v->dat->path, piece->place, section_names[id],
+				 number(v, bytes, word), piece->size - word);
+	return 0;
+}
+
+static int put_section(struct v7 *v, enum section_id id, struct fault *why)
+{
+	struct data_piece piece;
+	struct section s;
+	int r = find_section(v, id, &s, why);
+
+	if (r == 0)
+		return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": no section has the %s",
+				 v->dat->path, v->options_place, section_names[id]);
+	if (r >= 0)
+		r = section_piece(v, &s, DATA_SECTION_MAX, &piece, why);
+	if (r >= 0)
+		r = claim(v, s.place, s.place + SECTION_HEAD + s.size, section_names[id]);
+	if (r >= 0 && piece.size > 0)
+		r = trace_dat_data_add(v->data, &piece, NULL);
+	if (r < 0)
+		return r;
+	r = check_section(v, id, &piece, why);
+	if (r < 0 && piece.size > 0)
+		trace_dat_data_drop(v->data);
+	return r;
+}
+
+/* Bytes that the file does not have; @place: what says so */
+static int put_made(struct v7 *v, uint64_t place, const void *bytes, size_t size)
+{
+	const struct data_piece piece = {.kind = DATA_MADE, .size = size, .place = place};
+
+	return trace_dat_data_add(v->data, &piece, bytes);
+}
+
+static void set_number(const struct v7 *v, uint8_t *bytes, size_t size, uint64_t value)
+{
+	for (size_t i = 0; i < size; i++)
+		bytes[v->dat->big_endian ? size - 1 - i : i] = (uint8_t)(value >> (8 * i));
+}
+
+static int put_number(struct v7 *v, uint64_t place, size_t size, uint64_t value)
+{
+	uint8_t bytes[8];
+
+	set_number(v, bytes, size, value);
+	return put_made(v, place, bytes, size);
+}
+
+/* Without headers and formats of events nothing can be read; of the rest there is none then */
+static int put_sections(struct v7 *v, struct fault *why)
+{
+	int r = 0;
+
+	for (enum section_id id = SECTION_HEADERS; id < _SECTION_MAX && r >= 0; id++) {
+		struct fault missing;
+
+		r = put_section(v, id, &missing);
+		if (r >= 0)
+			continue;
+		if (id == SECTION_HEADERS || id == SECTION_EVENTS) {
+			if (why)
+				*why = missing;
+			return r;
+		}
+		r = damage_by(v, r, &missing);
+		if (r >= 0)
+			r = put_number(v, v->options_place, MAX(size_word(id), (size_t)4), 0);
+	}
+	return r;
+}
+
+/* --- options */
+
+static int add_option(struct v7 *v, const struct option *option)
+{
+	uint16_t id = option->id;
+	int r;
+
+	if (id >= SECTION_HEADERS && id < _SECTION_MAX && option->size >= 8) {
+		v->found[id] = number(v, option->data, 8);
+		v->found_by[id] = option->place;
+	}
+	r = array_grow(&v->options, v->n_options, sizeof(*v->options));
+	if (r >= 0)
+		v->options[v->n_options++] = *option;
+	return r;
+}
+
+/* @ret_next: 0: these are the last; also if they have no end */
+static int parse_options(struct v7 *v, const struct section *s, const uint8_t *bytes, size_t size,
+			 uint64_t *ret_next)
+{
+	*ret_next = 0;
+	for (size_t at = 0; at + OPTION_HEAD <= size;) {
+		struct option o = {
+			.id = (uint16_t)number(v, bytes + at, 2),
+			.size = (uint32_t)number(v, bytes + at + 2, 4),
+			.data = bytes + at + OPTION_HEAD,
+			.place = s->packed ? s->place : s->place + SECTION_HEAD + at,
+			.packed = s->packed,
+		};
+		int r;
+
+		if (o.size > size - at - OPTION_HEAD) {
+			v->chain_broken = true;
+			return damage(v, o.place,
+				      "option %u has %u bytes, but only %zu follow in its section",
+				      o.id, o.size, size - at - OPTION_HEAD);
+		}
+		if (o.id == TRACE_DAT_OPTION_END) {
+			*ret_next = o.size >= 8 ? number(v, o.data, 8) : 0;
+			return 0;
+		}
+		r = add_option(v, &o);
+		if (r < 0)
+			return r;
+		at += OPTION_HEAD + o.size;
+	}
+	v->chain_broken = true;
+	return damage(v, s->place, "the options have no end");
+}
+
+static int read_options(struct v7 *v, const struct section *s, uint64_t *ret_next)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct data_piece piece;
+	struct fault why;
+	int r = section_piece(v, s, MAX_OPTIONS - v->options_size, &piece, &why);
+
+	*ret_next = 0;
+	if (r >= 0) {
+		bytes = malloc(piece.size + 1);
+		if (!bytes)
+			return -ENOMEM;
+		r = s->packed ? trace_dat_data_unpack(v->data, piece.place, piece.length, bytes,
+						      piece.size, &why)
+			      : read_at(v, bytes, piece.size, piece.place, &why);
+	}
+	if (r < 0) {
+		v->chain_broken = true;
+		return damage_by(v, r, &why);
+	}
+	r = array_grow(&v->texts, v->n_texts, sizeof(*v->texts));
+	if (r < 0)
+		return r;
+	v->options_size += piece.size;
+	v->texts[v->n_texts++] = bytes;
+	return parse_options(v, s, TAKE_PTR(bytes), piece.size, ret_next);
+}
+
+/* The section of options at @place, if there is one: 1, 0 that ends the chain, negative errno */
+static int chain_section(struct v7 *v, uint64_t place, uint64_t from, struct section *ret)
+{
+	struct fault why;
+	char room[32];
+	int r;
+
+	if (place == 0)
+		return damage(v, from, "the file was not finished: there is no place of options");
+	if (place >= v->size)
+		return damage(v, from,
+			      "options at 0x%" PRIx64 ", behind the end of the file at 0x%" PRIx64,
+			      place, v->size);
+	r = read_section(v, place, ret, &why);
+	if (r < 0)
+		return damage_by(v, r, &why);
+	if (ret->id != SECTION_OPTIONS)
+		return damage(v, from, "options should be at 0x%" PRIx64 ", where %s is", place,
+			      section_name(ret->id, room, sizeof(room)));
+	(void)cut_section(v, ret);
+	return 1;
+}
+
+static bool was_read(const uint64_t *places, size_t n, uint64_t place)
+{
+	for (size_t i = 0; i < n; i++)
+		if (places[i] == place)
+			return true;
+	return false;
+}
+
+static int read_chain(struct v7 *v, uint64_t from, uint64_t *places, size_t *n)
+{
+	uint64_t place = v->options_place;
+	int r;
+
+	do {
+		struct section s;
+
+		r = chain_section(v, place, from, &s);
+		if (r <= 0) {
+			v->chain_broken = true;
+			return r;
+		}
+		if (*n == MAX_OPTION_CHAIN || was_read(places, *n, place)) {
+			v->chain_broken = true;
+			return damage(v, from,
+				      "the options have no end: those at 0x%" PRIx64 " come again",
+				      place);
+		}
+		places[(*n)++] = place;
+		r = claim(v, place, place + SECTION_HEAD + s.size, section_names[SECTION_OPTIONS]);
+		if (r >= 0)
+			r = read_options(v, &s, &place);
+		from = s.place;
+	} while (r >= 0 && place != 0);
+	return r;
+}
+
+/* Where they end too early, those that lie somewhere in the file count, too */
+static int read_all_options(struct v7 *v, uint64_t from)
+{
+	_cleanup_free_ uint64_t *places = calloc(MAX_OPTION_CHAIN, sizeof(*places));
+	uint64_t next;
+	size_t n = 0;
+	int r = places ? read_chain(v, from, places, &n) : -ENOMEM;
+
+	for (size_t i = 0; i < v->n_sections && v->chain_broken && r >= 0; i++)
+		if (v->sections[i].id == SECTION_OPTIONS &&
+		    !was_read(places, n, v->sections[i].place) && n < MAX_OPTION_CHAIN) {
+			places[n++] = v->sections[i].place;
+			r = read_options(v, &v->sections[i], &next);
+		}
+	return r;
+}
+
+/* --- ring buffers */
+
+static struct buffer *add_buffer(struct v7 *v)
+{
+	if (array_grow(&v->buffers, v->n_buffers, sizeof(*v->buffers)) < 0)
+		return NULL;
+	v->buffers[v->n_buffers] = (struct buffer){};
+	return &v->buffers[v->n_buffers++];
+}
+
+static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
+{
+	int r;
+
+	if (area->place > v->size || area->size > v->size - area->place)
+		r = damage(v, area->entry,
+			   "cpu %u: the data at 0x%" PRIx64 " of %" PRIu64
+			   " bytes runs past the end of the file",
+			   area->cpu, area->place, area->size);
+	else
+		r = 0;
+	if (r >= 0)
+		r = array_grow(&b->areas, b->n_areas, sizeof(*b->areas));
+	if (r < 0)
+		return r;
+	b->areas[b->n_areas++] = *area;
+	v->n_cpus = MAX(v->n_cpus, area->cpu + 1);
+	return 0;
+}
+
+static struct section *section_at(struct v7 *v, uint64_t place)
+{
+	for (size_t i = 0; i < v->n_sections; i++)
+		if (v->sections[i].place == place)
+			return &v->sections[i];
+	return NULL;
+}
+
+/* Is the section that the option names compressed? Where it is not found, as all others are */
+static int look_at_section(struct v7 *v, const struct option *o, uint64_t place, bool *ret)
+{
+	struct section *known = section_at(v, place);
+	struct section s;
+	struct fault why;
+	int r;
+
+	*ret = v->zstd;
+	if (known)
+		known->named = true;
+	r = place < v->size ? read_section(v, place, &s, &why) : -ENODATA;
+	if (r == -EIO)
+		return r;
+	if (r < 0 || s.id != SECTION_BUFFER)
+		return damage(v, o->place,
+			      "option BUFFER: no section of a ring buffer is at 0x%" PRIx64, place);
+	*ret = s.packed;
+	return 0;
+}
+
+static int read_areas(struct v7 *v, struct buffer *b, const struct option *o, size_t at, uint32_t n)
+{
+	_cleanup_free_ bool *seen = calloc(MAX_CPU, sizeof(*seen));
+	int r = seen ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; i < n && r >= 0; i++, at += BUFFER_CPU_SIZE) {
+		const uint8_t *p = o->data + at;
+		const struct area area = {
+			.cpu = (uint32_t)number(v, p, 4),
+			.entry = o->packed ? o->place : o->place + OPTION_HEAD + at,
+			.place = number(v, p + 4, 8),
+			.size = number(v, p + 12, 8),
+		};
+
+		if (area.size == 0)
+			continue;
+		if (area.cpu >= MAX_CPU)
+			r = damage(v, area.entry, "cpu %u, which cannot be", area.cpu);
+		else if (seen[area.cpu])
+			r = damage(v, area.entry, "cpu %u has data already", area.cpu);
+		else
+			r = add_area(v, b, &area);
+		if (area.cpu < MAX_CPU)
+			seen[area.cpu] = true;
+	}
+	return r;
+}
+
+/* A string that ends in the option */
+static char *option_string(const struct option *o, size_t *at)
+{
+	const char *text = (const char *)o->data + *at;
+	size_t room = *at < o->size ? o->size - *at : 0, n = strnlen(text, room);
+
+	if (n == room)
+		return NULL;
+	*at += n + 1;
+	return strndup(text, MIN(n, CURSOR_NAME_MAX - 1));
+}
+
+/*
+ * trace-cmd takes the sub-buffers' size here from where it runs, not from the file, when it
+ * converts: a smaller one than the file's says nothing.
+ */
+static int read_buffer(struct v7 *v, const struct option *o)
+{
+	uint64_t place = o->size >= 8 ? number(v, o->data, 8) : 0;
+	struct buffer *b;
+	size_t at = 8, left;
+	uint32_t page, n;
+	int r;
+
+	if (o->size >= 8 && place == 0) /* written before its data: it comes again */
+		return 0;
+	b = add_buffer(v);
+	if (!b)
+		return -ENOMEM;
+	b->option = o->place;
+	b->name = option_string(o, &at);
+	b->clock = b->name ? option_string(o, &at) : NULL;
+	left = o->size - MIN(at, (size_t)o->size);
+	if (!b->clock || left < 8) {
+		free(b->name);
+		free(b->clock);
+		v->n_buffers--;
+		return damage(v, o->place, "option BUFFER: it is too short");
+	}
+	page = (uint32_t)number(v, o->data + at, 4);
+	n = (uint32_t)number(v, o->data + at + 4, 4);
+	r = look_at_section(v, o, place, &b->packed);
+	if (r < 0)
+		return r;
+	if (page > v->dat->page_size)
+		return damage(v, o->place,
+			      "buffer \"%.64s\": sub-buffers of %u bytes, which are not of the "
+			      "file's size of %u: not read",
+			      b->name, page, v->dat->page_size);
+	if (n > (left - 8) / BUFFER_CPU_SIZE) {
+		r = damage(v, o->place, "option BUFFER: %u CPUs do not fit into its %u bytes", n,
+			   o->size);
+		n = (uint32_t)((left - 8) / BUFFER_CPU_SIZE);
+	}
+	return r < 0 ? r : read_areas(v, b, o, at + 8, n);
+}
+
+static int put_buffer_first(struct v7 *v)
+{
+	struct buffer first = {.option = v->options_place};
+
+	for (size_t i = 0; i < v->n_buffers; i++)
+		if (v->buffers[i].name[0] == '\0') {
+			first = v->buffers[i];
+			memmove(v->buffers + 1, v->buffers, i * sizeof(*v->buffers));
+			v->buffers[0] = first;
+			return 0;
+		}
+	first.name = strdup("");
+	first.clock = strdup("");
+	if (!first.name || !first.clock || !add_buffer(v)) {
+		free(first.name);
+		free(first.clock);
+		return -ENOMEM;
+	}
+	memmove(v->buffers + 1, v->buffers, (v->n_buffers - 1) * sizeof(*v->buffers));
+	v->buffers[0] = first;
+	return 0;
+}
+
+/* --- chunks of a CPU */
+
+struct chunk {
+	uint64_t place; /* of its head */
+	uint32_t length, size;
+	bool magic;
+};
+
+/* Can there be a chunk at @place: 1, 0 no, or negative errno */
+static int look_at_chunk(const struct v7 *v, uint64_t place, uint64_t end, struct chunk *ret)
+{
+	uint8_t bytes[DATA_CHUNK_HEAD + 4];
+	struct fault why;
+	int r;
+
+	if (place > end || end - place < sizeof(bytes))
+		return 0;
+	r = read_at(v, bytes, sizeof(bytes), place, &why);
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	*ret = (struct chunk){
+		.place = place,
+		.length = (uint32_t)number(v, bytes, 4),
+		.size = (uint32_t)number(v, bytes + 4, 4),
+		.magic = trace_dat_data_is_packed(bytes + DATA_CHUNK_HEAD),
+	};
+	return ret->length >= 4 && ret->length <= end - place - DATA_CHUNK_HEAD && ret->size > 0 &&
+	       ret->size <= DATA_CHUNK_MAX && ret->size % v->dat->page_size == 0;
+}
+
+/* Is it one, and is what comes behind it one, or the end? Then it is no accident. */
+static int is_chunk(const struct v7 *v, uint64_t place, uint64_t end, struct chunk *ret)
+{
+	struct chunk next;
+	uint64_t behind;
+	int r = look_at_chunk(v, place, end, ret);
+
+	if (r <= 0 || !ret->magic)
+		return r < 0 ? r : 0;
+	behind = place + DATA_CHUNK_HEAD + ret->length;
+	if (end - behind < RESYNC_CHUNK_LEAST)
+		return 1;
+	r = look_at_chunk(v, behind, end, &next);
+	return r <= 0 ? r : next.magic;
+}
+
+/* The next chunk whose head is at @from or behind: 1, 0 there is none, or negative errno */
+static int find_next_chunk(const struct v7 *v, uint64_t from, uint64_t end, struct chunk *ret)
+{
+	_cleanup_free_ uint8_t *window = malloc(RESYNC_WINDOW);
+	const size_t least = DATA_CHUNK_HEAD + 4;
+	struct fault why;
+	int r;
+
+	if (!window)
+		return -ENOMEM;
+	while (end > from && end - from >= least) {
+		off_t data = lseek(v->dat->fd, (off_t)from, SEEK_DATA);
+		size_t n;
+
+		if (data < 0 && errno == ENXIO) /* the rest is a hole */
+			return 0;
+		from = MAX(from, (uint64_t)MAX(data, (off_t)0));
+		if (from >= end)
+			return 0;
+		n = MIN(end - from, RESYNC_WINDOW);
+		r = read_at(v, window, n, from, &why);
+		if (r < 0)
+			return r == -ENODATA ? 0 : r;
+		for (size_t i = 0; i + least <= n; i++) {
+			if (!trace_dat_data_is_packed(window + i + DATA_CHUNK_HEAD))
+				continue;
+			r = is_chunk(v, from + i, end, ret);
+			if (r != 0)
+				return r;
+		}
+		from += n - least + 1;
+	}
+	return 0;
+}
+
+/* @moved: its length was wrong, and is not what its head says */
+static int put_chunk(struct v7 *v, const struct chunk *chunk, bool moved)
+{
+	const struct data_piece piece = {
+		.kind = moved ? DATA_BLOCK : DATA_CHUNKS,
+		.n_chunks = 1,
+		.place = moved ? chunk->place + DATA_CHUNK_HEAD : chunk->place,
+		.length = chunk->length + (moved ? 0 : (uint64_t)DATA_CHUNK_HEAD),
+		.size = chunk->size,
+	};
+
+	return trace_dat_data_add(v->data, &piece, NULL);
+}
+
+struct walk {
+	uint32_t cpu;
+	uint64_t pos, end;
+	uint32_t left;	   /* chunks */
+	struct chunk last; /* not put yet: its length is known when the next one is found */
+	struct chunk cut;  /* by the end of the file; size 0: none is */
+};
+
+/* What is at @w->pos; a wrong magic alone is told when it is read, if the chain goes on behind */
+static int next_chunk(const struct v7 *v, const struct walk *w, struct chunk *ret)
+{
+	struct chunk behind;
+	int r = look_at_chunk(v, w->pos, w->end, ret);
+
+	if (r <= 0 || ret->magic || w->left == 1)
+		return r;
+	r = look_at_chunk(v, w->pos + DATA_CHUNK_HEAD + ret->length, w->end, &behind);
+	return r > 0 ? behind.magic : r;
+}
+
+/* Nothing is wrong with it but that the file ends before it does */
+static bool is_cut(const struct v7 *v, const struct chunk *c)
+{
+	return c->magic && c->size > 0 && c->size <= DATA_CHUNK_MAX &&
+	       c->size % v->dat->page_size == 0 &&
+	       c->length > v->size - c->place - DATA_CHUNK_HEAD && c->length < 2 * DATA_CHUNK_MAX;
+}
+
+/* What of it can be unpacked */
+static int put_cut(struct v7 *v, const struct walk *w)
+{
+	struct data_piece piece = {.kind = DATA_CUT, .place = w->cut.place + DATA_CHUNK_HEAD};
+	_cleanup_free_ void *bytes = malloc(w->cut.size);
+	struct fault why;
+	size_t n = 0;
+	int r;
+
+	if (!bytes)
+		return -ENOMEM;
+	piece.length = v->size - piece.place;
+	r = trace_dat_data_unpack_cut(v->data, piece.place, piece.length, bytes, w->cut.size, &n,
+				      &why);
+	if (r < 0)
+		return damage_by(v, r, &why);
+	piece.size = round_down(n, v->dat->page_size);
+	r = trace_dat_data_add(v->data, &piece, NULL);
+	return r < 0 ? r
+		     : damage(v, w->cut.place,
+			      "cpu %u: the file ends inside a chunk of %u bytes: of %u unpacked ones "
+			      "%" PRIu64 " are left",
+			      w->cpu, w->cut.length, w->cut.size, piece.size);
+}
+
+/*
+ * There is no chunk where one should be: find the next one. If the length of the one before is
+ * wrong, it lies in there. Return: 1, 0 there is none, or negative errno.
+ */
+static int resync(struct v7 *v, struct walk *w, struct chunk *ret)
+{
+	uint64_t bad = w->pos, from = w->last.size ? w->last.place + DATA_CHUNK_HEAD + 4 : bad;
+	struct chunk head = {};
+	int r = look_at_chunk(v, bad, w->end, &head), found;
+
+	found = r < 0 || v->n_resyncs++ >= MAX_RESYNCS ? MIN(r, 0)
+						       : find_next_chunk(v, from, w->end, ret);
+	if (found < 0)
+		return found;
+	if (found > 0 && ret->place < bad) {
+		r = damage(v, w->last.place,
+			   "cpu %u: a chunk of %u bytes, but the next one is at 0x%" PRIx64, w->cpu,
+			   w->last.length, ret->place);
+		w->last.length = (uint32_t)(ret->place - w->last.place - DATA_CHUNK_HEAD);
+		return r < 0 || put_chunk(v, &w->last, true) < 0 ? -ENOMEM : (w->last.size = 0, 1);
+	}
+	if (found == 0 && is_cut(v, &head)) {
+		w->cut = head;
+		return 0;
+	}
+	if (found > 0)
+		r = damage(v, bad,
+			   "cpu %u: a chunk of %u bytes, %u unpacked, which cannot be; the next "
+			   "one is at 0x%" PRIx64,
+			   w->cpu, head.length, head.size, ret->place);
+	else
+		r = damage(
+			v, bad,
+			"cpu %u: a chunk of %u bytes, %u unpacked, which cannot be, where %" PRIu64
+			" bytes are left, and no other one follows",
+			w->cpu, head.length, head.size, w->end - bad);
+	return r < 0 ? r : found;
+}
+
+static int walk_chunks(struct v7 *v, struct walk *w)
+{
+	int r = 1;
+
+	while (w->left > 0 && w->pos < w->end && r > 0) {
+		struct chunk chunk;
+		uint64_t pos = w->pos;
+
+		r = next_chunk(v, w, &chunk);
+		if (r == 0) {
+			r = resync(v, w, &chunk);
+			w->pos = r > 0 ? chunk.place : w->end;
+			w->left -= w->pos > pos && w->left > 1; /* the one that is lost */
+		}
+		if (r >= 0 && w->last.size && put_chunk(v, &w->last, false) < 0)
+			r = -ENOMEM;
+		w->last.size = 0;
+		if (r > 0) {
+			w->last = chunk;
+			w->pos += DATA_CHUNK_HEAD + chunk.length;
+			w->left--;
+		}
+	}
+	if (r >= 0 && w->last.size)
+		r = put_chunk(v, &w->last, false);
+	return r >= 0 && w->cut.size ? put_cut(v, w) : r;
+}
+
+static int put_chunks(struct v7 *v, const struct area *area, uint64_t *ret_end)
+{
+	struct walk w = {.cpu = area->cpu};
+	uint8_t bytes[COUNT_SIZE];
+	struct fault why;
+	uint32_t n;
+	int r = read_at(v, bytes, sizeof(bytes), area->place, &why);
+
+	*ret_end = area->place;
+	if (r < 0)
+		return damage_by(v, r, &why);
+	w.left = n = (uint32_t)number(v, bytes, COUNT_SIZE);
+	w.pos = area->place + COUNT_SIZE;
+	w.end = area->size < v->size - area->place
+			? MIN(area->place + area->size + COUNT_SIZE, v->size)
+			: v->size;
+	r = walk_chunks(v, &w);
+	*ret_end = MIN(w.pos, w.end);
+	if (r >= 0 && w.left > 0 && w.end < v->size)
+		r = damage(v, area->place, "cpu %u: %u chunks, but only %u are in its data",
+			   area->cpu, n, n - w.left);
+	else if (r >= 0 && w.left > 0)
+		r = damage(v, v->size, "cpu %u: the file ends before %u of %u chunks", area->cpu,
+			   w.left, n);
+	else if (r >= 0 && w.end - w.pos > (uint64_t)2 * COUNT_SIZE)
+		r = damage(v, w.pos, "cpu %u: %" PRIu64 " bytes behind its %u chunks", area->cpu,
+			   w.end - w.pos, n);
+	return r;
+}
+
+static int put_plain(struct v7 *v, const struct area *area, uint64_t *ret_end)
+{
+	uint64_t size = MIN(area->size, v->size - MIN(area->place, v->size));
+	struct data_piece piece = {.kind = DATA_PLAIN, .place = area->place};
+
+	piece.size = piece.length = round_down(size, v->dat->page_size);
+	*ret_end = area->place + piece.size;
+	if (area->size % v->dat->page_size &&
+	    damage(v, area->entry, "cpu %u: %" PRIu64 " bytes are no whole number of sub-buffers",
+		   area->cpu, area->size) < 0)
+		return -ENOMEM;
+	return piece.size > 0 ? trace_dat_data_add(v->data, &piece, NULL) : 0;
+}
+
+static int put_area(struct v7 *v, const struct buffer *b, const struct area *area)
+{
+	uint64_t at, end = area->place;
+	uint8_t entry[TRACE_DAT_ENTRY_SIZE];
+	int r;
+
+	trace_dat_data_align(v->data, v->dat->page_size);
+	at = trace_dat_data_end(v->data);
+	if (area->place >= v->size)
+		return 0;
+	r = b->packed ? put_chunks(v, area, &end) : put_plain(v, area, &end);
+	if (r >= 0)
+		r = claim(v, area->place, end, "the data of a CPU");
+	if (r < 0)
+		return r;
+	set_number(v, entry, 8, at);
+	set_number(v, entry + 8, 8, trace_dat_data_end(v->data) - at);
+	trace_dat_data_patch(v->data, trace_dat_entry_at(b->table_at, area->cpu), entry,
+			     sizeof(entry));
+	return 0;
+}
+
+/* --- a ring buffer that no option names, in a file that was cut */
+
+/* Another CPU's data at @pos: 1, 0 no, or negative errno */
+static int is_area(const struct v7 *v, uint64_t pos, uint64_t end)
+{
+	struct chunk chunk;
+
+	return pos + COUNT_SIZE < end ? look_at_chunk(v, pos + COUNT_SIZE, end, &chunk) : 0;
+}
+
+/* The CPUs are counted: what follows is one's data after the other's, aligned or not */
+static int find_areas(struct v7 *v, struct buffer *b, const struct section *s)
+{
+	uint64_t pos = s->place + SECTION_HEAD, end = pos + s->size;
+	uint32_t cpu = 0;
+	int r = 0;
+
+	while (pos < end && r >= 0 && cpu < MAX_CPU) {
+		struct area area = {.cpu = cpu, .entry = s->place, .place = pos};
+		uint8_t bytes[COUNT_SIZE];
+		struct fault why;
+		uint64_t left;
+
+		r = is_area(v, area.place, end);
+		if (r == 0) {
+			area.place = round_up(pos, v->dat->page_size);
+			r = is_area(v, area.place, end);
+		}
+		if (r <= 0)
+			break;
+		r = read_at(v, bytes, sizeof(bytes), area.place, &why);
+		if (r < 0)
+			break;
+		pos = area.place + COUNT_SIZE;
+		for (left = number(v, bytes, COUNT_SIZE); left > 0; left--) {
+			struct chunk chunk;
+
+			r = look_at_chunk(v, pos, end, &chunk);
+			if (r <= 0)
+				break;
+			pos += DATA_CHUNK_HEAD + chunk.length;
+		}
+		if (left > 0) /* broken, or cut: all of the rest is looked through for more */
+			pos = end;
+		area.size = pos - area.place;
+		if (r >= 0)
+			r = add_area(v, b, &area);
+		cpu++;
+	}
+	return r;
+}
+
+/* Not compressed: a CPU's data ends where time runs backwards */
+static int find_plain_areas(struct v7 *v, struct buffer *b, const struct section *s)
+{
+	uint64_t page = v->dat->page_size,
+		 end = round_down(s->place + SECTION_HEAD + s->size, page);
+	struct area area = {.entry = s->place, .place = round_up(s->place + SECTION_HEAD, page)};
+	uint64_t last = 0;
+	int r = 0;
+
+	for (uint64_t pos = area.place; pos < end && r >= 0; pos += page) {
+		uint8_t bytes[8];
+		struct fault why;
+		uint64_t ts;
+
+		r = read_at(v, bytes, sizeof(bytes), pos, &why);
+		if (r < 0)
+			break;
+		ts = number(v, bytes, 8);
+		if (ts == 0) /* never written */
+			break;
+		if (ts < last) {
+			r = add_area(v, b, &area);
+			area = (struct area){.cpu = area.cpu + 1, .entry = s->place, .place = pos};
+		}
+		last = ts;
+		area.size += page;
+	}
+	return r >= 0 && area.size > 0 ? add_area(v, b, &area) : r;
+}
+
+static int recover_buffers(struct v7 *v)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->n_sections && r >= 0; i++) {
+		const struct section *s = &v->sections[i];
+		struct buffer *b;
+
+		if (s->id != SECTION_BUFFER || s->named || s->size == 0)
+			continue;
+		b = add_buffer(v);
+		if (!b)
+			return -ENOMEM;
+		b->option = s->place;
+		b->packed = s->packed;
+		b->name = strdup("");
+		b->clock = strdup("");
+		if (!b->name || !b->clock)
+			return -ENOMEM;
+		r = s->packed ? find_areas(v, b, s) : find_plain_areas(v, b, s);
+		if (r >= 0)
+			r = damage(v, s->place,
+				   "a ring buffer whose option is missing: its name and its CPUs "
+				   "are not known, %zu of them are taken for the first ones",
+				   b->n_areas);
+	}
+	return r;
+}
+
+static int read_buffers(struct v7 *v)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->n_options && v->n_buffers < MAX_BUFFERS && r >= 0; i++) {
+		const struct option *o = &v->options[i];
+
+		if (o->id == TRACE_DAT_OPTION_BUFFER)
+			r = read_buffer(v, o);
+		else if (o->id == TRACE_DAT_OPTION_CPUCOUNT && o->size >= 4)
+			v->n_cpus = MAX(v->n_cpus,
+					(uint32_t)MIN(number(v, o->data, 4), (uint64_t)MAX_CPU));
+	}
+	if (r >= 0 && v->chain_broken)
+		r = recover_buffers(v);
+	return r < 0 ? r : put_buffer_first(v);
+}
+
+/* --- the tables of version 6 */
+
+static int put_option_head(struct v7 *v, const struct option *o, uint16_t id, uint32_t size)
+{
+	uint8_t head[OPTION_HEAD];
+
+	set_number(v, head, 2, id);
+	set_number(v, head + 2, 4, size);
+	return put_made(v, o ? o->place : v->options_place, head, sizeof(head));
+}
+
+static int put_option(struct v7 *v, const struct option *o)
+{
+	const struct data_piece piece = {
+		.kind = o->packed ? DATA_MADE : DATA_COPIED,
+		.size = o->size,
+		.place = o->packed ? o->place : o->place + OPTION_HEAD,
+	};
+	int r = put_option_head(v, o, o->id, o->size);
+
+	return r < 0 ? r : trace_dat_data_add(v->data, &piece, o->data);
+}
+
+/* Those that mean the same in both versions */
+static bool is_common(uint16_t id)
+{
+	return id < SECTION_HEADERS && id != TRACE_DAT_OPTION_BUFFER &&
+	       id != TRACE_DAT_OPTION_CPUCOUNT;
+}
+
+static int put_buffer_option(struct v7 *v, struct buffer *b)
+{
+	uint32_t n = (uint32_t)strlen(b->name) + 1;
+	const struct option from = {.place = b->option};
+	int r = put_option_head(v, &from, TRACE_DAT_OPTION_BUFFER, 8 + n);
+
+	b->option_at = trace_dat_data_end(v->data);
+	if (r >= 0)
+		r = put_number(v, b->option, 8, 0);
+	return r < 0 ? r : put_made(v, b->option, b->name, n);
+}
+
+/* The text of trace_clock: the option's, or made of what a buffer says */
+static char *clock_text(const struct v7 *v, bool *ret_option)
+{
+	*ret_option = true;
+	for (size_t i = 0; i < v->n_options; i++)
+		if (v->options[i].id == TRACE_DAT_OPTION_TRACECLOCK)
+			return strndup((const char *)v->options[i].data,
+				       MIN(v->options[i].size, CURSOR_NAME_MAX - 1));
+	*ret_option = false;
+	for (size_t i = 0; i < v->n_buffers; i++)
+		if (v->buffers[i].clock[0])
+			return strf("[%s]\n", v->buffers[i].clock);
+	return strdup("");
+}
+
+static int put_options(struct v7 *v, const char *clock, bool has_option)
+{
+	uint32_t n = (uint32_t)strlen(clock) + 1;
+	int r = put_made(v, v->options_place, TRACE_DAT_OPTIONS, TRACE_DAT_WORD_SIZE);
+
+	for (size_t i = 0; i < v->n_options && r >= 0; i++)
+		if (is_common(v->options[i].id))
+			r = put_option(v, &v->options[i]);
+	for (size_t i = 1; i < v->n_buffers && r >= 0; i++)
+		r = put_buffer_option(v, &v->buffers[i]);
+	if (r >= 0 && !has_option && clock[0]) {
+		r = put_option_head(v, NULL, TRACE_DAT_OPTION_TRACECLOCK, n);
+		if (r >= 0)
+			r = put_made(v, v->options_place, clock, n);
+	}
+	return r < 0 ? r : put_number(v, v->options_place, 2, TRACE_DAT_OPTION_END);
+}
+
+static int compare_areas(const void *a, const void *b)
+{
+	const struct area *x = a, *y = b;
+
+	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+}
+
+/* Empty for now; the place of each entry is what says it */
+static int put_table(struct v7 *v, struct buffer *b)
+{
+	static const uint8_t none[TRACE_DAT_ENTRY_SIZE];
+	uint64_t at = trace_dat_data_end(v->data);
+	uint8_t offset[8];
+	size_t next = 0;
+	int r = put_made(v, b->option, TRACE_DAT_FLYRECORD, TRACE_DAT_WORD_SIZE);
+
+	b->table_at = at + TRACE_DAT_WORD_SIZE;
+	if (b->n_areas > 0)
+		qsort(b->areas, b->n_areas, sizeof(*b->areas), compare_areas);
+	for (uint32_t cpu = 0; cpu < v->n_cpus && r >= 0; cpu++) {
+		bool has = next < b->n_areas && b->areas[next].cpu == cpu;
+
+		r = put_made(v, has ? b->areas[next].entry : b->option, none, sizeof(none));
+		next += has;
+	}
+	set_number(v, offset, 8, at);
+	if (r >= 0 && b->option_at)
+		trace_dat_data_patch(v->data, b->option_at, offset, sizeof(offset));
+	return r;
+}
+
+static int put_tables(struct v7 *v)
+{
+	bool has_option;
+	_cleanup_free_ char *clock = clock_text(v, &has_option);
+	int r;
+
+	if (!clock)
+		return -ENOMEM;
+	r = put_number(v, v->options_place, 4, v->n_cpus);
+	if (r >= 0)
+		r = put_options(v, clock, has_option);
+	for (size_t i = 0; i < v->n_buffers && r >= 0; i++) {
+		r = put_table(v, &v->buffers[i]);
+		if (r >= 0 && i == 0 && clock[0]) {
+			r = put_number(v, v->options_place, 8, strlen(clock) + 1);
+			if (r >= 0)
+				r = put_made(v, v->options_place, clock, strlen(clock) + 1);
+		}
+	}
+	return r;
+}
+
+static int put_data(struct v7 *v)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < v->n_buffers && r >= 0; i++)
+		for (size_t k = 0; k < v->buffers[i].n_areas && r >= 0; k++)
+			r = put_area(v, &v->buffers[i], &v->buffers[i].areas[k]);
+	return r < 0 ? r : check_claims(v);
+}
+
+/* --- the file */
+
+/* What its data is compressed with, which may be more than this build can read */
+static void read_compression(struct cursor *c, struct v7 *v)
+{
+	uint64_t at = c->pos;
+	_cleanup_free_ char *name = cursor_string(c, "the name of the compression");
+
+	free(cursor_string(c, "the version of the compression"));
+	v->options_place = cursor_number(c, 8, "the place of the options");
+	if (c->error || strcmp(name, "none") == 0)
+		return;
+	v->zstd = strcmp(name, "zstd") == 0;
+	if (!v->zstd)
+		(void)cursor_broken(
+			c, -EOPNOTSUPP, at,
+			"compressed with %.32s, which is not supported: trace-cmd convert "
+			"--compression zstd -i FILE -o OUT",
+			name);
+	else if (!HAVE_ZSTD)
+		(void)cursor_broken(
+			c, -EOPNOTSUPP, at,
+			"compressed with zstd, which this build does not read: trace-cmd "
+			"convert --compression none -i FILE -o OUT");
+}
+
+/* The file's beginning, with the other version */
+static int put_head(struct v7 *v, struct fault *why)
+{
+	const struct data_piece piece = {.kind = DATA_COPIED, .size = FILE_HEAD};
+	uint8_t bytes[FILE_HEAD];
+	int r = read_at(v, bytes, sizeof(bytes), 0, why);
+
+	if (r < 0)
+		return r;
+	bytes[TRACE_DAT_MAGIC_SIZE] = '6';
+	return trace_dat_data_add(v->data, &piece, bytes);
+}
+
+static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
+{
+	int r = walk_sections(v, first);
+
+	if (r >= 0)
+		r = read_all_options(v, from);
+	if (r >= 0)
+		r = put_head(v, why);
+	if (r >= 0)
+		r = put_sections(v, why);
+	if (r >= 0)
+		r = read_buffers(v);
+	if (r >= 0 && v->n_buffers * (uint64_t)MAX(v->n_cpus, 64U) > MAX_TABLES)
+		return fault_set(why, -EBADMSG,
+				 "%s: offset 0x%" PRIx64
+				 ": more buffers than make sense: %zu of %u CPUs",
+				 v->dat->path, v->options_place, v->n_buffers, v->n_cpus);
+	if (r >= 0)
+		r = put_tables(v);
+	return r < 0 ? r : put_data(v);
+}
+
+int trace_dat_v7_open(struct cursor *c)
+{
+	_cleanup_(v7_done) struct v7 v = {.dat = c->dat, .size = c->dat->file_size};
+	struct fault why = {};
+	uint64_t from;
+	int r;
+
+	read_compression(c, &v);
+	if (c->error)
+		return c->error;
+	from = c->pos - 8;
+	v.data = trace_dat_data_new(c->dat->fd, c->dat->path, c->dat->big_endian);
+	r = v.data ? build(&v, from, c->pos, &why) : -ENOMEM;
+	if (r < 0) {
+		c->error = r;
+		if (why.error)
+			(void)fault_set(c->why, r, "%s", why.text);
+		else if (r != -ENOMEM)
+			(void)fault_errno(c->why, r, "%s: cannot read", c->dat->path);
+		return r;
+	}
+	c->dat->data = TAKE_PTR(v.data);
+	c->dat->file_size = trace_dat_data_end(c->dat->data);
+	c->pos = FILE_HEAD;
+	c->window_size = 0;
+	return 0;
+}

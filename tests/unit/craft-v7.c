@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+#if HAVE_ZSTD
+#include <zstd.h>
+#endif
+
+#include "tests/unit/craft-v7.h"
+
+#define PAGE 4096
+
+/* A file of version 6 and where its parts end */
+struct source {
+	struct craft c;
+	struct craft_dat at;
+	size_t begin[22], end[22]; /* by section */
+};
+
+static uint64_t get(const struct craft *c, size_t at, unsigned n)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		value |= (uint64_t)c->bytes[at + (c->big_endian ? n - 1 - i : i)] << (8 * i);
+	return value;
+}
+
+static void source_init(struct source *s, const struct craft *kind, const char *cpustat)
+{
+	const size_t head = 18, systems = 4 + 5 + 4 + 8;
+	size_t at;
+
+	*s = (struct source){.c = *kind};
+	s->c.bytes = NULL;
+	s->c.size = s->c.room = 0;
+	craft_dat(&s->c, cpustat, "second", &s->at);
+	s->begin[16] = head;
+	s->begin[18] = s->end[17] = s->at.format - systems;
+	s->begin[17] = s->end[16] = s->begin[18] - 4;
+	s->end[18] = s->begin[19] = s->at.format + get(&s->c, s->at.format - 8, 8);
+	for (unsigned id = 19; id <= 20; id++) {
+		at = s->begin[id];
+		s->end[id] = s->begin[id + 1] = at + 4 + get(&s->c, at, 4);
+	}
+	s->end[21] = s->at.n_cpus;
+}
+
+void craft_v7_packed(struct craft *c, const void *bytes, size_t size)
+{
+#if HAVE_ZSTD
+	size_t room = ZSTD_compressBound(size), n;
+	void *packed = malloc(room);
+
+	if (!packed)
+		abort();
+	n = ZSTD_compress(packed, room, bytes, size, 1);
+	if (ZSTD_isError(n))
+		abort();
+	craft_number(c, 4, n);
+	craft_number(c, 4, size);
+	craft_bytes(c, packed, n);
+	free(packed);
+#else
+	abort();
+#endif
+}
+
+static size_t section_begin(struct craft *c, unsigned id, bool packed)
+{
+	size_t at = c->size;
+
+	craft_number(c, 2, id);
+	craft_number(c, 2, packed);
+	craft_number(c, 4, 0);
+	craft_number(c, 8, 0);
+	return at;
+}
+
+static void section_end(struct craft *c, size_t at)
+{
+	craft_set(c, at + 8, 8, c->size - at - 16);
+}
+
+static void option(struct craft *c, unsigned id, size_t size)
+{
+	craft_number(c, 2, id);
+	craft_number(c, 4, size);
+}
+
+static void options_end(struct craft *c, uint64_t next)
+{
+	option(c, 0, 8);
+	craft_number(c, 8, next);
+}
+
+static void first_options(struct craft *c, const char *cpustat, struct craft_v7 *at)
+{
+	size_t place = section_begin(c, 0, false);
+
+	at->sections[0] = place;
+	craft_set(c, at->options_place, 8, place);
+	for (unsigned id = 16; id <= 21; id++) {
+		option(c, id, 8);
+		if (id == 18)
+			at->option_events = c->size;
+		craft_number(c, 8, at->sections[id]);
+	}
+	option(c, 4, 8);
+	craft_text(c, "[local]");
+	if (cpustat) {
+		option(c, 2, strlen(cpustat) + 1);
+		craft_text(c, cpustat);
+	}
+	option(c, 8, 4);
+	craft_number(c, 4, 2);
+	options_end(c, 0);
+	at->next = c->size - 8;
+	section_end(c, place);
+}
+
+/* A CPU's data */
+static size_t area(struct craft *c, bool zstd, const struct source *s, size_t from, size_t pages)
+{
+	size_t at = c->size;
+
+	if (!zstd) {
+		craft_bytes(c, s->c.bytes + from, pages * PAGE);
+		return at;
+	}
+	craft_number(c, 4, pages);
+	for (size_t i = 0; i < pages; i++)
+		craft_v7_packed(c, s->c.bytes + from + i * PAGE, PAGE);
+	return at;
+}
+
+/* The option of a ring buffer; its first entry is returned */
+static size_t buffer_option(struct craft *c, const char *name, size_t section, size_t n)
+{
+	option(c, 3, 8 + strlen(name) + 1 + strlen("local") + 1 + 8 + 20 * n);
+	craft_number(c, 8, section);
+	craft_text(c, name);
+	craft_text(c, "local");
+	craft_number(c, 4, PAGE);
+	craft_number(c, 4, n);
+	return c->size;
+}
+
+static void entry(struct craft *c, unsigned cpu, size_t place, size_t size)
+{
+	craft_number(c, 4, cpu);
+	craft_number(c, 8, place);
+	craft_number(c, 8, size);
+}
+
+static void buffers(struct craft *c, bool zstd, const struct source *s, struct craft_v7 *at)
+{
+	const size_t second_page = get(&s->c, s->at.buffer_table_end - 16, 8);
+	size_t ends[2], second, second_area, second_end, place;
+
+	at->sections[3] = section_begin(c, 3, zstd);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		at->area[cpu] = area(c, zstd, s, s->at.region[cpu], cpu == 0 ? 2 : 1);
+		ends[cpu] = c->size;
+	}
+	section_end(c, at->sections[3]);
+	second = section_begin(c, 3, zstd);
+	second_area = area(c, zstd, s, second_page, 1);
+	second_end = c->size;
+	section_end(c, second);
+	place = section_begin(c, 0, false);
+	at->last_options = place;
+	craft_set(c, at->next, 8, place);
+	at->buffer_option = c->size + 6;
+	at->entry[0] = buffer_option(c, "", at->sections[3], 2);
+	at->entry[1] = at->entry[0] + 20;
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		entry(c, cpu, at->area[cpu], ends[cpu] - at->area[cpu]);
+	(void)buffer_option(c, "second", second, 1);
+	entry(c, 1, second_area, second_end - second_area);
+	at->last_end = c->size;
+	options_end(c, 0);
+	section_end(c, place);
+}
+
+void craft_v7(struct craft *c, bool zstd, const char *cpustat, struct craft_v7 *ret)
+{
+	struct craft_v7 at = {};
+	struct source s;
+
+	source_init(&s, c, cpustat);
+	craft_bytes(c, "\x17\x08\x44tracing", 10);
+	craft_text(c, "7");
+	craft_number(c, 1, c->big_endian);
+	craft_number(c, 1, c->commit_size);
+	craft_number(c, 4, PAGE);
+	at.compression = c->size;
+	craft_text(c, zstd ? "zstd" : "none");
+	craft_text(c, zstd ? "1.5.4" : "");
+	at.options_place = c->size;
+	craft_number(c, 8, 0);
+	for (unsigned id = 16; id <= 21; id++) {
+		at.sections[id] = section_begin(c, id, zstd);
+		if (zstd)
+			craft_v7_packed(c, s.c.bytes + s.begin[id], s.end[id] - s.begin[id]);
+		else
+			craft_bytes(c, s.c.bytes + s.begin[id], s.end[id] - s.begin[id]);
+		section_end(c, at.sections[id]);
+	}
+	first_options(c, cpustat, &at);
+	buffers(c, zstd, &s, &at);
+	craft_done(&s.c);
+	*ret = at;
+}
