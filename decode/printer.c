@@ -67,30 +67,6 @@ static char *resolve(void *priv, unsigned long long *address, char **module)
 	return (char *)name;
 }
 
-/*
- * "%*d": libtraceevent would fill up to any width that a record tells, which takes hours for a big
- * one, and so with the precision of a number. Of a string that is an end, with 'p' it counts bytes.
- */
-static bool has_star_width(const char *format)
-{
-	for (const char *p = format; p && (p = strchr(p, '%')); p++) {
-		const char *end = p + 1 + strspn(p + 1, "#+- .*hlLzZqtj0123456789");
-		const char *star = memchr(p, '*', (size_t)(end - p));
-
-		if (star && *end != 'p' && (star[-1] != '.' || *end != 's'))
-			return true;
-		p = end - (*end == '\0' || *end == '%');
-	}
-	return false;
-}
-
-/* Without memory too, it prints the fields */
-static bool is_unsafe(struct printer *p, struct kind *kind)
-{
-	return has_star_width(kind->event->print_fmt.format) ||
-	       print_bounds_new(kind->event, p->symbols.symbols, &kind->bounds) != 0;
-}
-
 static void set_how(struct printer *p, struct kind *kind)
 {
 	struct tep_event *event = kind->event;
@@ -107,7 +83,7 @@ static void set_how(struct printer *p, struct kind *kind)
 	kind->print = print_compile(event, p->decoder, !p->config.no_plugins);
 	if (kind->print) {
 		kind->how = TEXT_COMPILED;
-	} else if (is_unsafe(p, kind)) {
+	} else if (print_bounds_new(event, p->symbols.symbols, &kind->bounds) != 0) {
 		event->flags |= (int)TEP_EVENT_FL_FAILED; /* it prints the fields */
 		kind->how = TEXT_TEP_ORDERED;
 	}

@@ -201,6 +201,15 @@ static bool bound_arg(struct compiling *c, const struct tep_print_arg *arg,
 	}
 }
 
+/*
+ * "%*d": libtraceevent would fill up to any width that a record tells, which takes hours for a big
+ * one, and so with the precision of a number. Of a string that is an end, with 'p' it counts bytes.
+ */
+static bool is_width(const char *star, char letter)
+{
+	return letter != 'p' && (star[-1] != '.' || letter != 's');
+}
+
 /* A conversion, from behind the '%', with the flags that libtraceevent knows; returns its letter */
 static const char *bound_conversion(struct compiling *c, const char *f,
 				    const struct tep_print_arg **args, struct print_bounds *bounds)
@@ -212,7 +221,8 @@ static const char *bound_conversion(struct compiling *c, const char *f,
 		wide |= strchr("lLzZ", *f) != NULL;
 		if (*f != '*' || !*args)
 			continue;
-		if (!add_value(c, *letter == 's' ? BOUND_LENGTH : BOUND_VALUE, *args, bounds))
+		if (is_width(f, *letter) ||
+		    !add_value(c, *letter == 's' ? BOUND_LENGTH : BOUND_VALUE, *args, bounds))
 			return NULL;
 		*args = (*args)->next;
 	}
