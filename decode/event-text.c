@@ -9,6 +9,7 @@
 #include "basic/io.h"
 #include "basic/strv.h"
 #include "decode/event-text.h"
+#include "decode/print/print.h"
 
 #define FIELDS_MAX 512U /* bytes of text: it goes into a file's header */
 
@@ -92,6 +93,25 @@ static void task_name(int pid, char *ret, size_t size)
 		(void)snprintf(ret, size, "%s", name);
 }
 
+/* Of one beyond its bounds, which libtraceevent would not keep to, only the fields */
+static void print_info(struct event_text *text, struct tep_event *event, struct tep_record *record,
+		       struct trace_seq *seq)
+{
+	const struct decode_event bounded = {
+		.data = record->data,
+		.size = (uint32_t)record->size,
+		.big_endian = __BYTE_ORDER == __BIG_ENDIAN,
+	};
+	_cleanup_(print_bounds_freep) struct print_bounds *bounds = NULL;
+	const int flags = event->flags;
+
+	if (print_bounds_new(event, NULL, &bounds) != 0 ||
+	    (bounds && !print_bounds_hold(bounds, &bounded)))
+		event->flags |= (int)TEP_EVENT_FL_FAILED;
+	tep_print_event(text->tep, seq, record, "%s", TEP_PRINT_INFO);
+	event->flags = flags;
+}
+
 char *event_text_describe(struct event_text *text, unsigned cpu, const void *data, size_t size)
 {
 	struct tep_record record = {
@@ -111,7 +131,7 @@ char *event_text_describe(struct event_text *text, unsigned cpu, const void *dat
 	pid = tep_data_pid(text->tep, &record);
 	task_name(pid, name, sizeof(name));
 	trace_seq_init(&seq);
-	tep_print_event(text->tep, &seq, &record, "%s", TEP_PRINT_INFO);
+	print_info(text, event, &record, &seq);
 	(void)trace_seq_terminate(&seq);
 	if (seq.state == TRACE_SEQ__GOOD)
 		fields = seq.buffer;

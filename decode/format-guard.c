@@ -160,6 +160,41 @@ static void check_field(struct guard *g)
 		refuse(g, "a field that the event does not have");
 }
 
+/*
+ * Behind the name of a function that a plugin defines and that reads where its pointer says:
+ * kernels give it nothing but a dynamic array, with a cast before it or not.
+ */
+static void check_pointer(struct guard *g)
+{
+	const char *p = g->at + strspn(g->at, " ");
+
+	p += *p == '(';
+	if (take_word(&p, "p") && *p == ',') /* the buffer that the kernel formats into */
+		p++;
+	p += strspn(p, " ");
+	if (*p == '(')
+		p += strcspn(p, ")") + 1 - (strchr(p, ')') == NULL);
+	p += strspn(p, " ");
+	if (take_word(&p, "__get_dynamic_array") && *p == '(') {
+		p += strcspn(p, ")");
+		p += *p == ')';
+		p += strspn(p, " ");
+		if (*p == ',' || *p == ')')
+			return;
+	}
+	refuse(g, "a pointer that is none into the record");
+}
+
+static bool is_of_pointer(const char *word, size_t size)
+{
+	static const char *const names[] = {"__le16_to_cpup", "scsi_trace_parse_cdb"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i]) == size && strncmp(word, names[i], size) == 0)
+			return true;
+	return false;
+}
+
 static void skip_word(struct guard *g)
 {
 	char *word = g->at;
@@ -170,6 +205,8 @@ static void skip_word(struct guard *g)
 		check_sizeof(g, word);
 	else if (g->print && word > g->print && g->at - word == 3 && strncmp(word, "REC", 3) == 0)
 		check_field(g);
+	else if (g->print && word > g->print && is_of_pointer(word, (size_t)(g->at - word)))
+		check_pointer(g);
 }
 
 static void take_sign(struct guard *g)

@@ -31,7 +31,10 @@ struct kind {
 	char *label; /* " NAME:        ", as wide as it is shown */
 	size_t label_size;
 	struct print *print;
-	bool lines; /* TEXT_TEP: newlines may be libtraceevent's own */
+	struct print_bounds
+		*bounds;  /* or NULL; TEXT_TEP: a record beyond is printed by its fields */
+	bool short_words; /* of dynamic fields: 16 bits, an offset and no length */
+	bool lines;	  /* TEXT_TEP: newlines may be libtraceevent's own */
 };
 
 /* One thread's: libtraceevent's handles are not for several, so that each printer has its own */
@@ -64,23 +67,6 @@ static char *resolve(void *priv, unsigned long long *address, char **module)
 	return (char *)name;
 }
 
-/*
- * "%*d": libtraceevent would fill up to any width that a record tells, which takes hours for a big
- * one, and so with the precision of a number. Of a string that is an end, with 'p' it counts bytes.
- */
-static bool has_star_width(const char *format)
-{
-	for (const char *p = format; p && (p = strchr(p, '%')); p++) {
-		const char *end = p + 1 + strspn(p + 1, "#+- .*hlLzZqtj0123456789");
-		const char *star = memchr(p, '*', (size_t)(end - p));
-
-		if (star && *end != 'p' && (star[-1] != '.' || *end != 's'))
-			return true;
-		p = end - (*end == '\0' || *end == '%');
-	}
-	return false;
-}
-
 static void set_how(struct printer *p, struct kind *kind)
 {
 	struct tep_event *event = kind->event;
@@ -97,10 +83,18 @@ static void set_how(struct printer *p, struct kind *kind)
 	kind->print = print_compile(event, p->decoder, !p->config.no_plugins);
 	if (kind->print) {
 		kind->how = TEXT_COMPILED;
-	} else if (has_star_width(event->print_fmt.format)) {
+	} else if (print_bounds_new(event, p->symbols.symbols, &kind->bounds) != 0) {
 		event->flags |= (int)TEP_EVENT_FL_FAILED; /* it prints the fields */
 		kind->how = TEXT_TEP_ORDERED;
 	}
+}
+
+static bool has_short_words(const struct tep_event *event)
+{
+	for (const struct tep_format_field *f = event->format.fields; f; f = f->next)
+		if (f->flags & TEP_FIELD_IS_DYNAMIC && f->size == 2)
+			return true;
+	return false;
 }
 
 /* Are there newlines that no string in the record has made? A stack is printed in lines. */
@@ -131,6 +125,7 @@ static struct kind *new_kind(struct printer *p, int32_t format)
 	}
 	kind->label_size = strlen(kind->label);
 	set_how(p, kind);
+	kind->short_words = has_short_words(kind->event);
 	kind->lines = has_lines(kind->event);
 	return kind;
 }
@@ -162,6 +157,7 @@ static void free_kind(struct kind *kind)
 	if (!kind)
 		return;
 	print_free(kind->print);
+	print_bounds_free(kind->bounds);
 	free(kind->label);
 	free(kind);
 }
@@ -229,7 +225,22 @@ static void put_task(const struct decode_event *event, struct text *out)
 	text_char(out, ']');
 }
 
-static uint8_t *pad(struct printer *p, const struct decode_event *event)
+/* Of an offset beyond the record, libtraceevent makes a length of almost 4 GiB */
+static void fit_short_words(const struct tep_event *event, bool big_endian, uint32_t size,
+			    uint8_t *data)
+{
+	for (const struct tep_format_field *f = event->format.fields; f; f = f->next) {
+		uint8_t *word = data + f->offset;
+
+		if (!(f->flags & TEP_FIELD_IS_DYNAMIC) || f->size != 2 ||
+		    (big_endian ? word[0] << 8 | word[1] : word[1] << 8 | word[0]) <= (int)size)
+			continue;
+		word[big_endian] = (uint8_t)size;
+		word[!big_endian] = (uint8_t)(size >> 8);
+	}
+}
+
+static uint8_t *pad(struct printer *p, const struct kind *kind, const struct decode_event *event)
 {
 	if (p->padded_size < event->size + PADDING) {
 		uint8_t *more = realloc(p->padded, event->size + PADDING);
@@ -241,7 +252,14 @@ static uint8_t *pad(struct printer *p, const struct decode_event *event)
 		memset(more, 0, p->padded_size);
 	}
 	memcpy(p->padded, event->data, event->size);
+	if (kind->short_words)
+		fit_short_words(kind->event, event->big_endian, event->size, p->padded);
 	return p->padded;
+}
+
+static bool is_out_of_bounds(const struct kind *kind, const struct decode_event *event)
+{
+	return kind->bounds && !print_bounds_hold(kind->bounds, event);
 }
 
 static int put_by_tep(struct printer *p, const struct kind *kind, const struct decode_event *event,
@@ -251,19 +269,26 @@ static int put_by_tep(struct printer *p, const struct kind *kind, const struct d
 		.ts = event->ts,
 		.size = (int)event->size,
 		.record_size = (int)event->size,
-		.data = pad(p, event),
+		.data = pad(p, kind, event),
 		.cpu = (int)event->cpu,
 		.ref_count = 1,
 	};
 
+	const bool by_fields = is_out_of_bounds(kind, event);
+	const int flags = kind->event->flags;
+
 	if (!record.data)
 		return -ENOMEM;
 	trace_seq_reset(&p->seq);
+	if (by_fields)
+		kind->event->flags |= (int)TEP_EVENT_FL_FAILED;
 	tep_print_event(p->tep, &p->seq, &record, "%s", TEP_PRINT_INFO);
-	memset(p->padded, 0, event->size);
+	if (by_fields)
+		kind->event->flags = flags;
+	memset(p->padded, 0, event->size + 2); /* a short word may lie across the end */
 	if (p->seq.state == TRACE_SEQ__MEM_ALLOC_FAILED)
 		return -ENOMEM;
-	if (kind->lines)
+	if (kind->lines && !by_fields)
 		text_bytes(out, p->seq.buffer, p->seq.len);
 	else
 		text_data(out, p->seq.buffer, p->seq.len);
@@ -299,7 +324,8 @@ int printer_put(struct printer *printer, const struct decode_event *event, bool 
 	kind = find_kind(printer, event->id);
 	if (!kind)
 		return -ENOMEM;
-	if (kind->how == TEXT_TEP_ORDERED && !ordered)
+	/* How it prints a field depends on the ones before */
+	if (!ordered && (kind->how == TEXT_TEP_ORDERED || is_out_of_bounds(kind, event)))
 		return PRINTER_E_ORDER;
 	out->escape = printer->config.escape;
 	if (event->new_day)

@@ -318,3 +318,70 @@ uint64_t expr_eval(const struct expr *e, const struct decode_event *event)
 		return eval_binary(e, event);
 	}
 }
+
+static bool in_record(const struct decode_event *event, uint64_t offset, uint64_t size)
+{
+	return offset <= event->size && size <= event->size - offset;
+}
+
+bool expr_dynamic_holds(const struct field *field, const struct decode_event *event,
+			uint64_t *ret_begin)
+{
+	uint64_t word = field_number(field, event), begin = word & 0xffff;
+	uint64_t size = field->size == 2 ? 0 : word >> 16 & 0xffff;
+
+	/* libtraceevent looks at the offset before it makes it absolute */
+	if (!in_record(event, field->offset, field->size) || !in_record(event, begin, size))
+		return false;
+	if (field->is_relative)
+		begin += field->offset + field->size;
+	*ret_begin = begin;
+	return in_record(event, begin, size);
+}
+
+static bool element_holds(const struct expr *e, const struct decode_event *event)
+{
+	uint64_t index = expr_eval(e->left, event), begin = e->place.offset;
+
+	if (!expr_holds(e->left, event) || index > event->size)
+		return false;
+	if (e->kind == EXPR_ELEMENT)
+		return in_record(event, begin + index * e->value, e->value);
+	return expr_dynamic_holds(&e->place, event, &begin) &&
+	       in_record(event, begin + index, e->value);
+}
+
+static bool binary_holds(const struct expr *e, const struct decode_event *event)
+{
+	uint64_t right = expr_eval(e->right, event);
+
+	if ((e->kind == EXPR_DIVIDE || e->kind == EXPR_MODULO) && right == 0)
+		return false;
+	if ((e->kind == EXPR_SHIFT_LEFT || e->kind == EXPR_SHIFT_RIGHT) && right > 63)
+		return false;
+	return expr_holds(e->left, event) && expr_holds(e->right, event);
+}
+
+bool expr_holds(const struct expr *e, const struct decode_event *event)
+{
+	uint64_t begin;
+
+	switch (e->kind) {
+	case EXPR_CONSTANT:
+		return true;
+	case EXPR_FIELD:
+		return in_record(event, e->place.offset, e->place.size);
+	case EXPR_MASK:
+		return expr_holds(e->right, event);
+	case EXPR_ELEMENT:
+	case EXPR_DYNAMIC_BYTES:
+		return element_holds(e, event);
+	case EXPR_DYNAMIC_SIZE: /* of a relative one, libtraceevent writes the offset to NULL */
+		return !e->place.is_relative && expr_dynamic_holds(&e->place, event, &begin);
+	case EXPR_CONDITION:
+		return expr_holds(e->left, event) &&
+		       expr_holds(expr_eval(e->left, event) ? e->right : e->other, event);
+	default:
+		return binary_holds(e, event);
+	}
+}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The parts of a compiled print format, a file each: print.c (the whole), native.c (the plugins'
- * ways), string.c ("%s"), expr.c (numbers). Trees of one kind use the next one, never the other way
- * round.
+ * ways), string.c ("%s"), expr.c (numbers); and bounds.c, for those that are not compiled. Trees of
+ * one kind use the next one, never the other way round.
  */
 #pragma once
 
@@ -31,6 +31,18 @@ struct expr *expr_compile(struct compiling *with, const struct tep_print_arg *ar
 struct expr *expr_free(struct expr *expr);
 
 uint64_t expr_eval(const struct expr *expr, const struct decode_event *event);
+
+/**
+ * expr_holds() - is all that evaluating it reads in the record, and no divisor 0?
+ */
+bool expr_holds(const struct expr *expr, const struct decode_event *event);
+
+/**
+ * expr_dynamic_holds() - is a dynamic field's word, and what it means, in the record?
+ * @ret_begin: where that is
+ */
+bool expr_dynamic_holds(const struct field *field, const struct decode_event *event,
+			uint64_t *ret_begin);
 
 /**
  * expr_field() - the field that an argument is, as libtraceevent declares it

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "decode/json-printer.h"
 #include "decode/printer.h"
 #include "decode/symbols.h"
@@ -223,9 +224,116 @@ static void test_hostile(void **state)
 	teardown(&f);
 }
 
+#define BOUNDED                                                                    \
+	NUMBERS "\tfield:u8 mac[6];\toffset:40;\tsize:6;\tsigned:0;\n"             \
+		"\tfield:__data_loc u32[] list;\toffset:48;\tsize:4;\tsigned:0;\n" \
+		"\tfield:__rel_loc u8[] more;\toffset:52;\tsize:4;\tsigned:0;\n"   \
+		"\tfield:__data_loc u8[] cut;\toffset:56;\tsize:2;\tsigned:0;\n"   \
+		"\tfield:char name[6];\toffset:58;\tsize:6;\tsigned:0;\n"          \
+		"\tfield:char rest[];\toffset:80;\tsize:0;\tsigned:0;\n"
+#define BOUNDED_SIZE 80U
+
+#define NONE INT32_MIN
+
+/* Print formats that libtraceevent gets for their "%pM", and what it must not do */
+static const struct {
+	const char *format, *args;
+	int i;	   /* of a record that it may print; NONE: there is none */
+	int bad_i; /* of one that it may not print; NONE: there is none */
+} bounded[] = {
+	{"%s", "__print_hex(REC->mac, REC->i)", 40, 41},
+	{"%s", "__print_hex(REC->mac, REC->i)", 0, -1},
+	{"%s", "__print_hex_str(REC->mac, REC->i)", 40, 0x7fffffff},
+	{"%s", "__print_hex(__get_dynamic_array(list), REC->i)", 16, 17},
+	{"%s", "__print_array(REC->mac, REC->i, 8)", 5, 6},
+	{"%s", "__print_array(REC->mac, REC->i, 3)", 40, 41},
+	{"%s", "__print_array(__get_dynamic_array(list), REC->i, 4)", 4, 5},
+	{"%s", "__print_array(__get_dynamic_array(list), 2, REC->i)", 8, NONE},
+	{"%s", "REC->b ? __print_hex(REC->mac, REC->i) : \"none\"", 0x7fffffff, NONE},
+	{"%s", "REC->b ? \"none\" : __print_hex(REC->mac, REC->i)", 40, 41},
+	{"%s", "__print_symbolic(REC->mac[REC->i], { 1, \"A\" })", 39, 0x7fffffff},
+	{"%s", "__print_flags(7 / REC->i, \"|\", { 1, \"A\" })", 1, 0},
+	{"%d", "REC->mac[REC->i]", 39, 40},
+	{"%d", "REC->mac[REC->i]", 39, -1000000000},
+	{"%d", "((u32 *)__get_dynamic_array(list))[REC->i]", 12, 13},
+	{"%d", "((u32 *)__get_dynamic_array(list))[REC->i]", 12, 0x7fffffff},
+	{"%d", "7 % REC->i", 3, 0},
+	{"%d", "REC->q / (REC->i << 1)", 3, 0},
+	{"%d", "REC->b ? 7 / REC->b : REC->i / 7", -5, NONE},
+	{"%.*s", "REC->i, REC->name", 3, -1},
+	{"%.*s", "REC->i, __get_str(list)", 3, -1},
+	{"%ls", "REC->name", NONE, 1},
+	{"%s", "__print_hex((u8 *)REC->mac, 3)", NONE, 1},
+	{"%s", "__print_array((u8 *)REC->mac, 3, 1)", NONE, 1},
+	{"%s", "__get_cpumask(nothing)", NONE, 1},
+	{"%d", "__get_rel_dynamic_array_len(more)", NONE, 1},
+	{"%s", "REC->rest", 1, NONE},
+	{"%*ph", "REC->i, __get_dynamic_array(cut)", 2000000000, NONE},
+	{"%s", "__get_bitmask(cut)", 1, NONE},
+	{"%s", "__get_cpumask(cut)", 1, NONE},
+	{"%s", "__get_bitmask(h)", NONE, 1},
+	{"%s", "frobnicate(REC->cut)", NONE, 1},
+};
+
 static void put32(uint8_t *at, uint32_t value)
 {
 	memcpy(at, &value, sizeof(value));
+}
+
+static bool by_fields(struct fixture *f, struct decode_event *event)
+{
+	char *text = line(f, f->fast, event);
+	bool failed = strstr(text, "[FAILED TO PARSE]");
+
+	free(text);
+	return failed;
+}
+
+/* Numbers in a record that libtraceevent would read and write anywhere for */
+static void test_bounds(void **state)
+{
+	struct craft_format list[ARRAY_SIZE(bounded)];
+	struct craft_file file = {.formats = list, .n_formats = ARRAY_SIZE(list)};
+	static uint8_t record[BOUNDED_SIZE];
+	struct fixture f;
+
+	for (size_t i = 0; i < ARRAY_SIZE(bounded); i++) {
+		list[i] = (struct craft_format){
+			"demo", strf("name: bounded%zu\nID: %zu\n" CRAFT_COMMON_FIELDS BOUNDED
+				     "\nprint fmt: \"%%pM %s\", REC->mac, %s\n",
+				     i, 100 + i, bounded[i].format, bounded[i].args)};
+		assert_non_null(list[i].text);
+	}
+	setup(&f, &file, false);
+	put32(record + 48, 16 << 16 | 64);
+	for (size_t i = 0; i < ARRAY_SIZE(bounded); i++) {
+		struct decode_event event = {.ts = 1, .data = record, .size = BOUNDED_SIZE};
+		struct tep_event *format;
+
+		record[0] = (uint8_t)(100 + i);
+		assert_int_equal(printer_how(f.fast, (uint32_t)(100 + i), &format),
+				 bounded[i].i == NONE ? TEXT_TEP_ORDERED : TEXT_TEP);
+		put32(record + 8, (uint32_t)bounded[i].i);
+		/* an offset beyond the record, and one in it */
+		for (unsigned k = 0; k < 2; k++) {
+			put32(record + 56, k == 0 ? BOUNDED_SIZE + 1 : 1);
+			assert_int_equal(by_fields(&f, &event), bounded[i].i == NONE);
+		}
+		if (bounded[i].bad_i == NONE)
+			continue;
+		put32(record + 8, (uint32_t)bounded[i].bad_i);
+		assert_true(by_fields(&f, &event));
+		/* only in order, as all that is printed by its fields */
+		assert_int_equal(printer_put(f.fast, &event, false, &(struct text){}),
+				 PRINTER_E_ORDER);
+	}
+	/* shorter than the field that is left to libtraceevent */
+	record[0] = 100 + 26;
+	assert_string_equal(bounded[26].args, "REC->rest");
+	assert_true(by_fields(&f, &(struct decode_event){.ts = 1, .data = record, .size = 60}));
+	teardown(&f);
+	for (size_t i = 0; i < ARRAY_SIZE(bounded); i++)
+		free((char *)list[i].text);
 }
 
 static void assert_line(struct fixture *f, struct decode_event *event, const char *expected)
@@ -444,9 +552,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_compare), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_line),	cmocka_unit_test(test_clocks),
-		cmocka_unit_test(test_json),	cmocka_unit_test(test_symbols),
-		cmocka_unit_test(test_tasks),	cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_bounds),	cmocka_unit_test(test_line),
+		cmocka_unit_test(test_clocks),	cmocka_unit_test(test_json),
+		cmocka_unit_test(test_symbols), cmocka_unit_test(test_tasks),
+		cmocka_unit_test(test_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

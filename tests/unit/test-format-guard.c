@@ -77,6 +77,24 @@ static void test_field_names(void **state)
 	expect("\"%d REC->k\", REC-> common_pid, RECK->k", NULL, NULL);
 }
 
+static void test_pointers(void **state)
+{
+	static const char none[] = "a pointer that is none into the record";
+
+	expect("\"%x\", __le16_to_cpup(REC->i)", none, NULL);
+	expect("\"%x\", __le16_to_cpup((__le16 *)REC->i)", none, NULL);
+	expect("\"%x\", __le16_to_cpup((__le16 *)(__get_dynamic_array(a) + REC->i))", none, NULL);
+	expect("\"%x\", __le16_to_cpup(__get_dynamic_array(a) + REC->i)", none, NULL);
+	expect("\"%x\", __le16_to_cpup", none, NULL);
+	expect("\"%x\", __le16_to_cpup((", none, NULL);
+	expect("\"%s\", scsi_trace_parse_cdb(p, REC->i, 16)", none, NULL);
+	expect("\"%s\", scsi_trace_parse_cdb(p, 1, __get_dynamic_array(a))", none, NULL);
+	expect("\"%x\", __le16_to_cpup(__get_dynamic_array(a))", NULL, NULL);
+	expect("\"%x\", __le16_to_cpup((__le16 *)__get_dynamic_array(a))", NULL, NULL);
+	expect("\"%s\", scsi_trace_parse_cdb(p, __get_dynamic_array(a), REC->i)", NULL, NULL);
+	expect("\"%x\", my__le16_to_cpup(REC->i)", NULL, NULL);
+}
+
 static void test_sizeof(void **state)
 {
 	static const char *const bad[] = {
@@ -238,10 +256,10 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_field_names), cmocka_unit_test(test_sizeof),
-		cmocka_unit_test(test_widths),	    cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_fields),	    cmocka_unit_test(test_kernels),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_field_names), cmocka_unit_test(test_pointers),
+		cmocka_unit_test(test_sizeof),	    cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_depth),	    cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_kernels),	    cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
