@@ -72,9 +72,10 @@ void verify_report_fault(struct verify_report *report, uint64_t offset, const ch
 		what = NULL;
 	va_end(ap);
 	if (what)
-		line = report->dat ? strf("%s: offset %s: %s", report->path,
-					  trace_dat_at(report->dat, offset).text, what)
-				   : strf("%s: offset 0x%" PRIx64 ": %s", report->path, offset, what);
+		line = report->dat
+			       ? strf("%s: offset %s: %s", report->path,
+				      trace_dat_at(report->dat, offset).text, what)
+			       : strf("%s: offset 0x%" PRIx64 ": %s", report->path, offset, what);
 	verify_report_found(report, line);
 }
 
