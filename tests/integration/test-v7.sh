@@ -215,6 +215,7 @@ markers_start load 30000
 wait_for 30 segments || fail "no segments"
 until=$(date +%s)
 markers_stop
+ctl rotate load >/dev/null # what is still being finished would come into the list between the two looks
 segments
 look six
 for file in "${SEGMENTS[@]}"; do
