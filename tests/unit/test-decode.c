@@ -19,7 +19,7 @@
 #include "tests/unit/craft-formats.h"
 
 /* Of made-up records of each event; sanitizers take a millisecond for each */
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define ROUNDS 500
 #else
 #define ROUNDS 3000
