@@ -17,6 +17,7 @@
 # The tree below it is made once of Debian packages and kept in $FLYREC_TEST_CACHE
 # (/var/cache/flyrec-test), under a name made of what it is made of.
 
+no_sanitizers "the container does not have their libraries, and the units' sandboxes no room for them"
 # shellcheck source=tests/tools/debian-tree.sh
 . "$SRC/tests/tools/debian-tree.sh"
 GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()

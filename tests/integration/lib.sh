@@ -38,6 +38,7 @@ TRACEFS=/sys/kernel/tracing
 T=${FLYREC_TEST_DIR:-$(mktemp -d "${TMPDIR:-/var/tmp}/flyrec-test.XXXXXX")}
 PREFIX=${FLYREC_TEST_PREFIX:-t-${T##*.}.}
 export FLYREC_TEST_DIR=$T FLYREC_TEST_PREFIX=$PREFIX
+export LSAN_OPTIONS=suppressions=$SRC/tests/integration/lsan.supp:print_suppressions=0
 CONFIG=$T/etc STATE=$T/state RUNTIME=$T/run
 FLYRECD_PID='' FLYRECD_MANAGER='' FLYRECD_LOG=$T/flyrecd.log NOTIFY_LOG=$T/notify.log
 LOAD_NAME=ld-${T##*.}
@@ -62,6 +63,15 @@ need_root() {
 # thorough: in `scripts/test --all`, or on its own with FLYREC_TESTS=all
 thorough() {
 	[ "${FLYREC_TESTS:-}" = all ]
+}
+
+has_sanitizers() {
+	ldd "$FLYRECCTL" | grep -qE 'asan|ubsan|tsan'
+}
+
+# no_sanitizers WHY: what cannot hold with them
+no_sanitizers() {
+	! has_sanitizers || skip "with sanitizers: $1"
 }
 
 need_tracefs() {
@@ -394,7 +404,7 @@ stall_excuses() {
 markers_are() {
 	local what=$1 status=0
 	shift
-	ASAN_OPTIONS=detect_leaks=0 "$TOOLS/check-markers" "$@" >"$T/check" 2>&1 || status=$?
+	"$TOOLS/check-markers" "$@" >"$T/check" 2>&1 || status=$?
 	case $status in
 	0) ;;
 	1) fail "$(stall_excuses || echo "wrong data: ")markers of $what: $(tail -n 5 "$T/check")" ;;

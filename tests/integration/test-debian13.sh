@@ -16,7 +16,7 @@ need_command mmdebstrap trace-cmd zstd
 . /etc/os-release
 [ "${ID:-}:${VERSION_ID:-}" = debian:12 ] || skip "for Debian 12"
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || skip "needs debian-archive-keyring"
-! ldd "$FLYRECCTL" | grep -qE 'asan|ubsan' || skip "the sanitizers are of Debian 12"
+no_sanitizers "they are of Debian 12"
 
 PACKAGES=libtracecmd1,libtraceevent1-plugin,libtracefs1,libjson-c5,libsystemd0,trace-cmd
 debian_cached decode-trixie "" debian_make trixie minbase "$PACKAGES"
