@@ -364,6 +364,8 @@ static int create(struct recording *s, struct trace_file **ret, struct fault *wh
 	/* Before it gets its name: a power cut must not leave a current.dat without a header */
 	if (r >= 0)
 		r = trace_file_sync(file);
+	if (r >= 0 && s->file)
+		trace_file_share(file, s->file);
 	if (r < 0) {
 		store_remove_unfinished(s->in->dir_fd);
 		return fault_errno(why, r, "cannot write the next segment's header");
