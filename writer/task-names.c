@@ -40,7 +40,7 @@ struct task_names {
 	uint32_t generation;
 	uint32_t begun, before; /* when this file was begun, and the one before; 0: none was */
 	size_t begun_size;	/* bytes of names that this file needed from its beginning */
-	uint32_t scanned;	/* before the last look at /proc */
+	uint32_t scanned;	/* before the last look at /proc; UINT32_MAX: there was none */
 	uint64_t scanned_usec; /* CLOCK_BOOTTIME; 0: not yet */
 };
 
@@ -53,6 +53,7 @@ struct task_names *task_names_new(size_t max)
 	atomic_init(&t->refs, 1);
 	(void)pthread_mutex_init(&t->lock, NULL);
 	t->max = max;
+	t->scanned = UINT32_MAX;
 	return t;
 }
 
