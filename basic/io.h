@@ -65,10 +65,10 @@ int io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t 
 
 /**
  * io_share_range() - bytes that two files have at the same place, once on the disk
- * The kernel compares them first, and writes out what of them is not on the disk; both files wait for
- * it. @to: opened for writing. Offset and size: multiples of the file system's blocks.
- * Return: 0, -EBADE if they differ, -EOPNOTSUPP, -EXDEV, -EINVAL and others where that cannot be had;
- * what had been shared until then stays so.
+ * The kernel compares them first, and writes out what of them is not on the disk; both files wait
+ * for it. @to: opened for writing. Offset and size: multiples of the file system's blocks. Return:
+ * 0, -EBADE if they differ, -EOPNOTSUPP, -EXDEV, -EINVAL and others where that cannot be had; what
+ * had been shared until then stays so.
  */
 int io_share_range(int from, int to, uint64_t at, uint64_t size);
 

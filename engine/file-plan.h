@@ -39,9 +39,8 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 int file_plan_read_names(const struct file_plan *plan, bool scan);
 
 /**
- * file_plan_names_room() - bytes for names that the next file of a recording should have, by what was
- * read: params.names_room at most
- * Return: 0 or -ENOMEM.
+ * file_plan_names_room() - bytes for names that the next file of a recording should have, by what
+ * was read: params.names_room at most Return: 0 or -ENOMEM.
  */
 int file_plan_names_room(const struct file_plan *plan, size_t *ret);
 
@@ -57,8 +56,8 @@ int file_plan_put_names(const struct file_plan *plan, struct trace_file *file);
 int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan);
 
 /**
- * file_plan_names_fill() - is the file's room for names nearly full, and could that of the next one be
- * larger?
+ * file_plan_names_fill() - is the file's room for names nearly full, and could that of the next one
+ * be larger?
  */
 bool file_plan_names_fill(const struct file_plan *plan, const struct trace_file *file);
 

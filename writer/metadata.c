@@ -75,9 +75,9 @@ static bool addresses_hidden(const char *text)
 }
 
 /*
- * "ADDRESS t __pfx_FUNCTION": bytes in front of a function that the kernel may patch. They are half of
- * all symbols, and nothing ever runs there. Only a call that does not return, at the end of a function,
- * has a return address there, which without them is in the function that called.
+ * "ADDRESS t __pfx_FUNCTION": bytes in front of a function that the kernel may patch. They are half
+ * of all symbols, and nothing ever runs there. Only a call that does not return, at the end of a
+ * function, has a return address there, which without them is in the function that called.
  */
 static bool is_padding(const char *line)
 {

@@ -15,8 +15,9 @@
 #define COMM_SIZE	   16 /* TASK_COMM_LEN of the kernel */
 #define SCAN_INTERVAL_USEC USEC_PER_SEC
 
-/* Bytes in a file for names that may come: of the first, all the names that the kernel's table holds;
- * of the next ones, four times what came in the one before, and at least those of 16,000 tasks */
+/* Bytes in a file for names that may come: of the first, all the names that the kernel's table
+ * holds; of the next ones, four times what came in the one before, and at least those of 16,000
+ * tasks */
 #define ROOM_FIRST  (32768 * 24UL)
 #define ROOM_MIN    (256 * KIB)
 #define ROOM_FACTOR 4
@@ -41,7 +42,7 @@ struct task_names {
 	uint32_t begun, before; /* when this file was begun, and the one before; 0: none was */
 	size_t begun_size;	/* bytes of names that this file needed from its beginning */
 	uint32_t scanned;	/* before the last look at /proc; UINT32_MAX: there was none */
-	uint64_t scanned_usec; /* CLOCK_BOOTTIME; 0: not yet */
+	uint64_t scanned_usec;	/* CLOCK_BOOTTIME; 0: not yet */
 };
 
 struct task_names *task_names_new(size_t max)

@@ -39,9 +39,8 @@ int task_names_merge(struct task_names *names, const char *text);
 int task_names_scan_proc(struct task_names *names, int proc_fd);
 
 /**
- * task_names_next_room() - bytes that the next file should have for names: those seen since this one
- * was begun, and as many again as may come
- * Return: 0 or -ENOMEM.
+ * task_names_next_room() - bytes that the next file should have for names: those seen since this
+ * one was begun, and as many again as may come Return: 0 or -ENOMEM.
  */
 int task_names_next_room(struct task_names *names, size_t *ret);
 

@@ -35,7 +35,7 @@ once() {
 	flyrecd_stop
 	segments=("$STATE"/names/record/2*.dat)
 	# What is left free is for 8,000 more, and rooms get four times as large
-	[ "${#segments[@]}" -gt 1 ] && [ "${#segments[@]}" -le 4 ] || fail "segments: ${segments[*]}"
+	[ $((${#segments[@]} >= 2 && ${#segments[@]} <= 4)) = 1 ] || fail "segments: ${segments[*]}"
 	verify "${segments[@]}"
 	for segment in "${segments[@]}"; do
 		trace-cmd report --nodate "$segment" 2>/dev/null

@@ -2,8 +2,8 @@
 /*
  * kshark-names FILE [EVENT] - what KernelShark's library makes of a trace.dat: loads all entries of
  * all its ring buffers and asks for event, task and text of each, as the window does for its table.
- * Prints how many there are, and before that the text of each EVENT; status 1 if one has no name or no
- * text.
+ * Prints how many there are, and before that the text of each EVENT; status 1 if one has no name or
+ * no text.
  */
 #include <err.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * seed-reader - a reader of trace.dat written from nothing but the text of the manual page
  * trace-cmd.dat(5); each step quotes the sentence it follows. It shares no code or constant with
  * formats/ and writer/, so that a mistake there cannot hide here. With --compare-tracefs each
- * section is compared byte for byte with the kernel file it must come from, the symbols with what of
- * them is to be there.
+ * section is compared byte for byte with the kernel file it must come from, the symbols with what
+ * of them is to be there.
  *
  * Prints one line a section; each fault is a line "FAULT at OFFSET: …" and exit status 1.
  */
@@ -196,7 +196,8 @@ static void compare_symbols(struct reader *r, uint64_t at, const char *data, uin
 	if (n < 0 || pclose(in) != 0)
 		fault(r, at, "cannot read /proc/kallsyms to compare");
 	else if ((uint64_t)n != size || memcmp(text, data, size) != 0)
-		fault(r, at, "differs from /proc/kallsyms without __pfx_ (%" PRIu64 " bytes, there %zd)",
+		fault(r, at,
+		      "differs from /proc/kallsyms without __pfx_ (%" PRIu64 " bytes, there %zd)",
 		      size, n);
 }
 

@@ -280,11 +280,16 @@ static void test_free_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merge),	  cmocka_unit_test(test_lines_that_are_none),
-		cmocka_unit_test(test_odd_names), cmocka_unit_test(test_max_drops_the_oldest),
-		cmocka_unit_test(test_room),	  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_scan),	  cmocka_unit_test(test_scan_the_real_proc),
-		cmocka_unit_test(test_free_null), cmocka_unit_test(test_scan_that_fails),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_lines_that_are_none),
+		cmocka_unit_test(test_odd_names),
+		cmocka_unit_test(test_max_drops_the_oldest),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_scan_the_real_proc),
+		cmocka_unit_test(test_free_null),
+		cmocka_unit_test(test_scan_that_fails),
 		cmocka_unit_test(test_room_of_the_next),
 		cmocka_unit_test(test_room_for_those_alive),
 	};
