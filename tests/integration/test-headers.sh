@@ -91,35 +91,7 @@ for ((cpu = 0; cpu < $(nproc --all); cpu++)); do
 		sed -nE "s/^=> ([^ ]+).*/\1/p; s/.* function[= ]([^ ]+).*/\1/p"
 done >"$T/report"
 ! grep -q __pfx_ "$T/report" || fail "$(grep -m 1 __pfx_ "$T/report")"
-# Of several names of an address trace-cmd takes another one than the kernel. Where a call that does
-# not return is the last of a function, the kernel says __pfx_NEXT.
-check_names() { # FILE
-	paste -d ' ' "$T/kernel" "$1" | awk '
-		NR == FNR { at = $1; name = $3
-			if (name ~ /^__pfx_/)
-				caller[name] = last
-			else
-				where[last = name] = where[name] " " at
-			next }
-		{ n++
-		  if ($1 == $2)
-			next
-		  if ($1 ~ /^__pfx_/ && caller[$1] == $2) {
-			calls++
-			next
-		  }
-		  split(where[$1], a)
-		  for (i in a)
-			if (index(where[$2] " ", " " a[i] " ")) {
-				aliases++
-				next
-			}
-		  if (bad++ < 5)
-			print "wrong: the kernel says " $1 ", the file " $2 }
-		END { printf "%d names, %d with another of the same address, %d after a last call\n", n, aliases, calls
-		      exit bad > 0 || n < 500 }' <(sort /proc/kallsyms) - || fail "$1: names of functions"
-}
-check_names "$T/report"
+functions_are "$T/kernel" "$T/report" 500
 "$FLYRECCTL" export --format=text -o "$T/export" "$snapshot"
 trace-cmd report "$snapshot" 2>/dev/null | cmp - "$T/export" || fail "export differs from trace-cmd report"
 if [ -x "$TOOLS/kshark-names" ]; then
