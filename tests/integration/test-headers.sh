@@ -96,7 +96,7 @@ functions_are "$T/kernel" "$T/report" 500
 trace-cmd report "$snapshot" 2>/dev/null | cmp - "$T/export" || fail "export differs from trace-cmd report"
 if [ -x "$TOOLS/kshark-names" ]; then
 	trace-cmd report "$snapshot" 2>/dev/null | sed -nE 's/^=> ([^ ]+).*/\1/p' | sort >"$T/theirs"
-	"$TOOLS/kshark-names" "$snapshot" kernel_stack | sed -nE 's/^=> ([^ ]+).*/\1/p' | sort >"$T/kshark"
+	"$TOOLS/kshark-names" "$snapshot" ftrace/kernel_stack | sed -nE 's/^=> ([^ ]+).*/\1/p' | sort >"$T/kshark"
 	diff "$T/theirs" "$T/kshark" >"$T/diff" || fail "KernelShark has other names: $(head -n 4 "$T/diff")"
 	echo "KernelShark: $(wc -l <"$T/kshark") names"
 fi
