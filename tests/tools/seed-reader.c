@@ -188,7 +188,7 @@ static void read_events(struct reader *r)
 /* /proc/kallsyms, but for the symbols of the room in front of functions */
 static void compare_symbols(struct reader *r, uint64_t at, const char *data, uint64_t size)
 {
-	FILE *in = popen("grep -v ' [tT] __pfx_' /proc/kallsyms", "re");
+	FILE *in = popen("grep -v ' [tTwW] __pfx_' /proc/kallsyms", "re");
 	_cleanup_free_ char *text = NULL;
 	size_t room = 0;
 	ssize_t n = in ? getdelim(&text, &room, '\0', in) : -1;
