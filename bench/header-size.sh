@@ -26,7 +26,7 @@ all_symbols=$(wc -c </proc/kallsyms)
 
 for name in $wanted; do
 	rm -rf "$STATE" "$CONFIG/sessions.d"
-	session "$name" <"$SRC/sessions.d/$name.conf"
+	sed "s/^Enabled=no/Enabled=yes/" "$SRC/sessions/$name.conf" | session "$name"
 	flyrecd_start
 	for _ in 1 2; do
 		"$TOOLS/markers" "--instance=$PREFIX$name" --count=3 >/dev/null
