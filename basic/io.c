@@ -140,6 +140,34 @@ int io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t 
 	return size > 0 && ioctl(to, FICLONERANGE, &range) < 0 ? -errno : 0;
 }
 
+int io_share_range(int from, int to, uint64_t at, uint64_t size)
+{
+	_cleanup_free_ struct file_dedupe_range *range = NULL;
+
+	while (size > 0) {
+		struct file_dedupe_range_info *info;
+
+		free(range);
+		range = calloc(1, sizeof(*range) + sizeof(*info));
+		if (!range)
+			return -ENOMEM;
+		info = range->info;
+		range->src_offset = info->dest_offset = at;
+		range->src_length = size;
+		range->dest_count = 1;
+		info->dest_fd = to;
+		if (ioctl(from, FIDEDUPERANGE, range) < 0)
+			return -errno;
+		if (info->status < 0)
+			return info->status;
+		if (info->status == FILE_DEDUPE_RANGE_DIFFERS || info->bytes_deduped == 0)
+			return -EBADE;
+		at += MIN(info->bytes_deduped, size);
+		size -= MIN(info->bytes_deduped, size);
+	}
+	return 0;
+}
+
 int io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size)
 {
 	off_t in = (off_t)from_at, out = (off_t)to_at;

@@ -64,6 +64,15 @@ int io_write_all(int fd, const void *data, size_t size);
 int io_clone_range(int from, uint64_t from_at, int to, uint64_t to_at, uint64_t size);
 
 /**
+ * io_share_range() - bytes that two files have at the same place, once on the disk
+ * The kernel compares them first, and writes out what of them is not on the disk; both files wait
+ * for it. @to: opened for writing. Offset and size: multiples of the file system's blocks. Return:
+ * 0, -EBADE if they differ, -EOPNOTSUPP, -EXDEV, -EINVAL and others where that cannot be had; what
+ * had been shared until then stays so.
+ */
+int io_share_range(int from, int to, uint64_t at, uint64_t size);
+
+/**
  * io_copy_range() - from one file into another: by reference where the file system shares extents,
  * else inside the kernel, else by hand
  * Return: 0 or negative errno (-ENODATA: @from ends before).

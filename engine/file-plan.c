@@ -79,13 +79,15 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 	return 0;
 }
 
-/* Names that the kernel knows; and, where asked for, those of all tasks alive */
-static int refresh_names(const struct file_plan *plan, bool scan)
+int file_plan_read_names(const struct file_plan *plan, bool scan)
 {
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int proc = -EBADF;
-	int r = saved_cmdlines_read(plan->params.source.tracing_fd, &text);
+	int r;
 
+	if (!plan->names)
+		return 0;
+	r = saved_cmdlines_read(plan->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(plan->names, text);
 	if (r < 0 || !scan)
@@ -94,17 +96,39 @@ static int refresh_names(const struct file_plan *plan, bool scan)
 	return proc < 0 ? -errno : task_names_scan_proc(plan->names, proc);
 }
 
-int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan)
+int file_plan_names_room(const struct file_plan *plan, size_t *ret)
+{
+	size_t room = 0;
+	int r = plan->names ? task_names_next_room(plan->names, &room) : 0;
+
+	if (r >= 0)
+		*ret = MIN(room, plan->params.names_room);
+	return r;
+}
+
+int file_plan_put_names(const struct file_plan *plan, struct trace_file *file)
 {
 	_cleanup_free_ char *text = NULL;
 	int r;
 
 	if (!plan->names)
 		return 0;
-	r = refresh_names(plan, scan);
-	if (r >= 0)
-		r = task_names_render(plan->names, trace_file_names_room(file), &text, NULL);
+	r = task_names_render(plan->names, trace_file_names_room(file), &text, NULL);
 	return r < 0 ? r : trace_file_write_names(file, text);
+}
+
+int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan)
+{
+	int r = file_plan_read_names(plan, scan);
+
+	return r < 0 ? r : file_plan_put_names(plan, file);
+}
+
+bool file_plan_names_fill(const struct file_plan *plan, const struct trace_file *file)
+{
+	size_t room = trace_file_names_room(file);
+
+	return plan->names && room < plan->params.names_room && task_names_fill(plan->names, room);
 }
 
 void file_plan_done(struct file_plan *plan)

@@ -32,11 +32,34 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		       char *const *more, struct fault *why);
 
 /**
- * file_plan_write_names() - the task names that are known now into a file
+ * file_plan_read_names() - take in the task names that the kernel knows now
  * @scan: those of all tasks alive, too
  * Thread: any. Return: 0 or negative errno.
  */
+int file_plan_read_names(const struct file_plan *plan, bool scan);
+
+/**
+ * file_plan_names_room() - bytes for names that the next file of a recording should have, by what
+ * was read: params.names_room at most Return: 0 or -ENOMEM.
+ */
+int file_plan_names_room(const struct file_plan *plan, size_t *ret);
+
+/**
+ * file_plan_put_names() - what was read into a file
+ * Return: 0 or negative errno.
+ */
+int file_plan_put_names(const struct file_plan *plan, struct trace_file *file);
+
+/**
+ * file_plan_write_names() - read, then put
+ */
 int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan);
+
+/**
+ * file_plan_names_fill() - is the file's room for names nearly full, and could that of the next one
+ * be larger?
+ */
+bool file_plan_names_fill(const struct file_plan *plan, const struct trace_file *file);
 
 /* Frees what it owns */
 void file_plan_done(struct file_plan *plan);

@@ -348,20 +348,30 @@ static bool continues(const struct recording *s, const struct trace_file *file)
 static int create(struct recording *s, struct trace_file **ret, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
+	struct trace_file_params params = s->in->plan.params;
 	int r;
 
-	r = trace_file_create(s->in->dir_fd, STORE_CURRENT, &s->in->plan.params, &file, why);
+	s->scan_tasks = true;
+	r = file_plan_read_names(&s->in->plan, true);
+	if (r >= 0)
+		r = file_plan_names_room(&s->in->plan, &params.names_room);
+	if (r < 0)
+		return fault_errno(why, r, "cannot read the names of tasks");
+	r = trace_file_create(s->in->dir_fd, STORE_CURRENT, &params, &file, why);
 	if (r < 0)
 		return r;
-	s->scan_tasks = true;
-	r = write_names(s, file);
+	r = file_plan_put_names(&s->in->plan, file);
 	/* Before it gets its name: a power cut must not leave a current.dat without a header */
 	if (r >= 0)
 		r = trace_file_sync(file);
+	if (r >= 0 && s->file)
+		trace_file_share(file, s->file);
 	if (r < 0) {
 		store_remove_unfinished(s->in->dir_fd);
 		return fault_errno(why, r, "cannot write the next segment's header");
 	}
+	if (s->in->plan.names)
+		task_names_file_begun(s->in->plan.names);
 	*ret = TAKE_PTR(file);
 	return 0;
 }
@@ -619,6 +629,7 @@ int recording_sync(struct recording *s, const struct recording_input *in,
 	/* Where there was no room for the names the data may still be made safe */
 	synced = trace_file_sync(s->file);
 	count_unsure(s, s->file, STORE_CURRENT);
+	s->report->names_fill = file_plan_names_fill(&s->in->plan, s->file);
 	if (s->unfinished_left && finish_leftovers(s, &ignored) >= 0) {
 		s->unfinished_left = false;
 		s->eio_usec = 0;
@@ -702,7 +713,7 @@ int recording_report_init(struct recording_report *report, unsigned n_cpus)
 void recording_report_clear(struct recording_report *report)
 {
 	report->notes.n = 0;
-	report->counted = false;
+	report->counted = report->names_fill = false;
 	strv_free(TAKE_PTR(report->finished));
 	for (unsigned cpu = 0; cpu < report->n_cpus; cpu++)
 		report->evicted[cpu] = report->unsure[cpu] = 0;

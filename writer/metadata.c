@@ -74,10 +74,37 @@ static bool addresses_hidden(const char *text)
 	return true;
 }
 
+/*
+ * "ADDRESS t __pfx_FUNCTION": bytes in front of a function that the kernel may patch. They are half
+ * of all symbols, and nothing ever runs there. Only a call that does not return, at the end of a
+ * function, has a return address there, which without them is in the function that called.
+ */
+static bool is_padding(const char *line)
+{
+	line += strspn(line, "0123456789abcdef");
+	return line[0] == ' ' && line[1] && strncmp(line + 2, " __pfx_", 7) == 0;
+}
+
+/* Returns the size of what is left */
+static size_t drop_padding(char *text)
+{
+	char *to = text;
+
+	for (const char *line = text, *next; *line; line = next) {
+		next = strchrnul(line, '\n');
+		next += *next == '\n';
+		if (is_padding(line))
+			continue;
+		memmove(to, line, (size_t)(next - line));
+		to += next - line;
+	}
+	*to = '\0';
+	return (size_t)(to - text);
+}
+
 static int symbols_refresh(struct symbols *s)
 {
 	_cleanup_free_ char *modules = NULL, *text = NULL;
-	size_t size;
 	int r;
 
 	if (s->fixed)
@@ -91,19 +118,18 @@ static int symbols_refresh(struct symbols *s)
 		return r;
 	if (s->text && strcmp(modules, s->modules) == 0)
 		return 0;
-	r = io_read_file_at(AT_FDCWD, symbols_path(), &text, &size);
+	r = io_read_file_at(AT_FDCWD, symbols_path(), &text, NULL);
 	if (r == -ENOENT || r == -EACCES ||
 	    r == -EPERM) { /* a trace without symbols is still one */
 		text = strdup("");
-		size = 0;
 		r = text ? 0 : -ENOMEM;
 	}
 	if (r < 0)
 		return r;
 	free(s->text);
 	free(s->modules);
-	s->size = addresses_hidden(text) ? 0 : size;
-	s->text = realloc(text, size + 1);
+	s->size = addresses_hidden(text) ? 0 : drop_padding(text);
+	s->text = realloc(text, s->size + 1);
 	TAKE_PTR(text);
 	s->modules = TAKE_PTR(modules);
 	return 0;

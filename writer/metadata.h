@@ -25,7 +25,7 @@ struct metadata_kept {
 	char *printk;
 };
 
-struct symbols; /* /proc/kallsyms, read once */
+struct symbols; /* /proc/kallsyms, read once, without the room in front of functions (__pfx_) */
 
 /**
  * symbols_path() - /proc/kallsyms, or $FLYREC_KALLSYMS, where a unit that hides it has bound it to

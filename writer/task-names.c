@@ -15,6 +15,15 @@
 #define COMM_SIZE	   16 /* TASK_COMM_LEN of the kernel */
 #define SCAN_INTERVAL_USEC USEC_PER_SEC
 
+/* Bytes in a file for names that may come: of the first, all the names that the kernel's table
+ * holds; of the next ones, four times what came in the one before, and at least those of 16,000
+ * tasks */
+#define ROOM_FIRST  (32768 * 24UL)
+#define ROOM_MIN    (256 * KIB)
+#define ROOM_FACTOR 4
+/* What is to be free, as another 8,000 tasks may come before anybody looks again */
+#define ROOM_LEFT (128 * KIB)
+
 struct name {
 	uint32_t pid;
 	uint32_t seen; /* generation of the last merge that had it */
@@ -30,7 +39,10 @@ struct task_names {
 	size_t n, n_settled, room;
 	size_t max;
 	uint32_t generation;
-	uint64_t scanned_usec; /* CLOCK_BOOTTIME; 0: not yet */
+	uint32_t begun, before; /* when this file was begun, and the one before; 0: none was */
+	size_t begun_size;	/* bytes of names that this file needed from its beginning */
+	uint32_t scanned;	/* before the last look at /proc; UINT32_MAX: there was none */
+	uint64_t scanned_usec;	/* CLOCK_BOOTTIME; 0: not yet */
 };
 
 struct task_names *task_names_new(size_t max)
@@ -42,6 +54,7 @@ struct task_names *task_names_new(size_t max)
 	atomic_init(&t->refs, 1);
 	(void)pthread_mutex_init(&t->lock, NULL);
 	t->max = max;
+	t->scanned = UINT32_MAX;
 	return t;
 }
 
@@ -310,7 +323,7 @@ static int scan_proc(struct task_names *t, int proc_fd)
 	struct dirent *entry;
 	int r = io_opendir_at(proc_fd, ".", &dir);
 
-	t->generation++;
+	t->scanned = t->generation++;
 	while (r >= 0 && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			r = scan_threads(t, proc_fd, entry->d_name);
@@ -352,6 +365,59 @@ static int render(struct task_names *t, size_t room, char **ret_text, size_t *re
 	if (ret_used)
 		*ret_used = at;
 	return 0;
+}
+
+/* Bytes of the names seen later than in that generation, and of all tasks that were alive */
+static size_t size_since(const struct task_names *t, uint32_t generation)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		if (t->names[i].seen > MIN(generation, t->scanned))
+			size += line_size(&t->names[i]);
+	return size;
+}
+
+/* What was traced at the end of a file may come out in the next one, with its names */
+static size_t next_room(const struct task_names *t)
+{
+	size_t needed = size_since(t, t->begun), came = size_since(t, t->before);
+
+	if (t->begun == 0)
+		return needed + ROOM_FIRST;
+	came -= MIN(t->begun_size, came);
+	return needed + MAX(ROOM_FACTOR * came, ROOM_MIN);
+}
+
+int task_names_next_room(struct task_names *t, size_t *ret)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = settle(t);
+	if (r >= 0)
+		*ret = next_room(t);
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+void task_names_file_begun(struct task_names *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->before = t->begun;
+	t->begun = t->generation;
+	t->begun_size = size_since(t, t->before);
+	pthread_mutex_unlock(&t->lock);
+}
+
+bool task_names_fill(struct task_names *t, size_t room)
+{
+	bool full;
+
+	pthread_mutex_lock(&t->lock);
+	full = size_since(t, t->before) + ROOM_LEFT > room;
+	pthread_mutex_unlock(&t->lock);
+	return full;
 }
 
 int task_names_render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "basic/macro.h"
 
 struct task_names;
@@ -35,6 +37,22 @@ int task_names_merge(struct task_names *names, const char *text);
  * Return: 0 or negative errno.
  */
 int task_names_scan_proc(struct task_names *names, int proc_fd);
+
+/**
+ * task_names_next_room() - bytes that the next file should have for names: those seen since this
+ * one was begun, and as many again as may come Return: 0 or -ENOMEM.
+ */
+int task_names_next_room(struct task_names *names, size_t *ret);
+
+/**
+ * task_names_file_begun() - it has been made, by what is known now
+ */
+void task_names_file_begun(struct task_names *names);
+
+/**
+ * task_names_fill() - is it time for the next file, as this one's @room bytes will not do for long?
+ */
+bool task_names_fill(struct task_names *names, size_t room);
 
 /**
  * task_names_render() - as the section wants it, sorted by pid, filled up with newlines

@@ -545,6 +545,17 @@ int trace_file_sync(struct trace_file *file)
 	return 0;
 }
 
+void trace_file_share(struct trace_file *file, const struct trace_file *other)
+{
+	struct stat st;
+	uint64_t size;
+
+	if (fstat(file->fd, &st) < 0 || st.st_blksize <= 0 || file->names_at != other->names_at)
+		return;
+	size = file->names_at - sizeof(uint64_t);
+	(void)io_share_range(other->fd, file->fd, 0, size - size % (uint64_t)st.st_blksize);
+}
+
 bool trace_file_is_unsure(const struct trace_file *file)
 {
 	return file->unsure;

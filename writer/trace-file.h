@@ -113,6 +113,14 @@ size_t trace_file_names_room(const struct trace_file *file);
 int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *text);
 
 /**
+ * trace_file_share() - let a new file have its sections, where they are those of another file, in
+ * the same blocks of the disk Nothing happens where the file system cannot, or the sections differ.
+ * Whole blocks only, up to the task names. Both files wait until it is done, so first sync the new
+ * one; it need not be synced for it again, as both places on the disk hold the same.
+ */
+void trace_file_share(struct trace_file *file, const struct trace_file *other);
+
+/**
  * trace_file_sync() - make what is recorded so far safe from a power cut
  * Data first (fdatasync), then a note of the sizes in the live block.
  */

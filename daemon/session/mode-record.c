@@ -568,6 +568,8 @@ void session_harvest(struct session *s)
 
 	log_notes(s);
 	session_count_files(s, report);
+	if (report->names_fill && s->state == SESSION_RECORDING && !(s->wants & WANT_STOP))
+		session_want(s, WANT_ROTATE);
 	for (unsigned cpu = 0; cpu < MIN(report->n_cpus, drain_n_cpus(s->rec.drain)); cpu++)
 		drain_add_dropped(s->rec.drain, cpu, report->unsure[cpu]);
 	announce_finished(s);

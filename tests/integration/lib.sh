@@ -428,6 +428,46 @@ verify() {
 		fail "wrong data: verify $*: $(grep -v ': ok\|: cpu [0-9]*: ' "$T/verify" | head -n 5)"
 }
 
+# functions_are KERNEL FILE LEAST: names of functions, one a line, LEAST at least: those that a file of
+# ours shows (FILE) are the kernel's own (KERNEL). Of several names of an address trace-cmd takes another
+# one than the kernel. Where a call that does not return is the last of a function, the kernel says
+# __pfx_NEXT.
+functions_are() {
+	[ "$(wc -l <"$1")" = "$(wc -l <"$2")" ] ||
+		fail "the kernel shows $(wc -l <"$1") functions, the file $(wc -l <"$2")"
+	sort /proc/kallsyms >"$T/symbols"
+	paste -d ' ' "$1" "$2" | awk -v least="$3" '
+		NR == FNR {
+			if ($3 ~ /^__pfx_/)
+				caller[$3] = last
+			else
+				where[last = $3] = where[$3] " " $1
+			next
+		}
+		{
+			n++
+			if ($1 == $2)
+				next
+			if ($1 ~ /^__pfx_/ && caller[$1] == $2) {
+				calls++
+				next
+			}
+			split(where[$1], at)
+			for (i in at)
+				if (index(where[$2] " ", " " at[i] " ")) {
+					aliases++
+					next
+				}
+			if (bad++ < 5)
+				print "wrong: the kernel says " $1 ", the file " $2
+		}
+		END {
+			printf "%d functions, %d by another name of the same address, %d behind a last call\n",
+			       n, aliases, calls
+			exit bad > 0 || n < least
+		}' "$T/symbols" - || fail "names of functions are not the kernel's"
+}
+
 # logged TEXT: in flyrecd's log since the last log_mark, as a basic regular expression
 logged() {
 	tail -n "+$((${LOG_MARK:-0} + 1))" "$FLYRECD_LOG" | grep -q -e "$1"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * kshark-names FILE - what KernelShark's library makes of a trace.dat: loads all entries of all its
- * ring buffers and asks for event, task and text of each, as the window does for its table. Prints
- * how many there are; status 1 if one has no name or no text.
+ * kshark-names FILE [EVENT] - what KernelShark's library makes of a trace.dat: loads all entries of
+ * all its ring buffers and asks for event, task and text of each, as the window does for its table.
+ * Prints how many there are, and before that the text of each EVENT; status 1 if one has no name or
+ * no text.
  */
 #include <err.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static bool says_nothing(const char *text)
 	return !text || !*text || strcmp(text, "(null)") == 0 || strncmp(text, "[UNKNOWN", 8) == 0;
 }
 
-static void look(const struct kshark_entry *entry, struct tally *tally)
+static void look(const struct kshark_entry *entry, const char *wanted, struct tally *tally)
 {
 	char *event = kshark_get_event_name(entry), *task = kshark_get_task(entry);
 	char *info = kshark_get_info(entry);
@@ -35,6 +36,8 @@ static void look(const struct kshark_entry *entry, struct tally *tally)
 			printf("event %d, stream %d: event \"%s\", task \"%s\", text \"%s\"\n",
 			       entry->event_id, entry->stream_id, event ? event : "(null)",
 			       task ? task : "(null)", info ? info : "(null)");
+	if (wanted && event && info && strcmp(event, wanted) == 0)
+		puts(info);
 	tally->textless += !info;
 	tally->entries++;
 	free(event);
@@ -48,8 +51,8 @@ int main(int argc, char **argv)
 	struct tally tally = {};
 	int sd, *streams;
 
-	if (argc != 2)
-		errx(2, "usage: kshark-names FILE");
+	if (argc != 2 && argc != 3)
+		errx(2, "usage: kshark-names FILE [EVENT]");
 	if (!kshark_instance(&ctx))
 		errx(1, "no context");
 	sd = kshark_open(ctx, argv[1]);
@@ -64,7 +67,7 @@ int main(int argc, char **argv)
 		if (n < 0)
 			errx(1, "%s: stream %d: cannot load", argv[1], streams[i]);
 		for (ssize_t k = 0; k < n; k++) {
-			look(entries[k], &tally);
+			look(entries[k], argv[2], &tally);
 			free(entries[k]);
 		}
 		free(entries);

@@ -354,13 +354,51 @@ static void test_open_fails(void **state)
 	end(&b);
 }
 
+/* Many tasks come: the next file is asked for before names are left out, and has more room for them
+ */
+static void test_names_fill(void **state)
+{
+	char *text = calloc(60000, 16), *at = text;
+	size_t first, next;
+	struct bench b;
+
+	assert_non_null(text);
+	begin(&b);
+	b.in.plan.params.names_room = 4 * MIB;
+	task_names_free(b.in.plan.names);
+	b.in.plan.names = task_names_new(100000);
+	start(&b, drain_fds_new(b.n_cpus));
+	first = trace_file_names_room(recording_file(b.recording));
+	put(&b, 1);
+	request(&b, WORKER_FLUSH);
+	assert_int_equal(recording_sync(b.recording, &b.in, &b.report, &b.why), 0);
+	assert_false(b.report.names_fill);
+	for (unsigned pid = 10000; pid < 62000; pid++)
+		at += sprintf(at, "%u a task\n", pid);
+	assert_true((size_t)(at - text) < first);
+	assert_true((size_t)(at - text) > first - 128 * KIB);
+	tmp_write(&b.tmp, "saved_cmdlines", text);
+	assert_int_equal(recording_sync(b.recording, &b.in, &b.report, &b.why), 0);
+	assert_true(b.report.names_fill);
+	recording_report_clear(&b.report);
+	assert_false(b.report.names_fill);
+	rotate(&b);
+	next = trace_file_names_room(recording_file(b.recording));
+	assert_true(next > 4 * first && next < 4 * MIB);
+	assert_int_equal(recording_sync(b.recording, &b.in, &b.report, &b.why), 0);
+	assert_false(b.report.names_fill);
+	finish(&b);
+	end(&b);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_record),	   cmocka_unit_test(test_record_nothing),
 		cmocka_unit_test(test_evicted),	   cmocka_unit_test(test_hand_over),
 		cmocka_unit_test(test_leftover),   cmocka_unit_test(test_slots_of_another_size),
-		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_open_fails), cmocka_unit_test(test_names_fill),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -201,6 +201,77 @@ static void test_scan_the_real_proc(void **state)
 	assert_non_null(strstr(text, line));
 }
 
+/* Merges @n tasks from pid @from on; returns bytes of their lines */
+static size_t merge_tasks(struct task_names *names, unsigned from, unsigned n, char name)
+{
+	_cleanup_free_ char *text = malloc(n * 16UL + 1);
+	size_t size = 0;
+
+	assert_non_null(text);
+	text[0] = '\0';
+	for (unsigned i = 0; i < n; i++)
+		size += (size_t)sprintf(text + size, "%u %c%u\n", from + i, name, i);
+	assert_int_equal(task_names_merge(names, text), 0);
+	return size;
+}
+
+static size_t next_room(struct task_names *names)
+{
+	size_t room = 0;
+
+	assert_int_equal(task_names_next_room(names, &room), 0);
+	return room;
+}
+
+static void test_room_of_the_next(void **state)
+{
+	const size_t first = 32768 * 24, least = 256 * KIB, left = 128 * KIB;
+	_cleanup_names_ struct task_names *names = task_names_new(200000);
+	size_t old, came, few;
+
+	assert_int_equal(next_room(names), first);
+	old = merge_tasks(names, 100, 1000, 'a');
+	assert_int_equal(next_room(names), old + first);
+	task_names_file_begun(names);
+	assert_false(task_names_fill(names, old + left));
+	assert_true(task_names_fill(names, old + left - 1));
+
+	/* What was not seen again is needed by this file, not by the next one */
+	came = merge_tasks(names, 20000, 20000, 'b');
+	assert_true(4 * came > least);
+	assert_int_equal(next_room(names), came + 4 * came);
+	assert_false(task_names_fill(names, old + came + left));
+	assert_true(task_names_fill(names, old + came + left - 1));
+	/* Pids that are used again need no more room */
+	assert_int_equal(merge_tasks(names, 20000, 20000, 'c'), came);
+	assert_int_equal(next_room(names), came + 4 * came);
+
+	/* When it gets quiet again, files get smaller again, but not below the least */
+	task_names_file_begun(names);
+	few = merge_tasks(names, 100, 1000, 'd');
+	assert_int_equal(next_room(names), few + least);
+	assert_true(task_names_fill(names, few + came + left - 1));
+	task_names_file_begun(names);
+	assert_false(task_names_fill(names, few + left));
+	assert_int_equal(next_room(names), least);
+}
+
+static void test_room_for_those_alive(void **state)
+{
+	_cleanup_names_ struct task_names *names = task_names_new(100);
+	struct tmp tmp;
+
+	tmp_init(&tmp);
+	tmp_write(&tmp, "1/task/1/comm", "init\n");
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
+	task_names_file_begun(names);
+	/* Looked at a moment ago, they are not looked at again for the next file */
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
+	assert_int_equal(task_names_merge(names, "7 new\n"), 0);
+	assert_int_equal(next_room(names), strlen("1 init\n7 new\n") + 256 * KIB);
+	tmp_done(&tmp);
+}
+
 static void test_free_null(void **state)
 {
 	task_names_free(NULL);
@@ -209,11 +280,18 @@ static void test_free_null(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merge),	  cmocka_unit_test(test_lines_that_are_none),
-		cmocka_unit_test(test_odd_names), cmocka_unit_test(test_max_drops_the_oldest),
-		cmocka_unit_test(test_room),	  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_scan),	  cmocka_unit_test(test_scan_the_real_proc),
-		cmocka_unit_test(test_free_null), cmocka_unit_test(test_scan_that_fails),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_lines_that_are_none),
+		cmocka_unit_test(test_odd_names),
+		cmocka_unit_test(test_max_drops_the_oldest),
+		cmocka_unit_test(test_room),
+		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_scan_the_real_proc),
+		cmocka_unit_test(test_free_null),
+		cmocka_unit_test(test_scan_that_fails),
+		cmocka_unit_test(test_room_of_the_next),
+		cmocka_unit_test(test_room_for_those_alive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

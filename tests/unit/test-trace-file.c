@@ -143,7 +143,13 @@ static void test_table_is_aligned(void **state)
 static void test_symbols(void **state)
 {
 	static const char zeros[] = "0000000000000000 A a\n0000000000000000 T _stext\n";
-	_cleanup_trace_dat_ struct trace_dat *dat = NULL, *later = NULL, *hidden = NULL;
+	/* Two names that only look like it, and a line without an end */
+	static const char padded[] = "ffffffff81000000 t __pfx_one\nffffffff81000010 T one\n"
+				     "ffffffff81000030 T __pfx\nffffffff81000040 T two __pfx_\n"
+				     "ffffffffc0000000 t __pfx_three\t[demo]\n"
+				     "ffffffffc0000010 t three\t[demo]\nffffffffc0000020 t __pfx_4";
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL, *later = NULL, *hidden = NULL,
+					     *without = NULL;
 	const char *first;
 	struct fake f;
 
@@ -158,6 +164,13 @@ static void test_symbols(void **state)
 	trace_file_free(fake_create(&f, "3.dat"));
 	later = open_dat(&f, "3.dat");
 	assert_text(later, &later->kallsyms, "ffffffff81000001 T other\n");
+	fake_modules = "demo 16384 1 - Live 0x0000000000000000\n";
+	fake_kallsyms = padded;
+	trace_file_free(fake_create(&f, "padded.dat"));
+	without = open_dat(&f, "padded.dat");
+	assert_text(without, &without->kallsyms,
+		    "ffffffff81000010 T one\nffffffff81000030 T __pfx\n"
+		    "ffffffff81000040 T two __pfx_\nffffffffc0000010 t three\t[demo]\n");
 	fake_modules = NULL; /* a kernel without modules, that shows nobody its addresses */
 	fake_kallsyms = zeros;
 	symbols_free(f.symbols);
