@@ -1393,8 +1393,7 @@ static void find_own(struct v7 *v)
 		const struct section *s = &v->sections[i];
 
 		if (s->id == TRACE_DAT_V7_OWN && !s->packed)
-			v->dat->own =
-				(struct trace_dat_extent){s->place + SECTION_HEAD, s->size};
+			v->dat->own = (struct trace_dat_extent){s->place + SECTION_HEAD, s->size};
 	}
 }
 

@@ -36,7 +36,7 @@
  * trace_dat_v7_open() - find everything that version 6 has
  * @c: behind the page size, its window on the file itself; afterwards at the same place of what it
  *     is shown as
- * Sets dat->data and dat->own, and file_size to what it says; what is damaged and can be done without goes to
- * dat->damages. Return: 0 or negative errno, in @c, too.
+ * Sets dat->data and dat->own, and file_size to what it says; what is damaged and can be done
+ * without goes to dat->damages. Return: 0 or negative errno, in @c, too.
  */
 int trace_dat_v7_open(struct cursor *c);
