@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -40,4 +41,16 @@ int fault_errno(struct fault *fault, int error, const char *format, ...)
 	set_text(fault, error, true, format, ap);
 	va_end(ap);
 	return error;
+}
+
+int fault_at(struct fault *fault, int error, const char *path, uint64_t offset, const char *format,
+	     ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, format);
+	(void)vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	return fault_set(fault, error, "%s: offset 0x%" PRIx64 ": %s", path, offset, text);
 }

@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "basic/macro.h"
 
 struct fault {
@@ -26,3 +28,9 @@ int fault_set(struct fault *fault, int error, const char *format, ...) _printf_(
  * fault_errno() - the same, with ": strerror(-error)" appended
  */
 int fault_errno(struct fault *fault, int error, const char *format, ...) _printf_(3, 4);
+
+/**
+ * fault_at() - the same as fault_set(), of a place in a file: "PATH: offset 0x…: …"
+ */
+int fault_at(struct fault *fault, int error, const char *path, uint64_t offset, const char *format,
+	     ...) _printf_(5, 6);

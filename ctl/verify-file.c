@@ -463,6 +463,6 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 		verify_report_line(report, *line);
 	report->more_errors += dat->n_damages - strv_length(dat->damages);
 	r = check_dat(dat, report);
-	report->dat = NULL;
-	return r;
+	report->dat = NULL; /* it has places of its own */
+	return r < 0 ? r : verify_own(dat, report);
 }

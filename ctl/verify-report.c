@@ -24,6 +24,7 @@ void verify_report_done(struct verify_report *report)
 		free(report->cpus[i].buffer);
 	for (size_t i = 0; i < report->n_errors; i++)
 		free(report->errors[i]);
+	verify_own_done(report);
 	free(report->cpus);
 	free(report->errors);
 	free(report->path);
@@ -180,5 +181,6 @@ struct json_object *verify_report_json(const struct verify_report *report)
 	json_add(o, "version", json_number(report->version));
 	json_add(o, "errors", errors);
 	json_add(o, "cpus", cpus);
+	verify_own_json(report, o);
 	return o;
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 
 #include "basic/macro.h"
+#include "formats/own-clocks.h"
 #include "formats/trace-dat-read.h"
 
 #define VERIFY_MAX_ERRORS 1000U /* kept of one file; more are only counted */
@@ -30,12 +31,21 @@ struct verify_cpu {
 	uint64_t lost_unknown; /* times the kernel said "some" without a number */
 };
 
+/* What a snapshot was taken for */
+struct verify_cause {
+	char *reason, *text;
+	uint64_t usec;
+};
+
 struct verify_report {
 	char *path, *shown;	     /* shown: escaped */
 	const struct trace_dat *dat; /* while it is checked: offsets are of it; or NULL */
 	unsigned version;	     /* 0: not even that could be read */
 	struct verify_cpu *cpus;
 	size_t n_cpus;
+	struct own_clocks *clocks; /* out of flyrec's own section; NULL: it has none */
+	struct verify_cause *causes;
+	size_t n_causes;
 	char **errors; /* one line each: "PATH: offset 0x…: what" */
 	size_t n_errors;
 	uint64_t more_errors; /* beyond VERIFY_MAX_ERRORS */
@@ -75,9 +85,20 @@ void verify_report_print(const struct verify_report *report, FILE *out);
 /**
  * verify_report_json() - {"path","ok","version","errors":[…],"cpus":[{"cpu","subbufs","events",
  * "lost_events"}]}; a CPU also has "buffer", "lost_at_end", "lost_unknown", "unwritten" when there
- * is any Return: a new object, NULL without memory.
+ * is any. A file with readings of clocks has "clock", "boot_id" and "clocks", one that says what it
+ * was taken for "causes". Return: a new object, NULL without memory.
  */
 struct json_object *verify_report_json(const struct verify_report *report);
+
+/**
+ * verify_own() - check flyrec's own section, and keep what it says
+ * Return: 0 (also with faults, or without one) or -ENOMEM.
+ */
+int verify_own(const struct trace_dat *dat, struct verify_report *report);
+
+/* The same as JSON, into a file's object */
+void verify_own_json(const struct verify_report *report, struct json_object *file);
+void verify_own_done(struct verify_report *report);
 
 /**
  * verify_dat() - check all of an opened file

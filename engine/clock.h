@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "formats/own-clocks.h"
 #include "recorder/instance.h"
 
 /**
@@ -18,7 +19,18 @@ int64_t clock_slept_usec(void);
  * Exact where user space can read the same clock, else from "now ts" of CPU 0's stats (some µs
  * off).
  */
-int clock_date_usec(struct instance *instance, const char *clock, int64_t *ret);
+int clock_date_usec(const struct instance *instance, const char *clock, int64_t *ret);
+
+/**
+ * clock_read() - all clocks at one moment, as near as it gets
+ * @at: what it is for
+ * The trace's clock as exact as for clock_date_usec(). Return: 0 or negative errno.
+ */
+int clock_read(const struct instance *instance, const char *clock, enum own_clock_at at,
+	       struct own_clock *ret);
+
+/* What clock_date_usec() would have said; of one without OWN_CLOCK_NO_TRACE */
+int64_t clock_reading_date_usec(const struct own_clock *reading);
 
 /**
  * clock_date_is_off() - is the date that a file has not that of now, and shall a new file begin?

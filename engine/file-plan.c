@@ -46,6 +46,40 @@ static int add_systems(struct file_plan *plan, char *const *systems)
 	return r;
 }
 
+void file_plan_add_clock(struct file_plan *plan, const struct own_clock *reading)
+{
+	if (plan->goes_on)
+		(void)own_clocks_add(&plan->clocks, reading);
+}
+
+const struct own_clock *file_plan_reading(const struct file_plan *plan)
+{
+	const struct own_clock *list[OWN_CLOCKS_MAX];
+	size_t n = own_clocks_list(&plan->clocks, list);
+
+	return n > 0 ? list[n - 1] : NULL;
+}
+
+/* The date by the same reading. Boot and clock of the readings are those of the file. */
+static void read_clocks(struct file_plan *plan, const struct instance *instance, const char *clock)
+{
+	struct trace_file_params *p = &plan->params;
+	bool first = plan->clocks.sequence == 0 || !plan->goes_on;
+	struct own_clock reading;
+
+	if (first)
+		own_clocks_init(&plan->clocks, clock ? clock : "", p->boot_id);
+	p->own.clocks = &plan->clocks;
+	p->has_date = false;
+	if (!clock ||
+	    clock_read(instance, clock, first ? OWN_CLOCK_BEGIN : OWN_CLOCK_SNAPSHOT, &reading) < 0)
+		return;
+	p->has_date = !(reading.flags & OWN_CLOCK_NO_TRACE);
+	if (p->has_date)
+		p->date_usec = clock_reading_date_usec(&reading);
+	(void)own_clocks_add(&plan->clocks, &reading);
+}
+
 int file_plan_describe(struct file_plan *plan, struct instance *instance, int tracing_fd,
 		       char *const *more, struct fault *why)
 {
@@ -75,7 +109,7 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		.systems = plan->systems,
 	};
 	p->clock = plan->clock_text;
-	p->has_date = clock && clock_date_usec(instance, clock, &p->date_usec) >= 0;
+	read_clocks(plan, instance, clock);
 	return 0;
 }
 

@@ -14,6 +14,8 @@ struct file_plan {
 	char **systems;
 	char *clock_text;
 	struct task_names *names; /* locked by itself; NULL: none are written */
+	bool goes_on; /* each file holds what is there already: it has the readings of all */
+	struct own_clocks clocks; /* readings for the next file */
 };
 
 /**
@@ -30,6 +32,15 @@ int file_plan_init(struct file_plan *plan, const struct instance *instance);
  */
 int file_plan_describe(struct file_plan *plan, struct instance *instance, int tracing_fd,
 		       char *const *more, struct fault *why);
+
+/**
+ * file_plan_add_clock() - one more reading for the next file, where plan->goes_on
+ * Thread: main, between steps.
+ */
+void file_plan_add_clock(struct file_plan *plan, const struct own_clock *reading);
+
+/* The newest reading: that of file_plan_describe(); NULL: there is none */
+const struct own_clock *file_plan_reading(const struct file_plan *plan);
 
 /**
  * file_plan_read_names() - take in the task names that the kernel knows now

@@ -182,6 +182,7 @@ static int create(struct export *e, const char *note, struct fault *why)
 	struct flight *f = e->flight;
 	_cleanup_free_ uint64_t *rooms = calloc(f->n_cpus, sizeof(*rooms));
 	struct trace_file_params params = e->plan->params;
+	struct own_cause cause;
 	uint64_t bytes = 0;
 	int r;
 
@@ -196,6 +197,8 @@ static int create(struct export *e, const char *note, struct fault *why)
 		return r;
 	params.rooms = rooms;
 	params.note = e->order->is_part ? NULL : note;
+	if (!e->order->is_part)
+		snapshot_order_cause(e->order, &cause, &params.own);
 	if (e->order->is_part) /* read again at once, then gone: it need never come to the disk */
 		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);

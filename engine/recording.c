@@ -88,6 +88,18 @@ static int write_stats(struct recording *s, struct trace_file *file)
 	return r;
 }
 
+/* Readings of the clocks since the step before, one of now with them if the file ends */
+static void write_clocks(struct recording *s, struct trace_file *file)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < s->in->n_clocks && r >= 0; i++)
+		r = trace_file_add_clock(file, &s->in->clocks[i]);
+	if (r < 0)
+		note(s, LOG_WARNING, r, "cannot write readings of the clocks: %s, ignoring",
+		     strerror(-r));
+}
+
 static bool has_data(const struct trace_file *file)
 {
 	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file); cpu++) {
@@ -447,7 +459,11 @@ int recording_open(struct recording *s, const struct recording_input *in,
 	if (r < 0)
 		return r;
 	if (file && continues(s, file)) {
+		const struct own_clock *now = file_plan_reading(&in->plan);
+
 		note(s, LOG_INFO, 0, "continuing record/" STORE_CURRENT);
+		if (now)
+			(void)trace_file_add_clock(file, now);
 		sync_names(s);
 		s->file = TAKE_PTR(file);
 		return 0;
@@ -550,6 +566,7 @@ int recording_finish_old(struct recording *s, const struct recording_input *in,
 	if (s->file)
 		sync_names(s);
 	s->scan_tasks = true;
+	write_clocks(s, s->old);
 	r = write_names(s, s->old);
 	if (r >= 0)
 		r = write_stats(s, s->old);
@@ -622,6 +639,7 @@ int recording_sync(struct recording *s, const struct recording_input *in,
 
 	begin(s, in, report);
 	retain(s, 0);
+	write_clocks(s, s->file);
 	r = write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)

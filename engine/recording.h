@@ -15,13 +15,16 @@
 #include "writer/retention.h"
 #include "writer/store.h"
 
-#define RECORDING_NOTES_MAX 16
+#define RECORDING_NOTES_MAX  16
+#define RECORDING_CLOCKS_MAX 8
 
 /* What the steps need; changed between them only */
 struct recording_input {
 	int dir_fd;	       /* STATE/NAME/record */
 	struct file_plan plan; /* of the next file */
 	struct retention_limits limits;
+	struct own_clock clocks[RECORDING_CLOCKS_MAX]; /* readings for the file of the next step */
+	size_t n_clocks;
 	char **cpustat; /* [n_cpus]: texts of the last CPUSTAT options, each may be NULL; or NULL */
 	bool adopt;	/* the instance still holds what follows current.dat */
 	char *slots; /* to recording_open(): partial sub-buffers an earlier process left, or NULL */

@@ -16,6 +16,8 @@
 #include "writer/file-age.h"
 #include "writer/snapshot-note.h"
 
+#define CAUSE_ROOM 2048 /* for triggers that join, bytes */
+
 /* Of the boot that the data is from */
 static void find_boot_id(const struct snapshot_result *made, char ret[33])
 {
@@ -77,6 +79,18 @@ static char *explain(const struct snapshot_order *order, const struct snapshot_r
 	/* Triggers that come while it is written, or soon after, are added */
 	return text && order->asker.origin == SNAPSHOT_BY_TRIGGER ? snapshot_note_pad(text)
 								  : TAKE_PTR(text);
+}
+
+void snapshot_order_cause(const struct snapshot_order *order, struct own_cause *ret_cause,
+			  struct own_content *ret)
+{
+	*ret_cause = (struct own_cause){
+		.usec = order->trigger_usec,
+		.reason = order->reason,
+		.text = order->detail ? order->detail : "",
+	};
+	ret->cause = ret_cause;
+	ret->cause_room = order->asker.origin == SNAPSHOT_BY_TRIGGER ? CAUSE_ROOM : 0;
 }
 
 static void retain(struct snapshot_result *made, const struct retention_limits *limits,
@@ -226,17 +240,19 @@ int snapshot_order_find(const struct snapshot_order *order, int record_fd,
 int snapshot_order_make(const struct snapshot_order *order, struct snapshot_result *made,
 			struct fault *why)
 {
+	struct own_cause cause;
+	struct cut_note note = {.text = made->text, .own.clocks = order->clocks};
 	int r;
 
+	snapshot_order_cause(order, &cause, &note.own);
 	if (order->is_part)
 		return cut_write_unnamed(made->found, made->dir_fd, made->name, &made->part_fd,
 					 &made->report, why);
 	if (order->parts)
-		r = together_write(order->parts, order->n_parts, made->dir_fd, made->name,
-				   made->text, &made->report, why);
+		r = together_write(order->parts, order->n_parts, made->dir_fd, made->name, &note,
+				   &made->report, why);
 	else
-		r = cut_write(made->found, made->dir_fd, made->name, made->text, &made->report,
-			      why);
+		r = cut_write(made->found, made->dir_fd, made->name, &note, &made->report, why);
 	if (r >= 0)
 		r = snapshot_order_retain(order, made, why);
 	if (r >= 0)

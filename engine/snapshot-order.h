@@ -37,7 +37,8 @@ struct snapshot_order {
 	unsigned rank;	     /* see retention_rank(); of a trigger's */
 	const char *session; /* for the text in the file; of several all names */
 	char boot_id[33];    /* of the boot that it is from; "": this one, or what the data says */
-	uint64_t trigger_usec; /* realtime */
+	uint64_t trigger_usec;		 /* realtime */
+	const struct own_clocks *clocks; /* readings of now, of this boot; or NULL */
 	struct snapshot_asker asker;
 	bool coresight; /* a CoreSight snapshot too */
 	bool pin;
@@ -115,6 +116,10 @@ void snapshot_order_label(const struct snapshot_order *order, struct snapshot_re
  * trace-cmd report --stat; malloc'ed */
 int snapshot_order_name(const struct snapshot_order *order, struct snapshot_result *result,
 			char **ret_text, struct fault *why);
+
+/* The same for flyrec's own section: what it was taken for. @ret_cause: borrowed by @ret */
+void snapshot_order_cause(const struct snapshot_order *order, struct own_cause *ret_cause,
+			  struct own_content *ret);
 
 /*
  * Before a file of @bytes is written: may there be one? For a trigger's or an administrator's older

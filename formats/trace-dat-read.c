@@ -627,6 +627,15 @@ char *trace_dat_clock_name(const char *text)
 	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : strdup("");
 }
 
+int trace_dat_own_place(const struct trace_dat *dat, uint64_t *place, uint64_t *size)
+{
+	if (dat->own.size == 0)
+		return -ENOENT;
+	*place = dat->own.offset;
+	*size = dat->own.size;
+	return 0;
+}
+
 int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_buffer *buffer,
 			   unsigned cpu, struct fault *why)
 {

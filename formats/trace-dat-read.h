@@ -74,6 +74,7 @@ struct trace_dat {
 	struct trace_dat_format *formats;
 	size_t n_formats;
 	struct trace_dat_extent kallsyms, printk_formats, cmdlines;
+	struct trace_dat_extent own; /* see trace_dat_own_place(); its size 0: none */
 
 	uint32_t n_cpus;
 	uint64_t n_cpus_offset;
@@ -187,6 +188,13 @@ int trace_dat_clock(const struct trace_dat *dat, char **ret, struct fault *why);
  * Return: malloc'ed; "" if none is; NULL without memory.
  */
 char *trace_dat_clock_name(const char *text);
+
+/**
+ * trace_dat_own_place() - flyrec's own section of a file of version 7
+ * @place: of its content in the file itself, not an offset for trace_dat_read(); @size: there
+ * Return: 0, or -ENOENT: it has none, or is of version 6, where only its magic tells the place.
+ */
+int trace_dat_own_place(const struct trace_dat *dat, uint64_t *place, uint64_t *size);
 
 /**
  * trace_dat_check_region() - may a region's bytes be read: aligned, whole sub-buffers, behind the

@@ -1386,10 +1386,22 @@ static int put_head(struct v7 *v, struct fault *why)
 	return trace_dat_data_add(v->data, &piece, bytes);
 }
 
+/* Whoever reads it looks at its checksums: it may be cut */
+static void find_own(struct v7 *v)
+{
+	for (size_t i = 0; i < v->n_sections; i++) {
+		const struct section *s = &v->sections[i];
+
+		if (s->id == TRACE_DAT_V7_OWN && !s->packed)
+			v->dat->own = (struct trace_dat_extent){s->place + SECTION_HEAD, s->size};
+	}
+}
+
 static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 {
 	int r = walk_sections(v, first);
 
+	find_own(v);
 	if (r >= 0)
 		r = read_all_options(v, from);
 	if (r >= 0)

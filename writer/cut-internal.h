@@ -24,11 +24,12 @@ struct cut_source {
 	char *name;
 	int fd;
 	struct trace_dat *dat;
-	uint8_t boot_id[16];	  /* 0: not known */
-	char *clock;		  /* as in Clock= */
-	bool has_date;		  /* else its clock counts no time */
-	int64_t date_usec;	  /* then: realtime minus the clock */
-	struct cut_slice *slices; /* [n_cpus] */
+	uint8_t boot_id[16];	     /* 0: not known */
+	char *clock;		     /* as in Clock= */
+	bool has_date;		     /* else its clock counts no time */
+	int64_t date_usec;	     /* then: realtime minus the clock */
+	uint64_t from_nsec, to_nsec; /* what is wanted of it, by its clock */
+	struct cut_slice *slices;    /* [n_cpus] */
 };
 
 struct cut {
@@ -54,7 +55,9 @@ int cut_write_header(const struct cut *cut, int fd, const struct options_params 
 		     struct fault *why);
 
 /**
- * cut_end_header() - all of the header is in the stream: write it
+ * cut_end_header() - all of the header is in the stream: write it, and flyrec's own section behind
+ * it
  * @ret_at: where the first region goes
  */
-int cut_end_header(const struct cut *cut, FILE *out, uint64_t *ret_at, struct fault *why);
+int cut_end_header(const struct cut *cut, FILE *out, int fd, const struct own_content *own,
+		   uint64_t *ret_at, struct fault *why);

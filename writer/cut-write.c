@@ -177,12 +177,75 @@ int cut_write_header(const struct cut *cut, int fd, const struct options_params 
 	return 0;
 }
 
-int cut_end_header(const struct cut *cut, FILE *out, uint64_t *ret_at, struct fault *why)
+/* What the sources have of clocks, and what there is of now if that is of the same boot and clock
+ */
+static int merge_clocks(const struct cut *cut, const struct own_clocks *now, struct own_clocks *ret,
+			struct fault *why)
 {
+	static const uint8_t unknown[16];
+	_cleanup_(own_readings_done) struct own_readings readings = {};
+	_cleanup_free_ char *text = NULL, *clock = NULL;
+	const struct own_clock *list[OWN_CLOCKS_MAX];
+	size_t n;
+	int r = trace_dat_clock(cut_newest(cut)->dat, &text, why);
+
+	for (size_t i = 0; i < cut->n && r >= 0; i++)
+		r = own_readings_add(&readings, cut->sources[i].dat, cut->sources[i].from_nsec,
+				     cut->sources[i].to_nsec, why);
+	if (r < 0)
+		return r;
+	clock = trace_dat_clock_name(text);
+	if (!clock)
+		return fault_errno(why, -ENOMEM, "cannot write");
+	/* Parts of a file of several sessions have been asked for nothing else */
+	own_clocks_init(ret, clock,
+			memcmp(cut_boot_id(cut), unknown, sizeof(unknown)) == 0 ? readings.boot_id
+										: cut_boot_id(cut));
+	own_readings_merge(&readings, ret);
+	if (!now || strcmp(now->clock, ret->clock) != 0 ||
+	    memcmp(now->boot_id, ret->boot_id, sizeof(now->boot_id)) != 0)
+		return 0;
+	n = own_clocks_list(now, list);
+	for (size_t i = 0; i < n; i++)
+		(void)own_clocks_add(ret, list[i]);
+	return 0;
+}
+
+/* Flyrec's own section. @at: where the header ends, then where that ends */
+static int write_own(const struct cut *cut, int fd, const struct own_content *own, uint64_t *at,
+		     struct fault *why)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct own_content content = *own;
+	struct own_clocks clocks;
+	size_t size, clocks_at;
+	int r = merge_clocks(cut, own->clocks, &clocks, why);
+
+	if (r < 0)
+		return r;
+	content.clocks = clocks.sequence > 0 ? &clocks : NULL;
+	r = own_content_build(&content, &bytes, &size, &clocks_at);
+	if (r >= 0 && bytes) {
+		*at = round_up(*at, OWN_SECTION_ALIGN);
+		r = io_pwrite_all(fd, bytes, size, *at);
+		*at += size;
+	}
+	return r < 0 ? fault_errno(why, r, "cannot write flyrec's own section") : 0;
+}
+
+int cut_end_header(const struct cut *cut, FILE *out, int fd, const struct own_content *own,
+		   uint64_t *ret_at, struct fault *why)
+{
+	uint64_t at;
+	int r;
+
 	if (fflush(out) != 0)
 		return fault_errno(why, -errno, "cannot write");
-	*ret_at = round_up((uint64_t)ftello(out),
-			   MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
+	at = (uint64_t)ftello(out);
+	r = write_own(cut, fd, own, &at, why);
+	if (r < 0)
+		return r;
+	*ret_at = round_up(at, MAX(CUT_REGION_ALIGN, (uint64_t)cut_newest(cut)->dat->page_size));
 	return 0;
 }
 
@@ -353,7 +416,7 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }
 
-static int write_header(const struct cut *cut, struct output *o, const char *note,
+static int write_header(const struct cut *cut, struct output *o, const struct cut_note *note,
 			struct fault *why)
 {
 	_cleanup_(options_done) struct options options = {0};
@@ -363,7 +426,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 		.cpustat_room = CPUSTAT_ROOM,
 		.has_date = cut_newest(cut)->has_date,
 		.date_usec = cut_newest(cut)->date_usec,
-		.note = note,
+		.note = note->text,
 	};
 	struct sections_places places;
 	int r;
@@ -373,7 +436,7 @@ static int write_header(const struct cut *cut, struct output *o, const char *not
 	if (r >= 0)
 		r = cut_write_header(cut, o->fd, &params, &options, &places, &out, why);
 	if (r >= 0)
-		r = cut_end_header(cut, out, &o->at, why);
+		r = cut_end_header(cut, out, o->fd, &note->own, &o->at, why);
 	if (r < 0)
 		return r;
 	o->table_at = places.table_at;
@@ -387,8 +450,8 @@ static uint64_t to_realtime(const struct cut *cut, uint64_t nsec)
 	return (uint64_t)((int64_t)(nsec / NSEC_PER_USEC) + cut_newest(cut)->date_usec);
 }
 
-static int fill(const struct cut *cut, int fd, const char *note, struct cut_report *report,
-		struct fault *why)
+static int fill(const struct cut *cut, int fd, const struct cut_note *note,
+		struct cut_report *report, struct fault *why)
 {
 	_cleanup_free_ uint64_t *cpustat_at = calloc(cut->n_cpus, sizeof(*cpustat_at));
 	_cleanup_free_ char *buffer = malloc(chunk_size(cut_newest(cut)->dat->page_size));
@@ -421,7 +484,7 @@ static int fill(const struct cut *cut, int fd, const char *note, struct cut_repo
 }
 
 /* The file, not published yet; on error @why tells */
-static int make(const struct cut *cut, int dir_fd, const char *name, const char *note,
+static int make(const struct cut *cut, int dir_fd, const char *name, const struct cut_note *note,
 		struct store_file *file, struct cut_report *ret, struct fault *why)
 {
 	struct cut_report report = {0};
@@ -437,7 +500,7 @@ static int make(const struct cut *cut, int dir_fd, const char *name, const char 
 	return 0;
 }
 
-int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
+int cut_write(const struct cut *cut, int dir_fd, const char *name, const struct cut_note *note,
 	      struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};
@@ -457,7 +520,8 @@ int cut_write_unnamed(const struct cut *cut, int dir_fd, const char *name, int *
 		      struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};
-	int r = make(cut, dir_fd, name, NULL, &file, ret, why);
+	static const struct cut_note none;
+	int r = make(cut, dir_fd, name, &none, &file, ret, why);
 
 	if (r >= 0)
 		*ret_fd = TAKE_FD(file.fd); /* it never gets a name */

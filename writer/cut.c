@@ -109,10 +109,15 @@ static void read_boot(struct cut_source *s)
 	_cleanup_free_ struct live_block *block = NULL;
 	uint64_t at = live_block_place(s->dat->clock.offset + s->dat->clock.size);
 
-	/* version 7 has none */
+	struct own_clocks clocks;
+	struct fault ignored;
+
+	/* version 7 has none, nor has what was cut or converted */
 	if (s->dat->version == 6 && s->dat->clock.size > 0 &&
 	    live_block_read(s->fd, at, s->dat->n_cpus, &block) >= 0)
 		memcpy(s->boot_id, block->boot_id, sizeof(s->boot_id));
+	else if (own_content_clocks(s->dat, &clocks, NULL, &ignored) >= 0)
+		memcpy(s->boot_id, clocks.boot_id, sizeof(s->boot_id));
 }
 
 static int read_clock(struct cut_source *s, struct fault *why)
@@ -168,9 +173,10 @@ static int open_source(int dir_fd, const char *name, bool is_last, uint64_t from
 	s.slices = calloc(s.dat->n_cpus, sizeof(*s.slices));
 	if (!s.slices)
 		return -ENOMEM;
+	s.from_nsec = trace_clock_nsec(from_usec, s.date_usec);
+	s.to_nsec = trace_clock_nsec(to_usec, s.date_usec);
 	for (unsigned cpu = 0; cpu < s.dat->n_cpus && r >= 0; cpu++)
-		r = slice_cpu(&s, cpu, trace_clock_nsec(from_usec, s.date_usec),
-			      trace_clock_nsec(to_usec, s.date_usec), why);
+		r = slice_cpu(&s, cpu, s.from_nsec, s.to_nsec, why);
 	if (r < 0)
 		return r;
 	if (!has_slices(&s))

@@ -10,8 +10,16 @@
 #pragma once
 
 #include "basic/fault.h"
+#include "writer/own-content.h"
 
 struct cut;
+
+/* What the file says of itself, beside its data */
+struct cut_note {
+	const char *text; /* trigger, host, session: shown by trace-cmd report --stat */
+	struct own_content
+		own; /* its clocks: readings of now, for what is of this boot and clock */
+};
 
 struct cut_report {
 	uint64_t bytes; /* of trace data */
@@ -42,10 +50,10 @@ const uint8_t *cut_boot_id(const struct cut *cut);
 
 /**
  * cut_write() - make the file: temporary name, synced, then renamed to @name
- * @note: text that explains the file (trigger, host, session), shown by trace-cmd report --stat
+ * Readings of clocks that its sources have around that time go with it.
  * Return: 0, or negative errno with nothing left behind.
  */
-int cut_write(const struct cut *cut, int dir_fd, const char *name, const char *note,
+int cut_write(const struct cut *cut, int dir_fd, const char *name, const struct cut_note *note,
 	      struct cut_report *ret, struct fault *why);
 
 /**

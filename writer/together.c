@@ -123,6 +123,7 @@ static int open_part(struct together *t, size_t i, struct fault *why)
 		return r;
 	t->files.n++;
 	source->name = source->dat->path;
+	source->to_nsec = UINT64_MAX;
 	source->fd = t->parts[i].fd;
 	buffer->dat = source->dat;
 	r = t->files.n > 1 ? compare_files(t->files.sources[0].dat, source->dat, why) : 0;
@@ -168,7 +169,7 @@ static int put_parts(struct together *t, FILE *out)
 	return r;
 }
 
-static int write_header(struct together *t, int fd, const char *note, struct fault *why)
+static int write_header(struct together *t, int fd, const struct cut_note *note, struct fault *why)
 {
 	_cleanup_free_ struct options_buffer *buffers = calloc(t->n, sizeof(*buffers));
 	_cleanup_(options_done) struct options options = {0};
@@ -176,7 +177,7 @@ static int write_header(struct together *t, int fd, const char *note, struct fau
 	struct options_params params = {
 		.buffers = buffers,
 		.n_buffers = t->n,
-		.note = note,
+		.note = note->text,
 		.clock = t->clock,
 	};
 	struct sections_places places;
@@ -198,7 +199,7 @@ static int write_header(struct together *t, int fd, const char *note, struct fau
 	t->table_at = places.table_at;
 	for (size_t i = 0; i < t->n; i++)
 		t->buffers[i].option_at = places.options_at + options.buffer_at[i];
-	return cut_end_header(&t->files, out, &t->at, why);
+	return cut_end_header(&t->files, out, fd, &note->own, &t->at, why);
 }
 
 /* --- the data */
@@ -235,7 +236,7 @@ static int copy_buffer(struct together *t, size_t i, int fd, struct cut_report *
 	return r < 0 ? fault_errno(why, r, "cannot copy what %s recorded", t->parts[i].name) : 0;
 }
 
-static int fill(struct together *t, int fd, const char *note, struct cut_report *report,
+static int fill(struct together *t, int fd, const struct cut_note *note, struct cut_report *report,
 		struct fault *why)
 {
 	int r = write_header(t, fd, note, why);
@@ -256,7 +257,7 @@ static int fill(struct together *t, int fd, const char *note, struct cut_report 
 }
 
 int together_write(const struct together_part *parts, size_t n, int dir_fd, const char *name,
-		   const char *note, struct cut_report *ret, struct fault *why)
+		   const struct cut_note *note, struct cut_report *ret, struct fault *why)
 {
 	_cleanup_(together_done) struct together t = {.parts = parts, .n = n};
 	_cleanup_(store_file_done) struct store_file file = {.fd = -EBADF};

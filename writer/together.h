@@ -35,9 +35,8 @@ struct together_part {
  * together_write() - make the file: temporary name, synced, then renamed to @name
  * @parts: at least one has a file; formats, symbols and names of all are merged, of those that
  *         differ the last one's count
- * @note: text that explains the file, shown by trace-cmd report --stat
  * @ret: events are not counted
  * Return: 0, or negative errno with nothing left behind; @why names session and reason.
  */
 int together_write(const struct together_part *parts, size_t n, int dir_fd, const char *name,
-		   const char *note, struct cut_report *ret, struct fault *why);
+		   const struct cut_note *note, struct cut_report *ret, struct fault *why);

@@ -3,7 +3,7 @@
  * The layout of a file in use, for compact.c, which changes it.
  *
  *   sections | names, reserved | cpus | options, CPUSTAT reserved | table | clock | live block ×2 |
- * pad | region 0 … hole … | region 1 … hole … | … end of file, never moved
+ * own section | pad | region 0 … hole … | region 1 … hole … | … end of file, never moved
  */
 #pragma once
 
@@ -27,8 +27,12 @@ struct trace_file {
 	uint64_t end;	     /* of the file */
 	uint64_t live_at;
 	struct live_block *live;
-	bool was_cut; /* shorter than it had been made, when opened */
-	bool unsure;  /* a sync has failed: the kernel tells once, and calls clean what is not */
+	uint64_t own_at;	  /* of its own section: behind the live blocks */
+	size_t own_size;	  /* 0: it has none */
+	struct own_clocks clocks; /* as there */
+	uint64_t clocks_at;	  /* in the file; 0: it has none */
+	bool was_cut;		  /* shorter than it had been made, when opened */
+	bool unsure; /* a sync has failed: the kernel tells once, and calls clean what is not */
 	bool unsure_taken;
 	bool has_date;
 	int64_t date_usec;

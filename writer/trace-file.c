@@ -103,12 +103,32 @@ static int put_tables(FILE *out, struct trace_file *file, const struct trace_fil
 	return 0;
 }
 
+/* Flyrec's own section, which is in this machine's byte order */
+static int prepare_own(struct trace_file *file, const struct trace_file_params *params,
+		       uint8_t **ret)
+{
+	struct own_content content = params->own;
+	size_t clocks_at = 0;
+	int r;
+
+	file->own_at = file->live_at + 2 * live_block_size(file->n_cpus);
+	if (content.clocks) {
+		file->clocks = *content.clocks;
+		memcpy(file->clocks.boot_id, params->boot_id, sizeof(file->clocks.boot_id));
+		content.clocks = &file->clocks;
+	}
+	r = own_content_build(&content, ret, &file->own_size, &clocks_at);
+	if (clocks_at > 0)
+		file->clocks_at = file->own_at + clocks_at;
+	return r;
+}
+
 /* One behind the other: it is known how large they will be */
 static int place_dense(struct trace_file *file, const struct trace_file_params *params,
 		       struct fault *why)
 {
 	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
-	uint64_t at = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
+	uint64_t at = round_up(file->own_at + file->own_size, align);
 
 	for (unsigned cpu = 0; cpu < file->n_cpus; cpu++) {
 		file->region_at[cpu] = at;
@@ -127,7 +147,7 @@ static int place_regions(struct trace_file *file, const struct trace_file_params
 			 struct fault *why)
 {
 	uint64_t align = MAX((uint64_t)REGION_ALIGN, (uint64_t)params->subbuf_size);
-	uint64_t first = round_up(file->live_at + 2 * live_block_size(file->n_cpus), align);
+	uint64_t first = round_up(file->own_at + file->own_size, align);
 	uint64_t wanted = MIN(params->max_file_size, (uint64_t)INT64_MAX / 2) + params->slack;
 	uint64_t stride = round_up(MAX(wanted, REGION_MIN), align);
 
@@ -178,6 +198,7 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	_cleanup_(options_done) struct options options = {0};
 	_cleanup_free_ char *buffer = malloc(STREAM_BUFFER);
 	_cleanup_fclose_ FILE *out = NULL; /* before its buffer */
+	_cleanup_free_ uint8_t *own = NULL;
 	int r;
 
 	r = probes_read(params->source.tracing_fd, params->source.systems, &probes);
@@ -199,9 +220,14 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 		r = -errno;
 	if (r < 0)
 		return r;
+	r = prepare_own(file, params, &own);
+	if (r < 0)
+		return r;
 	r = params->rooms ? place_dense(file, params, why) : place_regions(file, params, why);
 	if (r >= 0)
 		r = write_offsets(file);
+	if (r >= 0 && own)
+		r = io_pwrite_all(file->fd, own, file->own_size, file->own_at);
 	return r < 0 ? r : live_block_write(file->fd, file->live_at, file->live);
 }
 
@@ -271,6 +297,15 @@ static int take_options(const struct trace_dat *dat, struct trace_file *file, st
 	return MIN(r, 0);
 }
 
+/* A file of an earlier version has no room for them; what cannot be read is left as it is */
+static int take_clocks(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
+{
+	struct fault ignored;
+	int r = own_content_clocks(dat, &file->clocks, &file->clocks_at, &ignored);
+
+	return r == -ENOMEM ? fault_errno(why, r, "%s: cannot open", dat->path) : 0;
+}
+
 /*
  * The table may be damaged like everything else: what does not look as trace_file_create() makes it
  * must not be written to, or grow to where it says.
@@ -325,7 +360,8 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 	if (file->live->phase == LIVE_SPARSE && file->n_cpus > 1)
 		file->end =
 			2 * file->region_at[file->n_cpus - 1] - file->region_at[file->n_cpus - 2];
-	return take_options(dat, file, why);
+	r = take_options(dat, file, why);
+	return r < 0 ? r : take_clocks(dat, file, why);
 }
 
 /*
@@ -513,6 +549,19 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
 		return -ENOMEM;
 	options_cpustat(padded, room, text);
 	return io_pwrite_all(file->fd, padded, room, file->cpustat_at[cpu]);
+}
+
+int trace_file_add_clock(struct trace_file *file, const struct own_clock *reading)
+{
+	uint8_t record[OWN_CLOCKS_RECORD];
+	unsigned slot;
+
+	if (file->clocks_at == 0)
+		return 0;
+	slot = own_clocks_add(&file->clocks, reading);
+	own_clocks_put_record(&file->clocks.slots[slot], __BYTE_ORDER == __BIG_ENDIAN, record);
+	return io_pwrite_all(file->fd, record, sizeof(record),
+			     file->clocks_at + OWN_CLOCKS_HEAD + slot * OWN_CLOCKS_RECORD);
 }
 
 int trace_file_sync(struct trace_file *file)

@@ -14,6 +14,7 @@
 #include "basic/fault.h"
 #include "formats/live-block.h"
 #include "writer/metadata.h"
+#include "writer/own-content.h"
 #include "writer/storage-config.h"
 
 #define TRACE_FILE_CPUSTAT_ROOM 640 /* bytes reserved for each CPU's statistics */
@@ -33,6 +34,7 @@ struct trace_file_params {
 	bool has_date;
 	int64_t date_usec; /* realtime minus the instance's clock */
 	uint8_t boot_id[16];
+	struct own_content own; /* the boot of its clocks is boot_id */
 	/* For a file that is written in one go, and never finished like a segment: */
 	const uint64_t *rooms; /* [n_cpus]: bytes of each region, one behind the other; or NULL */
 	const char *note;      /* text that explains the file, or NULL */
@@ -119,6 +121,13 @@ int trace_file_write_cpustat(struct trace_file *file, unsigned cpu, const char *
  * one; it need not be synced for it again, as both places on the disk hold the same.
  */
 void trace_file_share(struct trace_file *file, const struct trace_file *other);
+
+/**
+ * trace_file_add_clock() - one more reading of the clocks
+ * On the disk with the next sync. Return: 0, also for a file that has no room for any, or negative
+ * errno.
+ */
+int trace_file_add_clock(struct trace_file *file, const struct own_clock *reading);
 
 /**
  * trace_file_sync() - make what is recorded so far safe from a power cut

@@ -2,7 +2,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 
 #include "convert/gdb/gdb-tfile.h"
 
@@ -15,18 +14,6 @@ struct parser {
 	size_t tdesc_size;
 	bool has_size;
 };
-
-static _printf_(4, 5) int broken(const char *path, struct fault *why, uint64_t offset,
-				 const char *format, ...)
-{
-	char text[256];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": %s", path, offset, text);
-}
 
 /* Hexadecimal digits up to @end (or a NUL), which is stepped over */
 static bool take_hex(const char **p, char end, uint64_t *ret)
@@ -84,11 +71,11 @@ static int parse_size(struct parser *p, const char *text)
 	uint64_t size;
 
 	if (!take_hex(&text, '\0', &size) || size > GDB_TFILE_FRAME_MAX)
-		return broken(p->path, p->why, p->offset,
-			      "not the size of a register block: \"%s\"", text);
+		return fault_at(p->why, -EBADMSG, p->path, p->offset,
+				"not the size of a register block: \"%s\"", text);
 	if (p->has_size && size != p->tfile->register_size)
-		return broken(p->path, p->why, p->offset,
-			      "another size of the register block than before");
+		return fault_at(p->why, -EBADMSG, p->path, p->offset,
+				"another size of the register block than before");
 	p->has_size = true;
 	p->tfile->register_size = (uint32_t)size;
 	return 0;
@@ -172,7 +159,8 @@ static int take_line(struct parser *p, const char *bytes, size_t size)
 	struct gdb_tfile *t = p->tfile;
 
 	if (memchr(bytes, '\0', size))
-		return broken(p->path, p->why, p->offset, "a zero byte in the description");
+		return fault_at(p->why, -EBADMSG, p->path, p->offset,
+				"a zero byte in the description");
 	if (array_grow(&t->lines, t->n_lines, sizeof(*t->lines)) < 0)
 		return -ENOMEM;
 	t->lines[t->n_lines] = strndup(bytes, size);
@@ -192,13 +180,13 @@ static int parse(struct parser *p, const char *bytes, size_t size)
 
 		p->offset = at;
 		if (!end && room == GDB_TFILE_LINE_MAX + 1)
-			return broken(p->path, p->why, at, "a line of more than %u bytes",
-				      GDB_TFILE_LINE_MAX);
+			return fault_at(p->why, -EBADMSG, p->path, at,
+					"a line of more than %u bytes", GDB_TFILE_LINE_MAX);
 		if (!end)
-			return broken(p->path, p->why, at,
-				      size == GDB_TFILE_DESCRIPTION_MAX
-					      ? "the description has no end"
-					      : "the file ends inside the description");
+			return fault_at(p->why, -EBADMSG, p->path, at,
+					size == GDB_TFILE_DESCRIPTION_MAX
+						? "the description has no end"
+						: "the file ends inside the description");
 		if (end == bytes + at) {
 			p->tfile->frames_at = at + 1;
 			break;
@@ -209,9 +197,9 @@ static int parse(struct parser *p, const char *bytes, size_t size)
 		at = (size_t)(end - bytes) + 1;
 	}
 	if (!p->has_size)
-		return broken(p->path, p->why, at,
-			      "no line R, which tells the size of a register "
-			      "block, in the description");
+		return fault_at(p->why, -EBADMSG, p->path, at,
+				"no line R, which tells the size of a register "
+				"block, in the description");
 	return 0;
 }
 
@@ -226,9 +214,11 @@ int gdb_tfile_parse(const void *bytes, size_t size, const char *path,
 	if (!tfile)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
 	if (size < GDB_TFILE_MAGIC_SIZE || memcmp(bytes, GDB_TFILE_MAGIC, known) != 0)
-		return broken(path, why, 0, "no trace file of gdb, which begins with 0x7f TRACE0");
+		return fault_at(why, -EBADMSG, path, 0,
+				"no trace file of gdb, which begins with 0x7f TRACE0");
 	if (memcmp(bytes, GDB_TFILE_MAGIC, GDB_TFILE_MAGIC_SIZE) != 0)
-		return broken(path, why, known, "a version of gdb's trace file other than 0");
+		return fault_at(why, -EBADMSG, path, known,
+				"a version of gdb's trace file other than 0");
 	r = parse(&p, bytes, size);
 	if (r == -ENOMEM)
 		return fault_errno(why, r, "%s: cannot read", path);
@@ -261,22 +251,25 @@ int gdb_tfile_frame(const uint8_t *bytes, uint64_t left, bool big_endian, uint64
 	if (left == 0)
 		return 0;
 	if (left < 2)
-		return broken(path, why, offset, "the file ends inside the head of a frame");
+		return fault_at(why, -EBADMSG, path, offset,
+				"the file ends inside the head of a frame");
 	number = (uint32_t)gdb_tfile_get(bytes, 2, big_endian);
 	if (number == 0)
 		return 0;
 	if (left < GDB_TFILE_HEAD_SIZE)
-		return broken(path, why, offset, "the file ends inside the head of a frame");
+		return fault_at(why, -EBADMSG, path, offset,
+				"the file ends inside the head of a frame");
 	if (number > GDB_TFILE_MAX_NUMBER)
-		return broken(path, why, offset, "0x%" PRIx32 " is no number of a tracepoint",
-			      number);
+		return fault_at(why, -EBADMSG, path, offset,
+				"0x%" PRIx32 " is no number of a tracepoint", number);
 	size = (uint32_t)gdb_tfile_get(bytes + 2, 4, big_endian);
 	if (size > left - GDB_TFILE_HEAD_SIZE)
-		return broken(path, why, offset,
-			      "a frame of %" PRIu32 " bytes, of which the file has %" PRIu64, size,
-			      left - GDB_TFILE_HEAD_SIZE);
+		return fault_at(why, -EBADMSG, path, offset,
+				"a frame of %" PRIu32 " bytes, of which the file has %" PRIu64,
+				size, left - GDB_TFILE_HEAD_SIZE);
 	if (size > GDB_TFILE_FRAME_MAX)
-		return broken(path, why, offset, "a frame of %" PRIu32 " bytes is too large", size);
+		return fault_at(why, -EBADMSG, path, offset,
+				"a frame of %" PRIu32 " bytes is too large", size);
 	*ret = (struct gdb_tfile_frame){offset, number, size};
 	return 1;
 }
@@ -304,7 +297,7 @@ int gdb_tfile_block(const uint8_t *bytes, const struct gdb_tfile_frame *frame,
 		head = GDB_TFILE_VARIABLE_SIZE;
 		break;
 	default:
-		return broken(path, why, at, "a block of unknown type 0x%02x", *p);
+		return fault_at(why, -EBADMSG, path, at, "a block of unknown type 0x%02x", *p);
 	}
 	if (left >= head && *p == 'M') {
 		ret->address = gdb_tfile_get(p + 1, 8, big_endian);
@@ -314,7 +307,8 @@ int gdb_tfile_block(const uint8_t *bytes, const struct gdb_tfile_frame *frame,
 		ret->value = (int64_t)gdb_tfile_get(p + 5, 8, big_endian);
 	}
 	if (left < head || left - head < size)
-		return broken(path, why, at, "a block %c that goes on beyond its frame", *p);
+		return fault_at(why, -EBADMSG, path, at, "a block %c that goes on beyond its frame",
+				*p);
 	ret->data = p + head;
 	ret->size = size;
 	*pos += head + size;

@@ -178,6 +178,10 @@ int session_prepare_segment(struct session *s, struct fault *why)
 		r = strv_append(&next, s->spec.change->trace.events[i].system);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
+	for (size_t i = 0; i < s->rec.n_steps && !s->mode->drains; i++)
+		file_plan_add_clock(&s->rec.files.plan, &s->rec.steps[i]);
+	if (!s->mode->drains)
+		s->rec.n_steps = 0;
 	r = file_plan_describe(&s->rec.files.plan, s->claim.instance, s->env->tracing_fd, next,
 			       why);
 	if (r < 0)
@@ -196,9 +200,11 @@ int session_prepare_files(struct session *s, struct fault *why)
 
 	s->rec.files.adopt = s->claim.adopted;
 	s->rec.files.cpustat = calloc(n_cpus, sizeof(char *));
+	s->rec.n_steps = 0;
 	if (file_plan_init(&s->rec.files.plan, s->claim.instance) < 0 || !s->rec.files.cpustat ||
 	    recording_report_init(&s->rec.report, n_cpus) < 0)
 		return fault_errno(why, -ENOMEM, "cannot start");
+	s->rec.files.plan.goes_on = !s->mode->drains;
 	return session_prepare_segment(s, why);
 }
 
@@ -216,6 +222,48 @@ static int date_off(struct session *s, const struct trace_file *file, int64_t *r
 		return r;
 	*ret = (int64_t)((uint64_t)now - (uint64_t)date);
 	return 0;
+}
+
+static int read_clocks(const struct session *s, enum own_clock_at at, struct own_clock *ret)
+{
+	return clock_read(s->claim.instance, s->spec.config->trace.clock, at, ret);
+}
+
+void session_read_clocks(struct session *s)
+{
+	struct own_clock now;
+
+	if (!session_records(s) || read_clocks(s, OWN_CLOCK_STEP, &now) < 0)
+		return;
+	/* In a storm of steps the first ones and the last one */
+	s->rec.n_steps = MIN(s->rec.n_steps + 1, ARRAY_SIZE(s->rec.steps));
+	s->rec.steps[s->rec.n_steps - 1] = now;
+	if (s->mode->drains)
+		session_want(s, WANT_SYNC);
+}
+
+void session_clocks_now(const struct session *s, struct own_clocks *ret)
+{
+	struct own_clock now;
+
+	own_clocks_init(ret, s->spec.config->trace.clock, s->env->boot_id);
+	if (read_clocks(s, OWN_CLOCK_SNAPSHOT, &now) >= 0)
+		(void)own_clocks_add(ret, &now);
+}
+
+/* For the step that comes next */
+static void prepare_clocks(struct session *s, bool ends)
+{
+	struct recording_input *in = &s->rec.files;
+
+	in->n_clocks = 0;
+	if (s->mode->salvage)
+		return;
+	memcpy(in->clocks, s->rec.steps, s->rec.n_steps * sizeof(*in->clocks));
+	in->n_clocks = s->rec.n_steps;
+	s->rec.n_steps = 0;
+	if (ends && read_clocks(s, OWN_CLOCK_END, &in->clocks[in->n_clocks]) >= 0)
+		in->n_clocks++;
 }
 
 void session_doubt_date(struct session *s)
@@ -263,6 +311,7 @@ static void prepare_stats(struct session *s, bool ends)
 	};
 	int64_t off;
 
+	prepare_clocks(s, ends);
 	/* What slewing has made of a clock that is not slewed, and what is too little for a file */
 	if (ends && date_off(s, ending(s), &off) >= 0)
 		(void)snprintf(date, sizeof(date), "flyrec date off by usec: %" PRId64 "\n", off);

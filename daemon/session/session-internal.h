@@ -96,6 +96,8 @@ struct session_record {
 	/* of each mode: where files go, and what they look like */
 	struct recording_input files;
 	struct recording_report report;
+	struct own_clock steps[RECORDING_CLOCKS_MAX - 1]; /* of clocks, not in a file yet */
+	size_t n_steps;
 	int notify_fd; /* eventfd, written by workers */
 	sd_event_source *notify_source, *flush_source;
 
@@ -377,6 +379,10 @@ void session_on_left(struct session *session, int result, const struct fault *wh
 void session_harvest(struct session *session);
 /* A segment or a snapshot: the memory that it took, some MB, is the machine's again */
 void session_file_is_made(void);
+/* The wall clock was set, or the machine suspended: what the clocks say now goes into the file */
+void session_read_clocks(struct session *session);
+/* What they say now, for a snapshot of another file's data */
+void session_clocks_now(const struct session *session, struct own_clocks *ret);
 /* The date of current.dat may be wrong by now */
 void session_doubt_date(struct session *session);
 /* between steps, while it is doubted: if it is too much, the next segment is wanted */

@@ -688,6 +688,7 @@ void session_rotate(struct session *s)
 
 void session_clock_set(struct session *s)
 {
+	session_read_clocks(s);
 	session_doubt_date(s);
 	session_advance(s);
 }

@@ -33,6 +33,7 @@ struct snapshot_request {
 	char *session, *reason;
 	char *detail;		      /* or NULL */
 	char *what;		      /* of a trigger */
+	struct own_clocks clocks;     /* when it was begun */
 	sd_event_source *post;	      /* while PostSec= runs */
 	session_snapshot_done_t done; /* NULL: it is a trigger's */
 	void *userdata;
@@ -45,6 +46,8 @@ struct snapshot_join {
 	struct snapshot_request *request; /* NULL: it is finished */
 	char name[64];			  /* then: of the file; "": there is none */
 	char *lines;
+	char *reason;  /* of the last of them */
+	uint64_t usec; /* likewise, realtime */
 	unsigned rank;
 	unsigned n;
 };
@@ -111,6 +114,7 @@ static void join_free(struct snapshot_join *join)
 	if (join) {
 		free(join->what);
 		free(join->lines);
+		free(join->reason);
 	}
 	free(join);
 }
@@ -189,6 +193,8 @@ struct addition {
 	int dir_fd; /* STATE/NAME */
 	char name[64];
 	char *lines;
+	char *reason;  /* of the last of them */
+	uint64_t usec; /* likewise, realtime */
 	unsigned rank;
 };
 
@@ -196,7 +202,20 @@ static void addition_free(struct addition *a)
 {
 	close_p(&a->dir_fd);
 	free(a->lines);
+	free(a->reason);
 	free(a);
+}
+
+/* Into the text for people, and into flyrec's own section */
+static int add_to_file(int fd, const struct addition *a, struct fault *why)
+{
+	const struct own_cause cause = {a->usec, a->reason, a->lines};
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	int r = snapshot_note_add(fd, a->name, a->lines, why);
+
+	if (r >= 0)
+		r = trace_dat_open_fd(fd, a->name, &dat, why);
+	return r < 0 ? r : own_cause_add(dat, &cause, why);
 }
 
 /* Thread: job, beside all others: it has nothing of the session's */
@@ -214,7 +233,7 @@ static int run_addition(void *userdata, struct fault *why)
 	(void)flock(fd, LOCK_EX);
 	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
 		(void)store_set_rank(fd, a->rank);
-	return snapshot_note_add(fd, a->name, a->lines, why);
+	return add_to_file(fd, a, why);
 }
 
 static void on_addition_done(void *userdata, int result, const struct fault *why)
@@ -241,6 +260,8 @@ static void join_add_to_file(struct session *s)
 		return;
 	a->dir_fd = fcntl(s->claim.dir_fd, F_DUPFD_CLOEXEC, 3);
 	a->lines = TAKE_PTR(join->lines);
+	a->reason = TAKE_PTR(join->reason);
+	a->usec = join->usec;
 	a->rank = join->rank;
 	(void)snprintf(a->name, sizeof(a->name), "%s", join->name);
 	if (a->dir_fd < 0 || job_start(s->env->event, run_addition, on_addition_done, a) < 0)
@@ -297,6 +318,22 @@ static int join_waiting(struct snapshot_request *request, const struct snapshot_
 	return 0;
 }
 
+/* The others are added when the file is there */
+static int join_later(struct snapshot_join *join, const struct snapshot_cause *cause,
+		      const char *lines)
+{
+	char *reason = strdup(cause->reason);
+
+	if (!reason || append(&join->lines, lines) < 0) {
+		free(reason);
+		return -ENOMEM;
+	}
+	free(join->reason);
+	join->reason = reason;
+	join->usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME);
+	return 0;
+}
+
 static int on_join(void *userdata, const struct snapshot_cause *cause)
 {
 	struct session *s = userdata;
@@ -320,7 +357,7 @@ static int on_join(void *userdata, const struct snapshot_cause *cause)
 	if (join->request && !join->request->turn.begun)
 		r = join_waiting(join->request, cause, lines);
 	else
-		r = append(&join->lines, lines);
+		r = join_later(join, cause, lines);
 	if (r < 0)
 		return r;
 	join->rank = MAX(join->rank, cause->rank);
@@ -560,6 +597,12 @@ bool session_snapshot_waits(const struct session *s)
 	return false;
 }
 
+/* What can only be done before the session goes on */
+static bool is_whole(const struct session *s, const struct snapshot_order *order)
+{
+	return !s->mode->drains && !order->parts;
+}
+
 void session_begin_snapshot(struct session *s)
 {
 	struct snapshot_order *order;
@@ -573,16 +616,15 @@ void session_begin_snapshot(struct session *s)
 		session_member_limits(s, &order->limits);
 	else
 		session_snapshot_limits(s, &order->limits);
+	/* Of a flight session when its ring buffer is copied: nothing slow before that */
+	if (!is_whole(s, order)) {
+		session_clocks_now(s, &first(s)->clocks);
+		order->clocks = &first(s)->clocks;
+	}
 	if (order->parts)
 		session_start_job(s, STEP_CUTTING);
 	else
 		s->mode->snapshot(s, order);
-}
-
-/* What can only be done before the session goes on */
-static bool is_whole(const struct session *s, const struct snapshot_order *order)
-{
-	return !s->mode->drains && !order->parts;
 }
 
 int session_run_cut(void *userdata, struct fault *why)

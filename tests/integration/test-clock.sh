@@ -7,7 +7,7 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
-need_command trace-cmd
+need_command trace-cmd jq
 export CLOCK_SHIM=$T/clock
 gcc -shared -fPIC -O1 -o "$T/shim.so" "$SRC/tests/integration/clock-shim.c"
 mkfifo "$CLOCK_SHIM.fifo"
@@ -89,6 +89,10 @@ last=$(find "$STATE/a/record" -name '2*.dat' | sort | tail -n 1)
 off=$(trace-cmd report --stat "$last" 2>/dev/null | sed -n 's/^flyrec date off by usec: //p' | sort -u)
 [ $((off > 500 && off < 700)) = 1 ] || fail "the file says it is off by \"$off\" us, not 600"
 "$FLYRECCTL" verify "$STATE/a/record" >/dev/null || fail "verify"
+# and is a reading of its own, in nanoseconds
+steps=$("$FLYRECCTL" --json verify "$last" | jq -r '.files[0].clocks |
+	"\(.[-2].at) \(.[-1].at) \(((.[-2] | .realtime_nsec - .trace_nsec) - (.[0] | .realtime_nsec - .trace_nsec)) / 1000 | round)"')
+[[ $steps =~ ^"step end "(5[5-9]|6[0-4])[0-9]$ ]] || fail "readings of the last segment: $steps"
 
 echo "== set while nobody looks: the next process begins a new file"
 set_clock 0

@@ -80,6 +80,8 @@ static void make_segment(struct fake *f, const char *name, uint64_t timestamp)
 	trace_file_free(file);
 }
 
+static const struct cut_note note = {.text = "flyrec snapshot\n"};
+
 static int cut_range(struct fake *f, uint64_t from_usec, uint64_t to_usec, struct cut_report *ret,
 		     struct fault *why)
 {
@@ -88,7 +90,7 @@ static int cut_range(struct fake *f, uint64_t from_usec, uint64_t to_usec, struc
 
 	*why = (struct fault){0};
 	r = cut_open(f->dir_fd, from_usec, to_usec, &cut, why);
-	return r < 0 ? r : cut_write(cut, f->dir_fd, RESULT, "flyrec snapshot\n", ret, why);
+	return r < 0 ? r : cut_write(cut, f->dir_fd, RESULT, &note, ret, why);
 }
 
 static void cut_all(struct fake *f, struct cut_report *ret)

@@ -78,13 +78,14 @@ static int make_part(struct fake *f, const char *name, unsigned subbufs, uint64_
 	return fd;
 }
 
+static const struct cut_note note = {.text = "flyrec snapshot of sessions\n"};
+
 static int join(struct fake *f, const struct together_part *parts, size_t n, struct fault *why)
 {
 	struct cut_report report;
 
 	*why = (struct fault){0};
-	return together_write(parts, n, f->dir_fd, NAME, "flyrec snapshot of sessions\n", &report,
-			      why);
+	return together_write(parts, n, f->dir_fd, NAME, &note, &report, why);
 }
 
 static struct trace_dat *open_result(struct fake *f)
