@@ -112,6 +112,21 @@ int subbuf_header(const struct subbuf_layout *layout, const void *bytes, struct 
 	return 0;
 }
 
+void subbuf_mark_missed(const struct subbuf_layout *layout, void *bytes)
+{
+	uint8_t *commit = (uint8_t *)bytes + sizeof(uint64_t);
+
+	commit[layout->big_endian ? layout->commit_size - 4 : 3] |= 0x80;
+}
+
+void subbuf_make_empty(const struct subbuf_layout *layout, void *bytes, uint64_t timestamp)
+{
+	uint64_t ts = layout->big_endian ? htobe64(timestamp) : htole64(timestamp);
+
+	memset(bytes, 0, layout->size);
+	memcpy(bytes, &ts, sizeof(ts));
+}
+
 int subbuf_iter_init(const struct subbuf_layout *layout, const void *bytes, struct subbuf_iter *ret,
 		     struct subbuf_fault *ret_fault)
 {

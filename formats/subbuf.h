@@ -117,6 +117,17 @@ int subbuf_check(const struct subbuf_layout *layout, const void *bytes, const ui
  */
 const char *subbuf_fault_text(const struct subbuf_fault *fault, char *buffer, size_t size);
 
+/**
+ * subbuf_mark_missed() - say that an unknown number of events was lost before this sub-buffer
+ */
+void subbuf_mark_missed(const struct subbuf_layout *layout, void *bytes);
+
+/**
+ * subbuf_make_empty() - one without events
+ * @timestamp: 0 makes one that was never written
+ */
+void subbuf_make_empty(const struct subbuf_layout *layout, void *bytes, uint64_t timestamp);
+
 /* One event, for those who want the data: subbuf_iter_init, then subbuf_iter_next until it says 0
  */
 struct subbuf_event {

@@ -685,3 +685,11 @@ uint64_t trace_dat_u64(const struct trace_dat *dat, const void *bytes)
 	memcpy(&v, bytes, sizeof(v));
 	return dat->big_endian ? be64toh(v) : le64toh(v);
 }
+
+void trace_dat_put(const struct trace_dat *dat, void *bytes, size_t size, uint64_t value)
+{
+	uint8_t *to = bytes;
+
+	for (size_t i = 0; i < size; i++)
+		to[dat->big_endian ? size - 1 - i : i] = (uint8_t)(value >> (8 * i));
+}

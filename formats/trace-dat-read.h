@@ -211,3 +211,8 @@ int trace_dat_check_region(const struct trace_dat *dat, const struct trace_dat_b
 uint16_t trace_dat_u16(const struct trace_dat *dat, const void *bytes);
 uint32_t trace_dat_u32(const struct trace_dat *dat, const void *bytes);
 uint64_t trace_dat_u64(const struct trace_dat *dat, const void *bytes);
+
+/**
+ * trace_dat_put() - the other way round: @size bytes, 2, 4 or 8, in the file's byte order
+ */
+void trace_dat_put(const struct trace_dat *dat, void *bytes, size_t size, uint64_t value);

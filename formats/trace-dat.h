@@ -71,4 +71,5 @@ enum trace_dat_option {
 	TRACE_DAT_OPTION_PROCMAPS = 10,
 	TRACE_DAT_OPTION_TRACEID = 11,	/* u64 */
 	TRACE_DAT_OPTION_TSC2NSEC = 14, /* mult:u32 shift:u32 offset:u64, of the clock x86-tsc */
+	TRACE_DAT_OPTION_SECTIONS = 15, /* version 7: from here on the ids of sections */
 };

@@ -325,14 +325,6 @@ static int copy_slice(const struct cut_source *s, const struct cut_slice *slice,
 	return 0;
 }
 
-/* Set bit 31 of the commit (formats/subbuf.h): an unknown number of events is missing before */
-static void mark_lost(const struct subbuf_layout *layout, char *subbuf)
-{
-	char *commit = subbuf + sizeof(uint64_t);
-
-	commit[layout->big_endian ? layout->commit_size - 4 : 3] |= (char)0x80;
-}
-
 /*
  * The same of a file of version 7, whose bytes have to be unpacked. Those of a damaged chunk are
  * left out, which the sub-buffer behind them says. @ret: bytes that were written.
@@ -358,7 +350,7 @@ static int unpack_slice(const struct cut_source *s, const struct cut_slice *slic
 		if (r < 0)
 			return r;
 		if (gap)
-			mark_lost(&s->dat->layout, buffer);
+			subbuf_mark_missed(&s->dat->layout, buffer);
 		gap = false;
 		r = count_subbufs(s, at, n, buffer, count, why);
 		if (r < 0)

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "writer/frame.h"
+#include "writer/sections.h"
+
+#define OPTION_MAX (16 * MIB) /* bytes: no real one comes near */
+#define TAIL	   4096U
+
+int frame_number(FILE *out, const struct trace_dat *dat, size_t size, uint64_t value)
+{
+	uint8_t bytes[8];
+
+	trace_dat_put(dat, bytes, size, value);
+	return sections_put(out, bytes, size);
+}
+
+int frame_names(const struct trace_dat *dat, struct frame_text *ret, struct fault *why)
+{
+	struct frame_text names = {.prefix_size = 8, .text = dat->cmdlines};
+	uint64_t *size = &names.text.size;
+	char tail[TAIL];
+	bool end = false;
+
+	while (*size > 0 && !end) {
+		size_t n = MIN(*size, sizeof(tail)), used = n;
+		int r = trace_dat_read(dat, tail, n, names.text.offset + *size - n, why);
+
+		if (r < 0)
+			return r;
+		while (used > 0 && tail[used - 1] == '\n')
+			used--;
+		end = used > 0;
+		*size -= n - used;
+	}
+	/* that of the last line */
+	*size += *size < dat->cmdlines.size;
+	trace_dat_put(dat, names.prefix, 8, *size);
+	*ret = names;
+	return 0;
+}
+
+int frame_option(FILE *out, const struct trace_dat *dat, uint16_t id, uint32_t size)
+{
+	int r = frame_number(out, dat, 2, id);
+
+	return r < 0 ? r : frame_number(out, dat, 4, size);
+}
+
+/* Those of sections begin with that of strings */
+static bool is_common(uint16_t id)
+{
+	return id != TRACE_DAT_OPTION_END && id != TRACE_DAT_OPTION_BUFFER &&
+	       id < TRACE_DAT_OPTION_SECTIONS;
+}
+
+int frame_options(FILE *out, const struct trace_dat *dat, struct fault *why)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < dat->n_options && r >= 0; i++) {
+		const struct trace_dat_option_place *o = &dat->options[i];
+		_cleanup_free_ char *data = NULL;
+
+		if (!is_common(o->id))
+			continue;
+		r = trace_dat_load(dat, &o->data, OPTION_MAX, &data, why);
+		if (r < 0)
+			return r;
+		r = frame_option(out, dat, o->id, (uint32_t)o->data.size);
+		if (r >= 0)
+			r = sections_put(out, data, o->data.size);
+	}
+	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
+}
