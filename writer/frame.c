@@ -51,7 +51,7 @@ int frame_option(FILE *out, const struct trace_dat *dat, uint16_t id, uint32_t s
 static bool is_common(uint16_t id)
 {
 	return id != TRACE_DAT_OPTION_END && id != TRACE_DAT_OPTION_BUFFER &&
-	       id < TRACE_DAT_OPTION_SECTIONS;
+	       id != TRACE_DAT_OPTION_CPUCOUNT && id < TRACE_DAT_OPTION_SECTIONS;
 }
 
 int frame_options(FILE *out, const struct trace_dat *dat, struct fault *why)
@@ -71,5 +71,9 @@ int frame_options(FILE *out, const struct trace_dat *dat, struct fault *why)
 		if (r >= 0)
 			r = sections_put(out, data, o->data.size);
 	}
+	if (r >= 0)
+		r = frame_option(out, dat, TRACE_DAT_OPTION_CPUCOUNT, 4);
+	if (r >= 0)
+		r = frame_number(out, dat, 4, dat->n_cpus);
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }

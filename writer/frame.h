@@ -34,6 +34,7 @@ int frame_option(FILE *out, const struct trace_dat *dat, uint16_t id, uint32_t s
 
 /**
  * frame_options() - write the options that mean the same in both versions, in their order: all but
- * the places of ring buffers, and what names sections of version 7
+ * the places of ring buffers, and what names sections of version 7; and the number of CPUs, which
+ * version 7 has nowhere else
  */
 int frame_options(FILE *out, const struct trace_dat *dat, struct fault *why);

@@ -36,7 +36,8 @@ struct pack_result {
 
 /**
  * pack_file() - write @in as version 7
- * @out_fd: an empty file, for reading and writing; its data is synced, its name is the caller's
+ * @out_fd: an empty file at its beginning, for reading and writing; its data is synced, its name
+ *	is the caller's
  * Return: 0; or negative errno with a line in @why, and a file that is worth nothing: -ECANCELED,
  * -EBADMSG (damaged, and nobody is told; or not the same when read again), -EOPNOTSUPP (built
  * without zstd), -ENOSPC and others.

@@ -9,10 +9,10 @@
 struct region_read {
 	const struct trace_dat *dat;
 	struct region_read_told told;
-	int direct_fd;	 /* of the same file; -EBADF: there is none */
+	int direct_fd;	  /* of the same file; -EBADF: there is none */
 	uint64_t at, end; /* in the region */
-	uint64_t bad;	 /* bytes from at on that are damaged, which has been told */
-	bool gap;	 /* what was in front of at is missing */
+	uint64_t bad;	  /* bytes from at on that are damaged, which has been told */
+	bool gap;	  /* what was in front of at is missing */
 };
 
 /* The file again, for it is our caller's descriptor; a process without rights gets none */
@@ -77,7 +77,8 @@ int region_read_size(struct region_read *read, const struct trace_dat_buffer *bu
 		r = tell(read, r, &damage);
 	if (r < 0)
 		return r;
-	if (size > 0 && (region->offset >= dat->file_size || region->offset < table->offset + table->size))
+	if (size > 0 &&
+	    (region->offset >= dat->file_size || region->offset < table->offset + table->size))
 		size = 0;
 	if (size > 0)
 		size = MIN(size, dat->file_size - region->offset);
