@@ -18,8 +18,6 @@ static const struct choice modes[] = {
 	{ "record", SESSION_RECORD }, { "flight", SESSION_FLIGHT }, {},
 };
 
-static const struct choice formats[] = { { "6", 6 }, { "7", 7 }, {} };
-
 static const struct choice directs[] = {
 	{ "auto", STORAGE_DIRECT_AUTO },
 	{ "yes", STORAGE_DIRECT_YES }, { "true", STORAGE_DIRECT_YES },
@@ -98,7 +96,6 @@ const struct config_key config_keys[] = {
 	{ "Trace", "Option", S, &value_words, SESSION(trace.options), .check = check_option },
 	{ "Trace", "Persistent", S, &value_bool, SESSION(trace.persistent), "no" },
 
-	{ "Storage", "Format", BOTH, &value_choice, SESSION(storage.format), "6", .choices = formats },
 	{ "Storage", "MaxUse", BOTH, &value_size_auto, SESSION(storage.max_use), NULL, MIB, SIZE_LIMIT },
 	{ "Storage", "KeepFree", BOTH, &value_size_auto, SESSION(storage.keep_free), NULL, 0, SIZE_LIMIT },
 	{ "Storage", "MaxFileSize", BOTH, &value_size_auto, SESSION(storage.max_file_size), NULL, 64 * KIB,
@@ -141,7 +138,7 @@ const size_t config_n_keys = ARRAY_SIZE(config_keys);
 static const struct {
 	const char *section, *name, *value;
 } unsupported[] = {
-	{ "Storage", "Format", "7" },
+	{},
 };
 /* clang-format on */
 
@@ -162,7 +159,7 @@ static bool prints_as(const struct config_key *key, const void *object, const ch
 
 bool config_key_unsupported(const struct config_key *key, const void *object)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(unsupported); i++)
+	for (size_t i = 0; unsupported[i].section; i++)
 		if (strcmp(unsupported[i].section, key->section) == 0 &&
 		    strcmp(unsupported[i].name, key->name) == 0)
 			return !unsupported[i].value ||

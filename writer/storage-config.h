@@ -16,7 +16,6 @@ enum storage_direct {
 };
 
 struct storage_config {
-	unsigned format;	/* 6 or 7 */
 	uint64_t max_use;	/* bytes; STORAGE_DEFAULT: 10 % of the file system, at most 4 G */
 	uint64_t keep_free;	/* bytes; STORAGE_DEFAULT: 15 % of the file system, at most 4 G */
 	uint64_t max_file_size; /* bytes; STORAGE_DEFAULT: an eighth of max_use */

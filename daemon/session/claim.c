@@ -477,7 +477,6 @@ static int leftover_config(const struct session *s, const struct state *left,
 {
 	_cleanup_(session_config_freep) struct session_config *c = NULL;
 	struct storage_config storage = {
-		.format = 6,
 		.max_use = STORAGE_DEFAULT,
 		.keep_free = STORAGE_DEFAULT,
 		.max_file_size = STORAGE_DEFAULT,

@@ -124,7 +124,6 @@ static const struct fault_case fault_cases[] = {
 	{ "Pid=0", E(3, "Pid=0: out of range, must be 1 to 4194303") },
 	{ "Pid=1 4194304", E(3, "Pid=1 4194304: out of range, must be 1 to 4194303") },
 	{ "Pid=init", E(3, "Pid=init: not a process number") },
-	{ "[Storage]\nFormat=5", E(4, "Format=5: must be one of 6, 7") },
 	{ "[Storage]\nMaxUse=0", E(4, "MaxUse=0: too small, must be at least 1048576 bytes") },
 	{ "[Storage]\nMaxFiles=-1", E(4, "MaxFiles=-1: not a number") },
 	{ "[Storage]\nMaxFiles=99999999999",
@@ -176,7 +175,7 @@ static const struct fault_case fault_cases[] = {
 	/* not yet */
 	{ "[Trace]\nPersistent=on", "" },
 	{ "[Trace]\nPersistent=no", "" },
-	{ "[Storage]\nFormat=7", E(4, "Format=7 is not supported by this build") },
+	{ "[Storage]\nFormat=6", W(4, "unknown key 'Format' in [Storage]") },
 	{ "[Snapshot]\nCoresight=1", "" },
 	{ "[Snapshot]\nCoresight=maybe", E(4, "Coresight=maybe: not a boolean, yes or no") },
 	{ "[Snapshot]\nOnPressure=memory some 150ms 1s\nOnPressure=cpu some 1s 2s", "" },

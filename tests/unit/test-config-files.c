@@ -185,7 +185,7 @@ static void test_daemon_faults(void **state)
 	config_dir_write(dir, "etc/flyrecd.conf",
 			 "[Daemon]\nWorkers=257\nLogLevel=loud\nAdminGroup=a b\n"
 			 "InstancePrefix=.x\nInstancePrefix=a/b\nWrokers=1\n"
-			 "[Storage]\nMaxUse=1X\nFormat=7\n[Trace]\nEvent=a:b\n");
+			 "[Storage]\nMaxUse=1X\nDirect=7\n[Trace]\nEvent=a:b\n");
 	config_dir_write(dir, "etc/sessions.d/x.conf", TRACES);
 	load(dir,
 	     "e etc/flyrecd.conf:2: Workers=257: out of range, must be 0 to 256\n"
@@ -197,13 +197,12 @@ static void test_daemon_faults(void **state)
 	     "not begin with '.', and be at most 64 long\n"
 	     "w etc/flyrecd.conf:7: unknown key 'Wrokers' in [Daemon], did you mean 'Workers'?\n"
 	     "e etc/flyrecd.conf:9: MaxUse=1X: not a size, a number of bytes or with K, M, G or T\n"
-	     "e etc/flyrecd.conf:10: Format=7 is not supported by this build\n"
+	     "e etc/flyrecd.conf:10: Direct=7: must be one of auto, yes, no\n"
 	     "w etc/flyrecd.conf:11: unknown section [Trace], it belongs in a session's file\n");
 	assert_int_equal(dir->n_faults, 9);
 	assert_int_equal(dir->config->log_level, LOG_INFO);
 	assert_string_equal(dir->config->instance_prefix, "flyrec.");
 	assert_true(config_dir_session(dir, "x")->storage.max_use == STORAGE_DEFAULT);
-	assert_int_equal(config_dir_session(dir, "x")->storage.format, 6);
 }
 
 /* --- files that cannot be read */

@@ -36,7 +36,6 @@ static void test_defaults(void **state)
 	assert_int_equal(s->trace.buffer_size, 4 * MIB);
 	assert_int_equal(s->trace.subbuf_size, 0);
 	assert_int_equal(s->trace.buffer_percent, 25);
-	assert_int_equal(s->storage.format, 6);
 	assert_true(s->storage.max_use == STORAGE_DEFAULT);
 	assert_true(s->storage.keep_free == STORAGE_DEFAULT);
 	assert_true(s->storage.max_file_size == STORAGE_DEFAULT);
@@ -217,7 +216,7 @@ static const char *other_value(const struct config_key *key)
 		{ "BufferPercent", "0" },	  { "CPUs", "0" },
 		{ "Pid", "1" },			  { "Unit", "a.service" },
 		{ "Option", "raw" },		  { "Persistent", "yes" },
-		{ "Format", "" },		  { "MaxUse", "1073741824" },
+		{ "MaxUse", "1073741824" },
 		{ "KeepFree", "0" },		  { "MaxFileSize", "1048576" },
 		{ "MaxFileSec", "1us" },	  { "MaxFiles", "1" },
 		{ "MaxRetentionSec", "1us" },	  { "SyncIntervalSec", "10000us" },
