@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#include "formats/trace-dat-read.h"
+#include "formats/own-section.h"
+#include "writer/region-read.h"
 
 /* A text as it is in the file: bytes to put in front of it, and where it is */
 struct frame_text {
@@ -38,3 +39,12 @@ int frame_option(FILE *out, const struct trace_dat *dat, uint16_t id, uint32_t s
  * version 7 has nowhere else
  */
 int frame_options(FILE *out, const struct trace_dat *dat, struct fault *why);
+
+/**
+ * frame_own() - the bytes of flyrec's own section: what the file's has, but the index of its chunks
+ * @more: an entry to add, or NULL
+ * @told: hears of an entry that is damaged and left out
+ * @ret: malloc'ed; NULL with @ret_size 0: there is nothing to write
+ */
+int frame_own(const struct trace_dat *dat, const struct own_entry *more,
+	      struct region_read_told told, uint8_t **ret, size_t *ret_size, struct fault *why);

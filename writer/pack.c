@@ -7,6 +7,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat-data.h"
 #include "formats/trace-dat-sections.h"
+#include "formats/trace-dat-v7.h"
 #include "writer/compressor.h"
 #include "writer/frame.h"
 #include "writer/pack.h"
@@ -42,6 +43,7 @@ struct pack {
 	const struct trace_dat *in;
 	const struct pack_options *options;
 	struct fault *why;
+	struct region_read_told told;
 	struct region_read *read;
 	struct compressor *compressor; /* NULL: it is not compressed */
 	int fd;
@@ -144,6 +146,7 @@ static const struct {
 	{TRACE_DAT_SECTION_PRINTK, "printk"},
 	{TRACE_DAT_SECTION_CMDLINES, "command lines"},
 	{TRACE_DAT_SECTION_BUFFER, "buffer flyrecord"},
+	{TRACE_DAT_V7_OWN, "flyrec"},
 	{TRACE_DAT_SECTION_OPTIONS, "options"},
 	{TRACE_DAT_SECTION_STRINGS, "strings"},
 };
@@ -373,6 +376,72 @@ static int put_buffers(struct pack *p)
 	return r;
 }
 
+/* --- flyrec's own section */
+
+static int write_index(struct pack *p, FILE *out)
+{
+	const struct trace_dat *in = p->in;
+	int r = frame_number(out, in, 4, in->n_buffers);
+
+	if (r >= 0)
+		r = frame_number(out, in, 4, 0);
+	for (size_t i = 0; i < in->n_buffers && r >= 0; i++) {
+		const struct buffer *b = &p->buffers[i];
+
+		r = frame_number(out, in, 4, b->n_areas);
+		if (r >= 0)
+			r = frame_number(out, in, 4, 0);
+		for (size_t k = 0; k < b->n_areas && r >= 0; k++) {
+			r = frame_number(out, in, 4, b->areas[k].cpu);
+			if (r >= 0)
+				r = frame_number(out, in, 4, b->areas[k].n_chunks);
+		}
+	}
+	for (size_t i = 0; i < p->n_chunks && r >= 0; i++) {
+		const struct chunk *c = &p->chunks[i];
+
+		r = frame_number(out, in, 8, c->timestamp);
+		if (r >= 0)
+			r = frame_number(out, in, 8, c->place);
+		if (r >= 0)
+			r = frame_number(out, in, 4, c->packed);
+		if (r >= 0)
+			r = frame_number(out, in, 4, c->unpacked);
+	}
+	return r;
+}
+
+static int make_index(struct pack *p, char **ret, size_t *ret_size)
+{
+	FILE *out = open_memstream(ret, ret_size);
+	int r = out ? write_index(p, out) : -ENOMEM;
+
+	if (out && fclose(out) != 0 && r >= 0)
+		r = -ENOMEM;
+	return r < 0 ? pack_failed(p, r) : 0;
+}
+
+static int put_own(struct pack *p)
+{
+	_cleanup_free_ char *index = NULL;
+	_cleanup_free_ uint8_t *bytes = NULL;
+	size_t index_size = 0, size = 0;
+	struct own_entry entry = {.kind = OWN_INDEX};
+	uint64_t place;
+	int r = p->compressor ? make_index(p, &index, &index_size) : 0;
+
+	entry.size = (uint32_t)index_size;
+	entry.data = (const uint8_t *)index;
+	if (r >= 0)
+		r = frame_own(p->in, index ? &entry : NULL, p->told, &bytes, &size, p->why);
+	if (r < 0 || size == 0)
+		return r;
+	r = section_begin(p, TRACE_DAT_V7_OWN, false, &place);
+	if (r >= 0)
+		r = pack_put(p, bytes, size);
+	return r < 0 ? r : section_end(p, place);
+}
+
 /* --- options */
 
 static int put_buffer_option(struct pack *p, FILE *out, size_t i, const char *clock)
@@ -507,6 +576,8 @@ static int write_file(struct pack *p)
 	if (r >= 0)
 		r = put_buffers(p);
 	if (r >= 0)
+		r = put_own(p);
+	if (r >= 0)
 		r = put_options(p, &options);
 	if (r >= 0)
 		r = put_strings(p);
@@ -598,8 +669,9 @@ static int check_file(struct pack *p)
 	if (new->n_buffers != p->in->n_buffers)
 		return differs(p, 0, "the list of ring buffers");
 	region_read_free(p->read);
-	p->read = region_read_new(
-		p->in, (struct region_read_told){p->options->told ? tell_nobody : NULL, NULL});
+	if (p->told.told)
+		p->told.told = tell_nobody;
+	p->read = region_read_new(p->in, p->told);
 	if (!p->read)
 		return pack_failed(p, -ENOMEM);
 	r = check_texts(p, new);
@@ -625,8 +697,7 @@ static int pack_init(struct pack *p)
 {
 	size_t room = MAX(p->chunk, (size_t)PIECE);
 
-	p->read = region_read_new(
-		p->in, (struct region_read_told){p->options->told, p->options->userdata});
+	p->read = region_read_new(p->in, p->told);
 	p->buffers = calloc(p->in->n_buffers, sizeof(*p->buffers));
 	p->raw = aligned_alloc(REGION_READ_ALIGN, round_up(room, REGION_READ_ALIGN));
 	p->packed = malloc(DATA_CHUNK_HEAD + compressor_bound(room));
@@ -641,6 +712,7 @@ int pack_file(const struct trace_dat *in, int out_fd, const struct pack_options 
 		.in = in,
 		.options = options,
 		.why = why,
+		.told = {options->told, options->userdata},
 		.fd = out_fd,
 		.chunk = chunk_size(in, options->chunk),
 	};

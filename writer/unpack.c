@@ -8,9 +8,8 @@
 #include "writer/sections.h"
 #include "writer/unpack.h"
 
-#define PIECE	     MIB
-#define TABLE_ALIGN  16 /* as sections_put_tables() has it */
-#define REGION_ALIGN 4096
+#define PIECE	    MIB
+#define TABLE_ALIGN 16 /* as sections_put_tables() has it */
 
 /* The options, and where in them the place of each ring buffer but the first goes */
 struct tables {
@@ -23,11 +22,14 @@ struct unpack {
 	const struct trace_dat *in;
 	const struct unpack_options *options;
 	struct fault *why;
+	struct region_read_told told;
 	struct region_read *read;
 	FILE *out;
 	uint8_t *piece;
 	size_t piece_size;
 	uint64_t *sizes; /* of all regions, buffer by buffer */
+	uint8_t *own;	 /* flyrec's own section, or NULL */
+	size_t own_size;
 	struct tables tables;
 	uint64_t at, total;
 };
@@ -39,6 +41,7 @@ static void unpack_done(struct unpack *u)
 		(void)fclose(u->out);
 	free(u->piece);
 	free(u->sizes);
+	free(u->own);
 	free(u->tables.bytes);
 	free(u->tables.place_at);
 }
@@ -209,16 +212,21 @@ static int put_part(struct unpack *u, size_t i, uint64_t *offset)
 	return r < 0 ? r : unpack_range(u, in->clock.offset, in->clock.size);
 }
 
+/* And flyrec's own section */
 static int put_tables(struct unpack *u)
 {
-	uint64_t end, offset;
+	uint64_t own, end, offset;
 	int r = put_options(u);
 
-	end = round_up(u->at + u->in->n_buffers * part_size(u->in),
-		       MAX((uint64_t)REGION_ALIGN, (uint64_t)u->in->page_size));
+	own = round_up(u->at + u->in->n_buffers * part_size(u->in), OWN_SECTION_ALIGN);
+	end = round_up(own + u->own_size, MAX(OWN_SECTION_ALIGN, u->in->page_size));
 	offset = end;
 	for (size_t i = 0; i < u->in->n_buffers && r >= 0; i++)
 		r = put_part(u, i, &offset);
+	if (r >= 0)
+		r = unpack_fill(u, 0, own - u->at);
+	if (r >= 0)
+		r = unpack_put(u, u->own, u->own_size);
 	return r < 0 ? r : unpack_fill(u, 0, end - u->at);
 }
 
@@ -260,8 +268,7 @@ static int unpack_init(struct unpack *u, int fd)
 
 	u->piece_size = MAX(PIECE, (size_t)in->page_size);
 	u->piece = aligned_alloc(REGION_READ_ALIGN, u->piece_size);
-	u->read = region_read_new(
-		in, (struct region_read_told){u->options->told, u->options->userdata});
+	u->read = region_read_new(in, u->told);
 	u->sizes = calloc(in->n_buffers * MAX(in->n_cpus, 1U), sizeof(*u->sizes));
 	u->tables.place_at = calloc(in->n_buffers, sizeof(*u->tables.place_at));
 	u->out = sections_open(fd);
@@ -273,12 +280,19 @@ static int unpack_init(struct unpack *u, int fd)
 int unpack_file(const struct trace_dat *in, int out_fd, const struct unpack_options *options,
 		struct fault *why)
 {
-	_cleanup_(unpack_done) struct unpack u = {.in = in, .options = options, .why = why};
+	_cleanup_(unpack_done) struct unpack u = {
+		.in = in,
+		.options = options,
+		.why = why,
+		.told = {options->told, options->userdata},
+	};
 	int r = in->n_damages > 0 && !options->told ? fault_set(why, -EBADMSG, "%s", in->damages[0])
 						    : unpack_init(&u, out_fd);
 
 	if (r >= 0)
 		r = measure(&u);
+	if (r >= 0)
+		r = frame_own(in, NULL, u.told, &u.own, &u.own_size, why);
 	if (r >= 0)
 		r = make_options(&u);
 	if (r >= 0)

@@ -16,6 +16,7 @@
 #include "basic/io.h"
 #include "basic/strv.h"
 #include "ctl/verify.h"
+#include "formats/own-section.h"
 #include "tests/unit/craft-v7.h"
 #include "tests/unit/event-file-add.h"
 #include "tests/unit/tmp.h"
@@ -407,10 +408,158 @@ static struct trace_dat *large_file(const struct tmp *tmp)
 	return dat;
 }
 
+#if HAVE_ZSTD
+/* What is in it of each chunk, by hand; @b: of @fd */
+static void check_index(int fd, const struct trace_dat *dat, uint32_t chunk)
+{
+	_cleanup_(bytes_done) struct bytes b = {};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct bytes index = {.big_endian = dat->big_endian};
+	size_t at = 8, n = 0;
+
+	read_bytes(fd, &b);
+	assert_int_equal(own_section_read(dat, OWN_INDEX, &bytes, &index.size, NULL), 0);
+	index.at = bytes;
+	assert_int_equal(get(&index, 0, 4), dat->n_buffers);
+	assert_int_equal(get(&index, 4, 4), 0);
+	for (size_t i = 0; i < dat->n_buffers; i++) {
+		size_t cpus = get(&index, at, 4);
+
+		at += 8;
+		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
+			uint64_t size = dat->buffers[i].regions[cpu].size;
+
+			if (size == 0)
+				continue;
+			assert_true(cpus-- > 0);
+			assert_int_equal(get(&index, at, 4), cpu);
+			assert_int_equal(get(&index, at + 4, 4), (size + chunk - 1) / chunk);
+			n += get(&index, at + 4, 4);
+			at += 8;
+		}
+		assert_int_equal(cpus, 0);
+	}
+	assert_int_equal(index.size, at + 24 * n);
+	for (size_t i = 0; i < dat->n_buffers; i++)
+		for (unsigned cpu = 0; cpu < dat->n_cpus; cpu++) {
+			const struct trace_dat_region *region = &dat->buffers[i].regions[cpu];
+
+			for (uint64_t done = 0; done < region->size; done += chunk, at += 24) {
+				uint64_t place = get(&index, at + 8, 8), timestamp;
+
+				assert_int_equal(trace_dat_timestamp(dat, region->offset + done,
+								     UINT64_MAX, &timestamp, NULL),
+						 0);
+				assert_int_equal(get(&index, at, 8), timestamp);
+				assert_int_equal(get(&b, place, 4), get(&index, at + 16, 4));
+				assert_int_equal(get(&b, place + 4, 4), get(&index, at + 20, 4));
+				assert_int_equal(get(&b, place + 4, 4),
+						 MIN(region->size - done, chunk));
+			}
+		}
+}
+
+static void test_index(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		_cleanup_trace_dat_ struct trace_dat *a = NULL, *b = NULL;
+		_cleanup_close_ int six = -EBADF, seven = empty_file();
+		struct pack_result result;
+		struct craft_dat at;
+
+		craft_dat(&c, NULL, "second", &at);
+		six = file_of(&c);
+		a = open_good(six);
+		pack(a, seven, 1, PAGE, &result);
+		b = open_good(seven);
+		check_index(seven, b, PAGE);
+	}
+}
+#endif
+
+/* The bytes of a file with an own section in front of the regions, which move. Return: its place.
+ */
+static size_t craft_own(struct craft *c, const uint8_t *own, size_t size)
+{
+	struct craft old = {.big_endian = c->big_endian, .commit_size = c->commit_size};
+	struct craft_dat at;
+
+	craft_dat(&old, NULL, NULL, &at);
+	assert_true(size <= PAGE);
+	craft_bytes(c, old.bytes, at.region[0]);
+	craft_bytes(c, own, size);
+	craft_fill(c, 0, PAGE - size);
+	craft_bytes(c, old.bytes + at.region[0], old.size - at.region[0]);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		craft_set(c, at.table + 16 * cpu, 8, at.region[cpu] + PAGE);
+	craft_done(&old);
+	return at.region[0];
+}
+
+static void check_own(const struct trace_dat *dat, bool has_index)
+{
+	_cleanup_own_section_ struct own_section s = {};
+
+	assert_int_equal(own_section_load(dat, &s, NULL), 0);
+	assert_int_equal(s.n, 2 + has_index);
+	assert_int_equal(s.entries[0].kind, OWN_FINDINGS);
+	assert_int_equal(s.entries[0].size, 5);
+	assert_memory_equal(s.entries[0].data, "found", 5);
+	assert_int_equal(s.entries[1].kind, 4711);
+	assert_memory_equal(s.entries[1].data, "future", 6);
+	assert_true(!has_index || (s.entries[2].kind == OWN_INDEX && s.entries[2].size > 3));
+}
+
+/* flyrec's own section goes along, but for the index and what is damaged */
+static void test_own(void **state)
+{
+	for (int level = 0; level <= HAVE_ZSTD; level++)
+		FOR_EACH_CRAFT(c)
+		{
+			_cleanup_trace_dat_ struct trace_dat *a = NULL, *b = NULL, *d = NULL;
+			_cleanup_close_ int six = -EBADF, seven = empty_file(), back = empty_file();
+			struct own_entry entries[] = {
+				{.kind = OWN_INDEX, .size = 3, .data = (const uint8_t *)"old"},
+				{.kind = OWN_FINDINGS, .size = 5, .data = (const uint8_t *)"found"},
+				{.kind = OWN_JOURNAL, .room = 64},
+				{.kind = 4711, .size = 6, .data = (const uint8_t *)"future"},
+			};
+			const struct pack_options packs = {.level = level, .chunk = MIB};
+			_cleanup_free_ uint8_t *own = NULL;
+			struct pack_result result;
+			size_t size, own_at;
+
+			assert_int_equal(own_section_build(entries, ARRAY_SIZE(entries),
+							   c.big_endian, &own, &size),
+					 0);
+			own_at = craft_own(&c, own, size);
+			six = file_of(&c);
+			a = open_good(six);
+			pack(a, seven, level, MIB, &result);
+			b = open_good(seven);
+			unpack(b, back);
+			d = open_good(back);
+			same_content(a, d);
+			check_own(b, level > 0);
+			check_own(d, false);
+
+			/* a byte of what was found */
+			c.bytes[own_at + entries[1].place + OWN_ENTRY_HEAD] ^= 1;
+			assert_int_equal(io_pwrite_all(six, c.bytes, c.size, 0), 0);
+			make_empty(seven);
+			n_syncs = 0;
+			assert_int_equal(pack_file(a, seven, &packs, &result, NULL), -EBADMSG);
+		}
+}
+
 /* Chunks of any size: that of a sub-buffer at least, the last one is the rest */
 static void test_chunks(void **state)
 {
 	static const uint32_t sizes[] = {1, PAGE, 3 * PAGE + 17, MIB, UINT32_MAX};
+#if HAVE_ZSTD
+	static const uint32_t chunks[] = {PAGE, PAGE, 3 * PAGE, MIB, 16 * MIB};
+#endif
 	_cleanup_trace_dat_ struct trace_dat *a = NULL;
 	struct tmp tmp;
 
@@ -430,6 +579,9 @@ static void test_chunks(void **state)
 		b = open_good(seven);
 		same_content(a, b);
 		assert_sound(b);
+#if HAVE_ZSTD
+		check_index(seven, b, chunks[i]);
+#endif
 		unpack(b, back);
 		d = open_good(back);
 		same_content(a, d);
@@ -700,7 +852,9 @@ int main(void)
 		cmocka_unit_test(test_place_is_last),
 		cmocka_unit_test(test_bad_disk),
 		cmocka_unit_test(test_bad_regions),
+		cmocka_unit_test(test_own),
 #if HAVE_ZSTD
+		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_damaged_end),
 #else
