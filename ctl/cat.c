@@ -32,7 +32,8 @@ static int cat_here(struct ctl *ctl, char **argv, const struct out_file *out)
 	if (r >= 0)
 		r = output_copy(ctl, argv[1], argv[2], out,
 				isatty(STDERR_FILENO) ? show_progress : NULL);
-	if (shown_usec > 0)
+	/* maybe by another process */
+	if (isatty(STDERR_FILENO) && now_usec(CLOCK_MONOTONIC) - begin_usec >= USEC_PER_SEC)
 		(void)fprintf(stderr, "\r%*s\r", BAR_WIDTH + 20, "");
 	return r;
 }
@@ -41,6 +42,7 @@ enum ctl_status verb_cat(struct ctl *ctl, int argc, char **argv)
 {
 	enum ctl_status result;
 	struct out_file out;
+	int r = 0;
 
 	if (argc != 3)
 		return ctl_complain(ctl, "SESSION and FILE are needed");
@@ -51,9 +53,10 @@ enum ctl_status verb_cat(struct ctl *ctl, int argc, char **argv)
 		return result;
 	if (ctl->host)
 		result = remote_run(ctl, argv, out.fd);
-	else if (cat_here(ctl, argv, &out) < 0)
-		result = CTL_FAILED;
-	if (result == CTL_DONE && output_publish(ctl, &out) < 0)
+	else
+		r = cat_here(ctl, argv, &out);
+	/* what is left of a damaged file is worth having */
+	if (r < 0 || (result == CTL_DONE && output_publish(ctl, &out) < 0) || r > 0)
 		result = CTL_FAILED;
 	out_file_done(&out);
 	return result;

@@ -21,6 +21,7 @@ enum kind {
 	LIST, /* char **, all of them */
 	RAW,
 	CORESIGHT,
+	TO_VERSION,
 };
 
 /* In the order of the help */
@@ -37,7 +38,7 @@ static const struct row {
 #define F(member) offsetof(struct ctl, member)
 	/* clang-format off */
 	{'h', "help", NULL, ON, F(help), "Show this help, behind a verb: that verb's"},
-	{0, "version", NULL, ON, F(version), "Show the version"},
+	{0, "version", "[=6|7]", TO_VERSION, 0, "Show the version; convert: that of the file to write"},
 	{0, "json", NULL, ON, F(json), "Print one JSON document (tail: one a line)"},
 	{0, "no-pager", NULL, ON, F(no_pager), "Do not pipe output into a pager"},
 	{0, "runtime-dir", "=DIR", TEXT, F(runtime_dir),
@@ -78,16 +79,18 @@ static const struct row {
 	 "qemu4v: how long a clk is, as in 10ns (default 1us)", "import", "qemu4v"},
 	{0, "strict", NULL, ON, F(convert.strict), "qemu4v: a malformed line is an error", "import", "qemu4v"},
 	{0, "raw", "[=yes|no]", RAW, 0,
-	 "Texts of events with all their control characters; no: escaped, also\n"
-	 "                        in pipes (default: escaped on a terminal, newlines everywhere)",
-	 "tail export", "text"},
+	 "As it is: texts of events with all their control characters; no:\n"
+	 "                        escaped, also in pipes (default: escaped on a terminal, newlines\n"
+	 "                        everywhere); cat: a compressed file",
+	 "tail export cat", "text"},
 	{0, "time", "=epoch|local|utc|trace|trigger", TEXT, F(time),
 	 "Times in text: seconds since 1970, time of day, of the trace\n"
 	 "                        clock, ms before (-) or after what caused the snapshot",
 	 "tail export", "text"},
 	{0, "tarmac", NULL, ON, F(convert.tarmac), "qemu4v: as Arm's tools read it", "export", "qemu4v"},
 	{'o', "output", "=FILE", TEXT, F(output),
-	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import"},
+	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import convert"},
+	{0, "compress", "=no|zstd", TEXT, F(compress), "Compress the data of the file to write", "convert"},
 	{0, "max-use", "=SIZE", TEXT, F(max_use), "Until each session's files take no more than this", "vacuum"},
 	{0, "older-than", "=TIME", TEXT, F(older_than), "Those whose last event is longer ago", "vacuum"},
 /* clang-format on */
@@ -179,6 +182,10 @@ static int take_option(const struct row *row, const char *value, struct ctl *ctl
 		ctl->coresight = true;
 		ctl->coresight_dir = value;
 		return 0;
+	case TO_VERSION:
+		ctl->version = !value;
+		ctl->to_version = value;
+		return 0;
 	case RAW:
 		if (!value || strcmp(value, "yes") == 0)
 			ctl->raw = CTL_RAW_YES;
@@ -251,6 +258,14 @@ bool command_fit(const struct ctl *ctl, const char *verb)
 {
 	unsigned n = 1;
 
+	/* every verb has --version */
+	if (ctl->to_version && strcmp(verb, "convert") != 0) {
+		(void)fprintf(stderr,
+			      "flyrecctl: %s: --version= is not an option of this verb "
+			      "(convert has it)\n",
+			      verb);
+		return false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		const struct row *row = &rows[i];
 

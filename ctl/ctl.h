@@ -16,7 +16,7 @@ enum ctl_status {
 	CTL_USAGE = 2,
 };
 
-/* --raw: control characters in texts of events */
+/* --raw: control characters in texts of events; cat: a file that is compressed */
 enum ctl_raw {
 	CTL_RAW_AUTO, /* escaped on terminals; newlines everywhere */
 	CTL_RAW_YES,
@@ -53,6 +53,8 @@ struct ctl {
 	const char *lines;	   /* -n */
 	const char *time;	   /* --time=, NULL: as usual */
 	enum ctl_raw raw;	   /* --raw[=yes|no] */
+	const char *to_version;	   /* --version=, NULL: not given */
+	const char *compress;	   /* --compress=, likewise */
 };
 
 /**
@@ -73,7 +75,7 @@ verb_function verb_status, verb_list, verb_stats, verb_metrics, verb_boot_parame
 verb_function verb_rotate, verb_start, verb_pause, verb_events, verb_filter, verb_vacuum,
 	verb_reload, verb_pin;
 /* a file each */
-verb_function verb_cat, verb_export, verb_import, verb_snapshot, verb_tail, verb_verify;
+verb_function verb_cat, verb_convert, verb_export, verb_import, verb_snapshot, verb_tail, verb_verify;
 
 /* All that --format= takes; NULL-terminated */
 extern const char *const export_formats[], *const import_formats[];

@@ -66,7 +66,7 @@ static const struct verb verbs[] = {
 	 "record.\n"},
 	{TAKE, "cat", verb_cat, "SESSION FILE", "Copy a recording to standard output",
 	 "FILE: as in list, or its name alone. A file that is being written comes as it is now,\n"
-	 "without holes.\n",
+	 "without holes. A compressed one comes as version 6, which all readers know; --raw: as it is.\n",
 	 .here = true},
 	{TAKE, "export", verb_export, "FILE",
 	 "Write the events of a trace.dat file in other formats",
@@ -116,6 +116,12 @@ static const struct verb verbs[] = {
 	 "FILE: - is standard input. The trace.dat appears when it is complete; -o - is standard\n"
 	 "output. --format=qemu4v: traces of QEMU4V and Tarmac, see flyrec-qemu4v(7);\n"
 	 "--format=gdb-tfile: what gdb's tsave writes, see flyrec-gdb(7).\n",
+	 .here = true},
+	{FILES, "convert", verb_convert, "FILE", "Write a trace.dat file as another version",
+	 "Version 6, the default, is not compressed and every program reads it; version 7 is\n"
+	 "compressed with zstd unless --compress=no. FILE: a trace.dat of flyrec or trace-cmd,\n"
+	 "version 6 or 7. Of a damaged one what can be read is written, each damage is a line on\n"
+	 "standard error, and the exit status is 1. -o - is standard output.\n",
 	 .here = true},
 	{FILES, "pin", verb_pin, "FILE...", "Keep recordings from being deleted by retention", ""},
 	{FILES, "unpin", verb_pin, "FILE...", "Let retention delete recordings again", ""},

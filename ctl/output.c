@@ -18,6 +18,8 @@
 #include "basic/strv.h"
 #include "ctl/bus.h"
 #include "ctl/output.h"
+#include "ctl/rewrite.h"
+#include "formats/trace-dat-read.h"
 #include "writer/copy.h"
 
 #define COLUMN_GAP 2U
@@ -415,11 +417,23 @@ int output_copy(struct ctl *ctl, const char *session, const char *path, const st
 		void (*progress)(uint64_t done, uint64_t total))
 {
 	_cleanup_close_ int fd = bus_call_fd(ctl, NULL, NULL, "OpenFile", "ss", session, path);
+	struct rewrite rewrite = {
+		.name = path,
+		.in_fd = fd,
+		.out_fd = to->fd,
+		.spool_fd = -EBADF,
+		.version = 6,
+		.progress = progress,
+	};
+	unsigned version = 6;
 	struct fault why;
 	int r;
 
 	if (fd < 0)
 		return fd;
+	(void)trace_dat_version(fd, &version);
+	if (version == 7 && ctl->raw != CTL_RAW_YES)
+		return rewrite_file(&rewrite);
 	r = copy_trace(fd, path, to->fd, progress, &why);
 	if (r < 0)
 		log_error("%s: %s", ctl->verb, why.text);

@@ -107,10 +107,11 @@ const char *style(const char *sequence);
 enum ctl_status output_open(const struct ctl *ctl, struct out_file *ret);
 
 /**
- * output_copy() - copy a file of flyrecd's there
+ * output_copy() - copy a file of flyrecd's there, a compressed one as version 6 unless --raw
  * @path: as flyrecd names it, or its name alone
  * @progress: as of copy_trace(); may be NULL
- * Return: 0 or negative errno, after a line on standard error; as output_publish().
+ * Return: 0; REWRITE_E_DAMAGED; or negative errno, after a line on standard error; as
+ * output_publish().
  */
 int output_copy(struct ctl *ctl, const char *session, const char *path, const struct out_file *to,
 		void (*progress)(uint64_t done, uint64_t total));
