@@ -30,6 +30,7 @@ static int rewrite_pack(const struct rewrite *w, const struct trace_dat *dat, un
 	const struct pack_options options = {
 		.level = w->compress ? PACK_LEVEL : 0,
 		.chunk = PACK_CHUNK,
+		.check = true,
 		.told = rewrite_told,
 		.userdata = n_told,
 	};

@@ -9,6 +9,7 @@
 struct region_read {
 	const struct trace_dat *dat;
 	struct region_read_told told;
+	uint64_t total;	  /* bytes of all regions so far */
 	int direct_fd;	  /* of the same file; -EBADF: there is none */
 	uint64_t at, end; /* in the region */
 	uint64_t bad;	  /* bytes from at on that are damaged, which has been told */
@@ -61,28 +62,44 @@ static int tell(struct region_read *read, int error, const struct fault *why)
 	return 0;
 }
 
-int region_read_size(struct region_read *read, const struct trace_dat_buffer *buffer, unsigned cpu,
-		     uint64_t *ret, struct fault *why)
+/* Bytes that are there; what is wrong with the others goes to @damage */
+static uint64_t readable(const struct region_read *read, const struct trace_dat_buffer *buffer,
+			 unsigned cpu, struct fault *damage)
 {
 	const struct trace_dat *dat = read->dat;
 	const struct trace_dat_region *region = &buffer->regions[cpu];
 	const struct trace_dat_extent *table = &dat->buffers[0].table;
-	struct fault damage = {};
 	uint64_t size = region->size;
-	int r = trace_dat_check_region(dat, buffer, cpu, &damage);
 
-	if (r < 0 && why)
-		*why = damage;
-	if (r < 0)
-		r = tell(read, r, &damage);
-	if (r < 0)
-		return r;
-	if (size > 0 &&
-	    (region->offset >= dat->file_size || region->offset < table->offset + table->size))
-		size = 0;
-	if (size > 0)
-		size = MIN(size, dat->file_size - region->offset);
-	*ret = round_down(size, dat->page_size);
+	(void)trace_dat_check_region(dat, buffer, cpu, damage);
+	if (size == 0 || region->offset >= dat->file_size ||
+	    region->offset < table->offset + table->size)
+		return 0;
+	size = round_down(MIN(size, dat->file_size - region->offset), dat->page_size);
+	if (size <= dat->file_size - read->total)
+		return size;
+	/* else a small file could make a large one */
+	(void)fault_set(damage, -EBADMSG, "%s: offset %s: cpu %u: the region overlaps others",
+			dat->path, trace_dat_at(dat, region->entry).text, cpu);
+	return 0;
+}
+
+int region_read_size(struct region_read *read, const struct trace_dat_buffer *buffer, unsigned cpu,
+		     uint64_t *ret, struct fault *why)
+{
+	struct fault damage = {};
+	uint64_t size = readable(read, buffer, cpu, &damage);
+	int r;
+
+	if (damage.error) {
+		if (why)
+			*why = damage;
+		r = tell(read, damage.error, &damage);
+		if (r < 0)
+			return r;
+	}
+	read->total += size;
+	*ret = size;
 	return 0;
 }
 

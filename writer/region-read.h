@@ -30,7 +30,8 @@ void region_read_free(struct region_read *read);
 DEFINE_CLEANUP(struct region_read *, region_read_free)
 
 /**
- * region_read_size() - how much of a region can be read; tells why it is not all
+ * region_read_size() - how much of a region can be read; tells why it is not all. Once a region:
+ * what overlaps others is left out where all together would be more than the file
  * @ret: bytes, whole sub-buffers; 0: nothing
  * Return: 0, or negative errno with a line in @why: -EBADMSG if nobody is told.
  */

@@ -69,6 +69,8 @@ if ! nm -D "$FLYRECCTL" | grep -q __asan_init; then # a sanitizer needs rights o
 	confined 65534 "$FLYRECCTL" export --format=text "$SEED"
 	confined 65534 "$FLYRECCTL" export --format=json -o "$T/confined.json" "$SEED"
 	[ -s "$T/confined.json" ] || fail "export -o has made nothing"
+	confined 65534 "$FLYRECCTL" convert --compress=zstd -o "$T/confined-7.dat" "$SEED"
+	[ -s "$T/confined-7.dat" ] || fail "convert has made nothing"
 	confined 0 "$FLYRECCTL" verify "$SRC/tests/fixtures/arm-snapshot"
 	confined 0 "$FLYRECCTL" import --format=qemu4v -o "$T/confined.dat" "$SRC/tests/fuzz/corpus/qemu4v/seed"
 	[ -s "$T/confined.dat" ] || fail "import has made nothing"
@@ -110,7 +112,7 @@ cp "$SEED" "$bad"
 grep -q $'\033' "$T/out" "$T/err" && fail "verify prints a file's name raw"
 grep -q '^b.dat' "$T/out" && fail "a file's name has made a line"
 printf 'nothing' >"$bad"
-for verb in 'export --format=text' "import --format=gdb-tfile -o $T/none"; do
+for verb in 'export --format=text' "convert -o $T/none" "import --format=gdb-tfile -o $T/none"; do
 	# shellcheck disable=SC2086 # words
 	"$FLYRECCTL" $verb "$bad" 2>"$T/err" && fail "$verb: accepts it"
 	[ "$(wc -l <"$T/err")" = 1 ] || fail "$verb: more than a line: $(cat "$T/err")"
@@ -143,7 +145,8 @@ in_seconds 5 "$FLYRECCTL" verify "$T/arm" >"$T/out" 2>&1
 # --- outputs are for their owner
 "$FLYRECCTL" export --format=text -o "$T/o1" "$SEED" 2>/dev/null || true
 "$FLYRECCTL" import --format=qemu4v -o "$T/o2" "$SRC/tests/fuzz/corpus/qemu4v/seed" 2>/dev/null
-for file in "$T/o1" "$T/o2"; do
+"$FLYRECCTL" convert --version=7 -o "$T/o3" "$SEED" 2>/dev/null
+for file in "$T/o1" "$T/o2" "$T/o3"; do
 	[ "$(stat -c %a "$file")" = 600 ] || fail "$file: $(stat -c %A "$file")"
 done
 

@@ -794,14 +794,13 @@ static void test_without_zstd(void **state)
 static void test_bad_regions(void **state)
 {
 	static const struct {
-		unsigned cpu;
 		uint64_t offset, size; /* 0: as it is */
 		uint64_t left;
 	} cases[] = {
-		{0, 0, 100 * PAGE, 3 * PAGE}, /* to the end of the file */
-		{0, 0, PAGE + 100, PAGE},     /* no whole sub-buffers */
-		{0, 1000 * PAGE, 0, 0},	      /* behind the end */
-		{0, PAGE / 64, 0, 0},	      /* in the header */
+		{0, 100 * PAGE, 3 * PAGE}, /* to the end of the file */
+		{0, PAGE + 100, PAGE},	   /* no whole sub-buffers */
+		{1000 * PAGE, 0, 0},	   /* behind the end */
+		{PAGE / 64, 0, 0},	   /* in the header */
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -841,6 +840,28 @@ static void test_bad_regions(void **state)
 	}
 }
 
+/* What all regions together have cannot be more than the file */
+static void test_overlap(void **state)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	_cleanup_close_ int fd = -EBADF, to = empty_file();
+	const struct unpack_options options = {};
+	struct craft c = craft_kinds[0];
+	struct craft_dat at;
+	struct fault why = {};
+
+	craft_dat(&c, NULL, NULL, &at);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		craft_set(&c, at.table + 16 * cpu, 8, at.region[0]);
+		craft_set(&c, at.table + 16 * cpu + 8, 8, 3 * PAGE);
+	}
+	fd = file_of(&c);
+	dat = open_good(fd);
+	assert_int_equal(unpack_file(dat, to, &options, &why), -EBADMSG);
+	assert_non_null(strstr(why.text, "cpu 1: the region overlaps others"));
+	craft_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -852,6 +873,7 @@ int main(void)
 		cmocka_unit_test(test_place_is_last),
 		cmocka_unit_test(test_bad_disk),
 		cmocka_unit_test(test_bad_regions),
+		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_own),
 #if HAVE_ZSTD
 		cmocka_unit_test(test_index),
