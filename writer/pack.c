@@ -615,17 +615,38 @@ static int check_texts(struct pack *p, const struct trace_dat *new)
 	return r;
 }
 
+/* A number where it was written, as readers find it that know no index */
+static int check_number(struct pack *p, uint64_t place, uint32_t value)
+{
+	uint8_t bytes[4];
+	int r = io_pread_all(p->fd, bytes, sizeof(bytes), place);
+
+	if (r < 0)
+		return fault_errno(p->why, r, "cannot read the new file");
+	return trace_dat_u32(p->in, bytes) == value
+		       ? 0
+		       : fault_set(p->why, -EBADMSG,
+				   "%s: the new file has another number at 0x%" PRIx64, p->in->path,
+				   place);
+}
+
 /* @n bytes at @at, which are a chunk if it is compressed. Not through the cache of @new. */
 static int read_again(struct pack *p, const struct trace_dat *new, uint64_t at, size_t n,
 		      const struct chunk *chunk)
 {
+	int r;
+
 	if (!chunk)
 		return trace_dat_read(new, p->packed, n, at, p->why);
 	if (chunk->unpacked != n || trace_dat_data_place(new->data, at).offset != chunk->place)
-		return fault_set(p->why, -EBADMSG, "the chunk at 0x%" PRIx64 " is not found again",
-				 chunk->place);
-	return trace_dat_data_unpack(new->data, chunk->place + DATA_CHUNK_HEAD, chunk->packed,
-				     p->packed, n, p->why);
+		return fault_set(p->why, -EBADMSG, "%s: the new file has no chunk at 0x%" PRIx64,
+				 p->in->path, chunk->place);
+	r = check_number(p, chunk->place, chunk->packed);
+	if (r >= 0)
+		r = check_number(p, chunk->place + 4, chunk->unpacked);
+	return r < 0 ? r
+		     : trace_dat_data_unpack(new->data, chunk->place + DATA_CHUNK_HEAD,
+					     chunk->packed, p->packed, n, p->why);
 }
 
 static int check_area(struct pack *p, const struct trace_dat *new, size_t i,
@@ -635,6 +656,8 @@ static int check_area(struct pack *p, const struct trace_dat *new, size_t i,
 	const struct trace_dat_region *region = &new->buffers[i].regions[area->cpu];
 	int r = region->size == area->raw ? 0 : differs(p, from->offset, "a region");
 
+	if (r >= 0 && p->compressor)
+		r = check_number(p, area->place, area->n_chunks);
 	region_read_begin(p->read, &p->in->buffers[i], area->cpu, area->raw);
 	for (uint64_t done = 0; done < area->raw && r >= 0; done += p->chunk) {
 		size_t n = MIN(area->raw - done, p->chunk);
