@@ -225,7 +225,7 @@ static int put_tables(struct unpack *u)
 		r = put_part(u, i, &offset);
 	if (r >= 0)
 		r = unpack_fill(u, 0, own - u->at);
-	if (r >= 0)
+	if (r >= 0 && u->own)
 		r = unpack_put(u, u->own, u->own_size);
 	return r < 0 ? r : unpack_fill(u, 0, end - u->at);
 }
