@@ -14,7 +14,8 @@
 #include "writer/region-read.h"
 #include "writer/sections.h"
 
-#define META_LEVEL 9	       /* of sections: once a file, and most of a quiet one */
+#define META_LEVEL 9 /* of sections: once a file, and most of a quiet one */
+#define CLOCK_MAX  4096
 #define PIECE	   (256 * KIB) /* of a section */
 #define BEHIND	   (8 * MIB)   /* are written to the disk while the next ones are made */
 
@@ -472,17 +473,32 @@ static int put_buffer_option(struct pack *p, FILE *out, size_t i, const char *cl
 	return r;
 }
 
+/* The clock in use: trace-cmd has it in the option, and "[local]" behind each table */
+static int clock_name(struct pack *p, char **ret)
+{
+	_cleanup_free_ char *option = NULL, *text = NULL, *name = NULL;
+	int r = trace_dat_load_option(p->in, TRACE_DAT_OPTION_TRACECLOCK, CLOCK_MAX, &option,
+				      p->why);
+
+	if (r > 0)
+		name = trace_dat_clock_name(option);
+	if (r >= 0 && (!name || !*name)) {
+		r = trace_dat_clock(p->in, &text, p->why);
+		free(name);
+		name = r < 0 ? NULL : trace_dat_clock_name(text);
+	}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(name);
+	return *ret ? 0 : pack_failed(p, -ENOMEM);
+}
+
 static int write_options(struct pack *p, FILE *out)
 {
 	const struct trace_dat *in = p->in;
-	_cleanup_free_ char *text = NULL, *clock = NULL;
-	int r = trace_dat_clock(in, &text, p->why);
+	_cleanup_free_ char *clock = NULL;
+	int r = clock_name(p, &clock);
 
-	if (r < 0)
-		return r;
-	clock = trace_dat_clock_name(text);
-	if (!clock)
-		return pack_failed(p, -ENOMEM);
 	for (unsigned id = TRACE_DAT_SECTION_HEADERS; id < _TRACE_DAT_SECTION_MAX && r >= 0; id++) {
 		r = frame_option(out, in, (uint16_t)id, 8);
 		if (r >= 0)

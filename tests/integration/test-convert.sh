@@ -66,7 +66,6 @@ round() {
 	same again.dat 7
 	convert six-again.dat "$1" --version=6
 	same six-again.dat 6
-	cmp six.dat six-again.dat || fail "$1: by two ways two files"
 	# chunks of whole sub-buffers, 1 MiB at most, each with a checksum
 	at=$(LC_ALL=C grep -obUaP '\x28\xb5\x2f\xfd' zstd.dat | cut -d: -f1 | tail -n 1)
 	[ $(($(od -An -t u1 -j $((at + 4)) -N 1 zstd.dat) & 4)) = 4 ] || fail "$1: no checksum"
