@@ -75,7 +75,8 @@ verb_function verb_status, verb_list, verb_stats, verb_metrics, verb_boot_parame
 verb_function verb_rotate, verb_start, verb_pause, verb_events, verb_filter, verb_vacuum,
 	verb_reload, verb_pin;
 /* a file each */
-verb_function verb_cat, verb_convert, verb_export, verb_import, verb_snapshot, verb_tail, verb_verify;
+verb_function verb_cat, verb_convert, verb_export, verb_import, verb_snapshot, verb_tail,
+	verb_verify;
 
 /* All that --format= takes; NULL-terminated */
 extern const char *const export_formats[], *const import_formats[];
