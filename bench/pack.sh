@@ -118,9 +118,9 @@ measure() { # NAME FILE
 		cpu cpu.their-pack trace-cmd convert --file-version 7 --compression zstd -i "$six" -o "$theirs"
 		cpu cpu.verify6 "$build/flyrecctl" verify "$six"
 		cpu cpu.verify7 "$build/flyrecctl" verify "$ours"
-		cpu cpu.report6 trace-cmd report -F sched_process_exit "$six"
-		cpu cpu.report7 trace-cmd report -F sched_process_exit "$ours"
-		cpu cpu.report7-theirs trace-cmd report -F sched_process_exit "$theirs"
+		cpu cpu.report6 trace-cmd report "$six"
+		cpu cpu.report7 trace-cmd report "$ours"
+		cpu cpu.report7-theirs trace-cmd report "$theirs"
 	done
 	echo "$1: $(stat -c %s "$six") bytes, $bytes of data; compressed $(stat -c %s "$ours") ($(
 		ratio "$six" "$ours")), by trace-cmd $(stat -c %s "$theirs") ($(ratio "$six" "$theirs"))"
