@@ -63,7 +63,7 @@ static int rewrite_confined(void *userdata)
 	int r = trace_dat_open_fd(w->in_fd, w->name, &dat, &why);
 
 	if (r >= 0) {
-		STRV_FOREACH (line, dat->damages)
+		STRV_FOREACH (line, dat->damages.lines)
 			rewrite_told(&n_told, *line);
 		r = w->version == 7 ? rewrite_pack(w, dat, &n_told, &why)
 				    : rewrite_unpack(w, dat, &n_told, &why);

@@ -109,7 +109,7 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter 
 	if (r < 0)
 		return r;
 	output_warnings(s->decoder);
-	STRV_FOREACH (line, s->dat->damages)
+	STRV_FOREACH (line, s->dat->damages.lines)
 		on_fault(*line);
 	r = event_time_choose(&config.time, ctl->time, EVENT_TIME_LOCAL, s->decoder, why);
 	if (r < 0)

@@ -459,9 +459,9 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	int r;
 
 	report->dat = dat;
-	STRV_FOREACH (line, dat->damages)
+	STRV_FOREACH (line, dat->damages.lines)
 		verify_report_line(report, *line);
-	report->more_errors += dat->n_damages - strv_length(dat->damages);
+	report->more_errors += dat->damages.n - strv_length(dat->damages.lines);
 	r = check_dat(dat, report);
 	report->dat = NULL; /* it has places of its own */
 	return r < 0 ? r : verify_own(dat, report);

@@ -548,7 +548,7 @@ static int add_cursors(struct event_stream *s, struct fault *why)
 	s->dry = s->heap + most;
 	s->ask = s->dry + most;
 	/* of a file that grows, whoever opened it tells */
-	STRV_FOREACH (line, s->config.sizes ? NULL : s->dat->damages)
+	STRV_FOREACH (line, s->config.sizes ? NULL : s->dat->damages.lines)
 		tell_line(s, *line);
 	for (uint32_t b = 0; b < n_buffers && r >= 0; b++)
 		for (uint32_t cpu = 0; cpu < s->dat->n_cpus && r >= 0; cpu++)

@@ -2,7 +2,6 @@
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 #if HAVE_ZSTD
 #include <zstd.h>
@@ -226,31 +225,14 @@ bool trace_dat_data_begins(const struct trace_dat_data *data, uint64_t at)
 
 /* --- compressed blocks */
 
-static int broken(const struct trace_dat_data *d, struct fault *why, uint64_t offset,
-		  const char *format, ...) _printf_(4, 5);
-
-static int broken(const struct trace_dat_data *d, struct fault *why, uint64_t offset,
-		  const char *format, ...)
+int trace_dat_data_file(const struct trace_dat_data *data, void *bytes, size_t size, uint64_t place,
+			struct fault *why)
 {
-	char text[256];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": %s", d->path, offset, text);
-}
-
-static int read_file(const struct trace_dat_data *d, void *bytes, size_t size, uint64_t place,
-		     struct fault *why)
-{
-	int r = io_pread_all(d->fd, bytes, size, place);
+	int r = io_pread_all(data->fd, bytes, size, place);
 
 	if (r == -ENODATA)
-		return fault_set(why, r, "%s: offset 0x%" PRIx64 ": the file ends here", d->path,
-				 place);
-	return r < 0 ? fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", d->path, place)
-		     : 0;
+		return fault_at(why, r, data->path, place, "the file ends here");
+	return r < 0 ? fault_at(why, r, data->path, place, "cannot read: %s", strerror(-r)) : 0;
 }
 
 static uint32_t get_u32(const struct trace_dat_data *d, const uint8_t *bytes)
@@ -278,21 +260,22 @@ static int unpack(struct trace_dat_data *d, const uint8_t *input, size_t length,
 	size_t r;
 
 	if (whole != ZSTD_CONTENTSIZE_UNKNOWN && whole != ZSTD_CONTENTSIZE_ERROR && whole > size)
-		return broken(d, why, place, "%llu bytes are compressed here, not %zu as it says",
-			      whole, size);
+		return fault_at(why, -EBADMSG, d->path, place,
+				"%llu bytes are compressed here, not %zu as it says", whole, size);
 	if (!d->zstd)
 		d->zstd = ZSTD_createDCtx();
 	if (!d->zstd)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", d->path);
 	r = ZSTD_decompressDCtx(d->zstd, bytes, size, input, length);
 	if (ZSTD_isError(r) && ZSTD_getErrorCode(r) == ZSTD_error_dstSize_tooSmall)
-		return broken(d, why, place, "more is compressed here than the %zu bytes it says",
-			      size);
+		return fault_at(why, -EBADMSG, d->path, place,
+				"more is compressed here than the %zu bytes it says", size);
 	if (ZSTD_isError(r))
-		return broken(d, why, place, "cannot be unpacked: zstd: %s", ZSTD_getErrorName(r));
+		return fault_at(why, -EBADMSG, d->path, place, "cannot be unpacked: zstd: %s",
+				ZSTD_getErrorName(r));
 	if (r != size)
-		return broken(d, why, place, "%zu bytes are compressed here, not %zu as it says", r,
-			      size);
+		return fault_at(why, -EBADMSG, d->path, place,
+				"%zu bytes are compressed here, not %zu as it says", r, size);
 	return 0;
 }
 
@@ -327,7 +310,8 @@ static int unpack_cut(struct trace_dat_data *d, const uint8_t *input, size_t len
 static int unpack(struct trace_dat_data *d, const uint8_t *input, size_t length, uint64_t place,
 		  void *bytes, size_t size, struct fault *why)
 {
-	return broken(d, why, place, "compressed with zstd, which this build does not read");
+	return fault_at(why, -EBADMSG, d->path, place,
+			"compressed with zstd, which this build does not read");
 }
 #endif
 
@@ -349,15 +333,16 @@ static int read_packed(struct trace_dat_data *d, uint64_t place, uint64_t length
 
 	/* what does not shrink grows by little */
 	if (length < MAGIC_SIZE || length > size + size / 64 + 4 * KIB)
-		return broken(d, why, place,
-			      "%" PRIu64 " bytes cannot be %zu bytes that were compressed", length,
-			      size);
+		return fault_at(why, -EBADMSG, d->path, place,
+				"%" PRIu64 " bytes cannot be %zu bytes that were compressed",
+				length, size);
 	r = get_input(d, length, why);
 	if (r >= 0)
-		r = read_file(d, d->input, length, place, why);
+		r = trace_dat_data_file(d, d->input, length, place, why);
 	if (r >= 0 && !trace_dat_data_is_packed(d->input))
-		r = broken(d, why, place, "wrong magic of zstd: %02x %02x %02x %02x", d->input[0],
-			   d->input[1], d->input[2], d->input[3]);
+		r = fault_at(why, -EBADMSG, d->path, place,
+			     "wrong magic of zstd: %02x %02x %02x %02x", d->input[0], d->input[1],
+			     d->input[2], d->input[3]);
 	return r;
 }
 
@@ -432,7 +417,9 @@ static int unpack_block(struct trace_dat_data *d, const struct packed *p, void *
 	if (!p->cut)
 		return trace_dat_data_unpack(d, p->place, p->length, bytes, p->size, why);
 	r = trace_dat_data_unpack_cut(d, p->place, p->length, bytes, p->size, &n, why);
-	return r < 0 || n == p->size ? r : broken(d, why, p->place, "cannot be unpacked again");
+	return r < 0 || n == p->size
+		       ? r
+		       : fault_at(why, -EBADMSG, d->path, p->place, "cannot be unpacked again");
 }
 
 static int get_block(struct trace_dat_data *d, const struct packed *p, const struct block **ret,
@@ -474,7 +461,7 @@ static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint
 		h = d->hint;
 	for (;;) {
 		uint8_t head[DATA_CHUNK_HEAD];
-		int r = read_file(d, head, sizeof(head), h.place, why);
+		int r = trace_dat_data_file(d, head, sizeof(head), h.place, why);
 		uint32_t length, size;
 
 		if (r < 0)
@@ -482,7 +469,8 @@ static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint
 		length = get_u32(d, head);
 		size = get_u32(d, head + 4);
 		if (size == 0 || size > p->at + p->size - h.at)
-			return broken(d, why, h.place, "the file was changed while it was read");
+			return fault_at(why, -EBADMSG, d->path, h.place,
+					"the file was changed while it was read");
 		if (at - h.at < size) {
 			*ret = (struct packed){.at = h.at,
 					       .size = size,
@@ -521,7 +509,7 @@ static int read_piece(struct trace_dat_data *d, const struct data_piece *p, void
 		return 0;
 	}
 	if (p->kind == DATA_PLAIN)
-		return read_file(d, bytes, *ret, p->place + (at - p->at), why);
+		return trace_dat_data_file(d, bytes, *ret, p->place + (at - p->at), why);
 	*ret = left;
 	r = find_packed(d, p, at, &packed, why);
 	if (r < 0)
@@ -544,7 +532,7 @@ int trace_dat_data_read(struct trace_dat_data *data, void *bytes, size_t size, u
 		const struct data_piece *p = find(data, at + done);
 		size_t n = size - done;
 		int r = p ? read_piece(data, p, (uint8_t *)bytes + done, n, at + done, &n, why)
-			  : broken(data, why, at + done, "nothing is here");
+			  : fault_at(why, -EBADMSG, data->path, at + done, "nothing is here");
 
 		if (r < 0 && done == 0)
 			*ret = n;

@@ -106,6 +106,14 @@ int trace_dat_data_read(struct trace_dat_data *data, void *bytes, size_t size, u
 struct data_place trace_dat_data_place(struct trace_dat_data *data, uint64_t at);
 
 /**
+ * trace_dat_data_file() - bytes of the file itself
+ * @place: of them
+ * Return: 0, or -ENODATA: it ends before, or negative errno.
+ */
+int trace_dat_data_file(const struct trace_dat_data *data, void *bytes, size_t size, uint64_t place,
+			struct fault *why);
+
+/**
  * trace_dat_data_unpack() - one compressed block
  * @place: of it in the file, behind its head; @length: there
  * @bytes: @size of them, which must be what comes out

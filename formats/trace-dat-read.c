@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "basic/io.h"
-#include "basic/strv.h"
 #include "formats/file-kind.h"
 #include "formats/trace-dat-cursor.h"
 #include "formats/trace-dat-data.h"
@@ -418,6 +417,7 @@ int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct f
 	dat->path = strdup(path);
 	if (!dat->path)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
+	dat->damages.path = dat->path;
 	c = (struct cursor){.dat = dat, .why = why, .window = window};
 	r = read_frame(&c);
 	if (r == -ENOMEM)
@@ -478,7 +478,7 @@ struct trace_dat *trace_dat_free(struct trace_dat *dat)
 	free(dat->options);
 	free(dat->buffers);
 	free(dat->path);
-	strv_free(dat->damages);
+	damages_done(&dat->damages);
 	trace_dat_data_free(dat->data);
 	if (dat->own_fd)
 		close(dat->fd);

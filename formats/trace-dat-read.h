@@ -16,6 +16,7 @@
 #include "basic/fault.h"
 #include "basic/macro.h"
 #include "formats/subbuf.h"
+#include "formats/trace-dat-damage.h"
 #include "formats/trace-dat.h"
 
 struct trace_dat_data;
@@ -59,8 +60,7 @@ struct trace_dat {
 
 	unsigned version;	     /* 6 or 7 */
 	struct trace_dat_data *data; /* of version 7: its bytes; else NULL */
-	char **damages;	  /* lines: what is wrong, but kept nobody from reading the rest; or NULL */
-	size_t n_damages; /* there may be more of them than lines */
+	struct damages damages;
 	bool big_endian;
 	unsigned long_size;
 	uint32_t page_size; /* the file header's, by which readers step through a region */

@@ -6,11 +6,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "basic/io.h"
 #include "basic/strv.h"
+#include "formats/trace-dat-chunks.h"
 #include "formats/trace-dat-data.h"
 #include "formats/trace-dat-v7.h"
 #include "formats/trace-dat.h"
@@ -33,20 +33,14 @@ enum section_id {
 #define FILE_HEAD	18 /* up to the page size, the same in both versions */
 #define OPTION_HEAD	6
 #define BUFFER_CPU_SIZE 20
-/* trace-cmd before 3.2 leaves these 4 bytes of a CPU's data out of its size */
-#define COUNT_SIZE 4
 
 /* Nothing real comes near these */
-#define MAX_SECTIONS	   65536U
-#define MAX_OPTIONS	   (16 * MIB) /* bytes, all together */
-#define MAX_OPTION_CHAIN   4096U
-#define MAX_CPU		   8192U  /* more than NR_CPUS of any kernel */
-#define MAX_TABLES	   65536U /* CPUs times buffers, which few bytes of a file could ask for */
-#define MAX_BUFFERS	   4096U
-#define MAX_RESYNCS	   10000U
-#define MAX_DAMAGES	   1000U
-#define RESYNC_WINDOW	   (64 * KIB)
-#define RESYNC_CHUNK_LEAST 16 /* a chunk is no shorter, its head included */
+#define MAX_SECTIONS	 65536U
+#define MAX_OPTIONS	 (16 * MIB) /* bytes, all together */
+#define MAX_OPTION_CHAIN 4096U
+#define MAX_CPU		 8192U	/* more than NR_CPUS of any kernel */
+#define MAX_TABLES	 65536U /* CPUs times buffers, which few bytes of a file could ask for */
+#define MAX_BUFFERS	 4096U
 
 static const char *const section_names[_SECTION_MAX] = {
 	[SECTION_OPTIONS] = "options",	     [SECTION_BUFFER] = "a ring buffer",
@@ -97,6 +91,8 @@ struct claim {
 struct v7 {
 	struct trace_dat *dat;
 	struct trace_dat_data *data;
+	struct damages *damages;
+	struct chunk_source chunks;
 	uint64_t size; /* of the file */
 	bool zstd;
 
@@ -114,7 +110,6 @@ struct v7 {
 	struct buffer *buffers;
 	size_t n_buffers;
 	uint32_t n_cpus;
-	unsigned n_resyncs;
 	struct claim *claims;
 	size_t n_claims;
 };
@@ -136,38 +131,6 @@ static void v7_done(struct v7 *v)
 	trace_dat_data_free(v->data);
 }
 
-/* --- damages: what is wrong, but keeps nobody from reading the rest */
-
-static int damage_line(struct v7 *v, const char *line)
-{
-	if (v->dat->n_damages++ >= MAX_DAMAGES)
-		return 0;
-	return strv_append(&v->dat->damages, line);
-}
-
-static int damage(struct v7 *v, uint64_t offset, const char *format, ...) _printf_(3, 4);
-
-static int damage(struct v7 *v, uint64_t offset, const char *format, ...)
-{
-	_cleanup_free_ char *line = NULL;
-	char text[256];
-	va_list ap;
-
-	va_start(ap, format);
-	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	line = strf("%s: offset 0x%" PRIx64 ": %s", v->dat->path, offset, text);
-	return line ? damage_line(v, line) : -ENOMEM;
-}
-
-/* An error of a part that can be done without: only memory and the disk stop us */
-static int damage_by(struct v7 *v, int error, const struct fault *why)
-{
-	return error == -EBADMSG || error == -ENODATA || error == -EOPNOTSUPP
-		       ? damage_line(v, why->text)
-		       : error;
-}
-
 /* --- the file's own bytes */
 
 static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
@@ -175,18 +138,6 @@ static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
 	return size == 2   ? trace_dat_u16(v->dat, bytes)
 	       : size == 4 ? trace_dat_u32(v->dat, bytes)
 			   : trace_dat_u64(v->dat, bytes);
-}
-
-static int read_at(const struct v7 *v, void *bytes, size_t size, uint64_t place, struct fault *why)
-{
-	int r = io_pread_all(v->dat->fd, bytes, size, place);
-
-	if (r == -ENODATA)
-		return fault_set(why, r, "%s: offset 0x%" PRIx64 ": the file ends here",
-				 v->dat->path, place);
-	return r < 0 ? fault_errno(why, r, "%s: offset 0x%" PRIx64 ": cannot read", v->dat->path,
-				   place)
-		     : 0;
 }
 
 static const char *section_name(uint16_t id, char *room, size_t size)
@@ -201,7 +152,7 @@ static const char *section_name(uint16_t id, char *room, size_t size)
 static int read_section(const struct v7 *v, uint64_t place, struct section *ret, struct fault *why)
 {
 	uint8_t head[SECTION_HEAD];
-	int r = read_at(v, head, sizeof(head), place, why);
+	int r = trace_dat_data_file(v->data, head, sizeof(head), place, why);
 
 	if (r < 0)
 		return r;
@@ -243,16 +194,17 @@ static int walk_sections(struct v7 *v, uint64_t place)
 		bool cut;
 
 		if (n >= MAX_SECTIONS)
-			return damage(v, place, "more than %u sections", MAX_SECTIONS);
+			return damage_add(v->damages, place, "more than %u sections", MAX_SECTIONS);
 		r = read_section(v, place, &s, &why);
 		if (r < 0)
-			return damage_by(v, r, &why);
+			return damage_add_fault(v->damages, r, &why);
 		cut = cut_section(v, &s);
 		if (cut)
-			r = damage(v, place,
-				   "%s: the section runs past the end of the file, only %" PRIu64
-				   " bytes of it are there",
-				   section_name(s.id, room, sizeof(room)), s.size);
+			r = damage_add(
+				v->damages, place,
+				"%s: the section runs past the end of the file, only %" PRIu64
+				" bytes of it are there",
+				section_name(s.id, room, sizeof(room)), s.size);
 		/* its size is written when its content is there */
 		if (v->options_place == 0 && s.id == SECTION_BUFFER && s.size == 0 &&
 		    !section_follows(v, place + SECTION_HEAD))
@@ -295,8 +247,8 @@ static int check_claims(struct v7 *v)
 		const struct claim *c = &v->claims[i];
 
 		if (widest && c->place < widest->end)
-			r = damage(v, c->place, "%s overlaps %s at 0x%" PRIx64, c->what,
-				   widest->what, widest->place);
+			r = damage_add(v->damages, c->place, "%s overlaps %s at 0x%" PRIx64,
+				       c->what, widest->what, widest->place);
 		if (!widest || c->end > widest->end)
 			widest = c;
 	}
@@ -318,32 +270,27 @@ static int section_piece(const struct v7 *v, const struct section *s, uint64_t m
 		.kind = DATA_PLAIN, .place = begin, .length = s->size, .size = s->size};
 	if (s->packed) {
 		if (s->size < PACKED_HEAD)
-			return fault_set(why, -ENODATA,
-					 "%s: offset 0x%" PRIx64
-					 ": the compressed section of %" PRIu64
-					 " bytes is too short",
-					 v->dat->path, s->place, s->size);
-		r = read_at(v, head, sizeof(head), begin, why);
+			return fault_at(why, -ENODATA, v->dat->path, s->place,
+					"the compressed section of %" PRIu64 " bytes is too short",
+					s->size);
+		r = trace_dat_data_file(v->data, head, sizeof(head), begin, why);
 		if (r < 0)
 			return r;
 		packed = number(v, head, 4);
 		size = number(v, head + 4, 4);
 		if (packed > s->size - PACKED_HEAD)
-			return fault_set(
-				why, -EBADMSG,
-				"%s: offset 0x%" PRIx64 ": %" PRIu64
-				" compressed bytes do not fit into the section of %" PRIu64,
-				v->dat->path, begin, packed, s->size);
+			return fault_at(why, -EBADMSG, v->dat->path, begin,
+					"%" PRIu64
+					" compressed bytes do not fit into the section of %" PRIu64,
+					packed, s->size);
 		*ret = (struct data_piece){.kind = DATA_BLOCK,
 					   .place = begin + PACKED_HEAD,
 					   .length = packed,
 					   .size = size};
 	}
 	if (ret->size > max)
-		return fault_set(why, -EBADMSG,
-				 "%s: offset 0x%" PRIx64 ": a section of %" PRIu64
-				 " bytes, which cannot be",
-				 v->dat->path, s->place, ret->size);
+		return fault_at(why, -EBADMSG, v->dat->path, s->place,
+				"a section of %" PRIu64 " bytes, which cannot be", ret->size);
 	return 0;
 }
 
@@ -358,16 +305,14 @@ static int find_section(struct v7 *v, enum section_id id, struct section *ret, s
 		if (r < 0)
 			return r;
 		if (ret->id != id)
-			return fault_set(why, -EBADMSG,
-					 "%s: offset 0x%" PRIx64 ": %s should be at 0x%" PRIx64
-					 ", where %s is",
-					 v->dat->path, v->found_by[id], section_names[id],
-					 v->found[id], section_name(ret->id, room, sizeof(room)));
+			return fault_at(why, -EBADMSG, v->dat->path, v->found_by[id],
+					"%s should be at 0x%" PRIx64 ", where %s is",
+					section_names[id], v->found[id],
+					section_name(ret->id, room, sizeof(room)));
 		if (cut_section(v, ret) && !ret->packed)
-			return fault_set(why, -ENODATA,
-					 "%s: offset 0x%" PRIx64
-					 ": %s: the section runs past the end of the file",
-					 v->dat->path, ret->place, section_names[id]);
+			return fault_at(why, -ENODATA, v->dat->path, ret->place,
+					"%s: the section runs past the end of the file",
+					section_names[id]);
 		return 1;
 	}
 	for (size_t i = 0; i < v->n_sections; i++)
@@ -394,18 +339,16 @@ static int check_section(struct v7 *v, enum section_id id, const struct data_pie
 	int r;
 
 	if (piece->size < MAX(word, (size_t)4))
-		return fault_set(why, -EBADMSG,
-				 "%s: offset 0x%" PRIx64 ": %s: %" PRIu64 " bytes are too few",
-				 v->dat->path, piece->place, section_names[id], piece->size);
+		return fault_at(why, -EBADMSG, v->dat->path, piece->place,
+				"%s: %" PRIu64 " bytes are too few", section_names[id],
+				piece->size);
 	r = trace_dat_data_read(v->data, bytes, MAX(word, (size_t)4), at, &n, why);
 	if (r < 0 || word == 0)
 		return r;
 	if (number(v, bytes, word) != piece->size - word)
-		return fault_set(why, -EBADMSG,
-				 "%s: offset 0x%" PRIx64 ": %s: %" PRIu64
-				 " bytes, but the section has %" PRIu64,
-				 v->dat->path, piece->place, section_names[id],
-				 number(v, bytes, word), piece->size - word);
+		return fault_at(why, -EBADMSG, v->dat->path, piece->place,
+				"%s: %" PRIu64 " bytes, but the section has %" PRIu64,
+				section_names[id], number(v, bytes, word), piece->size - word);
 	return 0;
 }
 
@@ -416,8 +359,8 @@ static int put_section(struct v7 *v, enum section_id id, struct fault *why)
 	int r = find_section(v, id, &s, why);
 
 	if (r == 0)
-		return fault_set(why, -EBADMSG, "%s: offset 0x%" PRIx64 ": no section has the %s",
-				 v->dat->path, v->options_place, section_names[id]);
+		return fault_at(why, -EBADMSG, v->dat->path, v->options_place,
+				"no section has the %s", section_names[id]);
 	if (r >= 0)
 		r = section_piece(v, &s, DATA_SECTION_MAX, &piece, why);
 	if (r >= 0)
@@ -470,7 +413,7 @@ static int put_sections(struct v7 *v, struct fault *why)
 				*why = missing;
 			return r;
 		}
-		r = damage_by(v, r, &missing);
+		r = damage_add_fault(v->damages, r, &missing);
 		if (r >= 0)
 			r = put_number(v, v->options_place, MAX(size_word(id), (size_t)4), 0);
 	}
@@ -511,9 +454,10 @@ static int parse_options(struct v7 *v, const struct section *s, const uint8_t *b
 
 		if (o.size > size - at - OPTION_HEAD) {
 			v->chain_broken = true;
-			return damage(v, o.place,
-				      "option %u has %u bytes, but only %zu follow in its section",
-				      o.id, o.size, size - at - OPTION_HEAD);
+			return damage_add(
+				v->damages, o.place,
+				"option %u has %u bytes, but only %zu follow in its section", o.id,
+				o.size, size - at - OPTION_HEAD);
 		}
 		if (o.id == TRACE_DAT_OPTION_END) {
 			*ret_next = o.size >= 8 ? number(v, o.data, 8) : 0;
@@ -525,7 +469,7 @@ static int parse_options(struct v7 *v, const struct section *s, const uint8_t *b
 		at += OPTION_HEAD + o.size;
 	}
 	v->chain_broken = true;
-	return damage(v, s->place, "the options have no end");
+	return damage_add(v->damages, s->place, "the options have no end");
 }
 
 static int read_options(struct v7 *v, const struct section *s, uint64_t *ret_next)
@@ -542,11 +486,11 @@ static int read_options(struct v7 *v, const struct section *s, uint64_t *ret_nex
 			return -ENOMEM;
 		r = s->packed ? trace_dat_data_unpack(v->data, piece.place, piece.length, bytes,
 						      piece.size, &why)
-			      : read_at(v, bytes, piece.size, piece.place, &why);
+			      : trace_dat_data_file(v->data, bytes, piece.size, piece.place, &why);
 	}
 	if (r < 0) {
 		v->chain_broken = true;
-		return damage_by(v, r, &why);
+		return damage_add_fault(v->damages, r, &why);
 	}
 	r = array_grow(&v->texts, v->n_texts, sizeof(*v->texts));
 	if (r < 0)
@@ -564,17 +508,20 @@ static int chain_section(struct v7 *v, uint64_t place, uint64_t from, struct sec
 	int r;
 
 	if (place == 0)
-		return damage(v, from, "the file was not finished: there is no place of options");
+		return damage_add(v->damages, from,
+				  "the file was not finished: there is no place of options");
 	if (place >= v->size)
-		return damage(v, from,
-			      "options at 0x%" PRIx64 ", behind the end of the file at 0x%" PRIx64,
-			      place, v->size);
+		return damage_add(v->damages, from,
+				  "options at 0x%" PRIx64
+				  ", behind the end of the file at 0x%" PRIx64,
+				  place, v->size);
 	r = read_section(v, place, ret, &why);
 	if (r < 0)
-		return damage_by(v, r, &why);
+		return damage_add_fault(v->damages, r, &why);
 	if (ret->id != SECTION_OPTIONS)
-		return damage(v, from, "options should be at 0x%" PRIx64 ", where %s is", place,
-			      section_name(ret->id, room, sizeof(room)));
+		return damage_add(v->damages, from,
+				  "options should be at 0x%" PRIx64 ", where %s is", place,
+				  section_name(ret->id, room, sizeof(room)));
 	(void)cut_section(v, ret);
 	return 1;
 }
@@ -602,9 +549,10 @@ static int read_chain(struct v7 *v, uint64_t from, uint64_t *places, size_t *n)
 		}
 		if (*n == MAX_OPTION_CHAIN || was_read(places, *n, place)) {
 			v->chain_broken = true;
-			return damage(v, from,
-				      "the options have no end: those at 0x%" PRIx64 " come again",
-				      place);
+			return damage_add(v->damages, from,
+					  "the options have no end: those at 0x%" PRIx64
+					  " come again",
+					  place);
 		}
 		places[(*n)++] = place;
 		r = claim(v, place, place + SECTION_HEAD + s.size, section_names[SECTION_OPTIONS]);
@@ -647,10 +595,10 @@ static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
 	int r;
 
 	if (area->place > v->size || area->size > v->size - area->place)
-		r = damage(v, area->entry,
-			   "cpu %u: the data at 0x%" PRIx64 " of %" PRIu64
-			   " bytes runs past the end of the file",
-			   area->cpu, area->place, area->size);
+		r = damage_add(v->damages, area->entry,
+			       "cpu %u: the data at 0x%" PRIx64 " of %" PRIu64
+			       " bytes runs past the end of the file",
+			       area->cpu, area->place, area->size);
 	else
 		r = 0;
 	if (r >= 0)
@@ -685,8 +633,9 @@ static int look_at_section(struct v7 *v, const struct option *o, uint64_t place,
 	if (r == -EIO)
 		return r;
 	if (r < 0 || s.id != SECTION_BUFFER)
-		return damage(v, o->place,
-			      "option BUFFER: no section of a ring buffer is at 0x%" PRIx64, place);
+		return damage_add(v->damages, o->place,
+				  "option BUFFER: no section of a ring buffer is at 0x%" PRIx64,
+				  place);
 	*ret = s.packed;
 	return 0;
 }
@@ -708,9 +657,9 @@ static int read_areas(struct v7 *v, struct buffer *b, const struct option *o, si
 		if (area.size == 0)
 			continue;
 		if (area.cpu >= MAX_CPU)
-			r = damage(v, area.entry, "cpu %u, which cannot be", area.cpu);
+			r = damage_add(v->damages, area.entry, "cpu %u, which cannot be", area.cpu);
 		else if (seen[area.cpu])
-			r = damage(v, area.entry, "cpu %u has data already", area.cpu);
+			r = damage_add(v->damages, area.entry, "cpu %u has data already", area.cpu);
 		else
 			r = add_area(v, b, &area);
 		if (area.cpu < MAX_CPU)
@@ -756,7 +705,7 @@ static int read_buffer(struct v7 *v, const struct option *o)
 		free(b->name);
 		free(b->clock);
 		v->n_buffers--;
-		return damage(v, o->place, "option BUFFER: it is too short");
+		return damage_add(v->damages, o->place, "option BUFFER: it is too short");
 	}
 	page = (uint32_t)number(v, o->data + at, 4);
 	n = (uint32_t)number(v, o->data + at + 4, 4);
@@ -764,13 +713,13 @@ static int read_buffer(struct v7 *v, const struct option *o)
 	if (r < 0)
 		return r;
 	if (page > v->dat->page_size)
-		return damage(v, o->place,
-			      "buffer \"%.64s\": sub-buffers of %u bytes, which are not of the "
-			      "file's size of %u: not read",
-			      b->name, page, v->dat->page_size);
+		return damage_add(v->damages, o->place,
+				  "buffer \"%.64s\": sub-buffers of %u bytes, which are not of the "
+				  "file's size of %u: not read",
+				  b->name, page, v->dat->page_size);
 	if (n > (left - 8) / BUFFER_CPU_SIZE) {
-		r = damage(v, o->place, "option BUFFER: %u CPUs do not fit into its %u bytes", n,
-			   o->size);
+		r = damage_add(v->damages, o->place,
+			       "option BUFFER: %u CPUs do not fit into its %u bytes", n, o->size);
 		n = (uint32_t)((left - 8) / BUFFER_CPU_SIZE);
 	}
 	return r < 0 ? r : read_areas(v, b, o, at + 8, n);
@@ -799,250 +748,7 @@ static int put_buffer_first(struct v7 *v)
 	return 0;
 }
 
-/* --- chunks of a CPU */
-
-struct chunk {
-	uint64_t place; /* of its head */
-	uint32_t length, size;
-	bool magic;
-};
-
-/* Can there be a chunk at @place: 1, 0 no, or negative errno */
-static int look_at_chunk(const struct v7 *v, uint64_t place, uint64_t end, struct chunk *ret)
-{
-	uint8_t bytes[DATA_CHUNK_HEAD + 4];
-	struct fault why;
-	int r;
-
-	if (place > end || end - place < sizeof(bytes))
-		return 0;
-	r = read_at(v, bytes, sizeof(bytes), place, &why);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	*ret = (struct chunk){
-		.place = place,
-		.length = (uint32_t)number(v, bytes, 4),
-		.size = (uint32_t)number(v, bytes + 4, 4),
-		.magic = trace_dat_data_is_packed(bytes + DATA_CHUNK_HEAD),
-	};
-	return ret->length >= 4 && ret->length <= end - place - DATA_CHUNK_HEAD && ret->size > 0 &&
-	       ret->size <= DATA_CHUNK_MAX && ret->size % v->dat->page_size == 0;
-}
-
-/* Is it one, and is what comes behind it one, or the end? Then it is no accident. */
-static int is_chunk(const struct v7 *v, uint64_t place, uint64_t end, struct chunk *ret)
-{
-	struct chunk next;
-	uint64_t behind;
-	int r = look_at_chunk(v, place, end, ret);
-
-	if (r <= 0 || !ret->magic)
-		return r < 0 ? r : 0;
-	behind = place + DATA_CHUNK_HEAD + ret->length;
-	if (end - behind < RESYNC_CHUNK_LEAST)
-		return 1;
-	r = look_at_chunk(v, behind, end, &next);
-	return r <= 0 ? r : next.magic;
-}
-
-/* The next chunk whose head is at @from or behind: 1, 0 there is none, or negative errno */
-static int find_next_chunk(const struct v7 *v, uint64_t from, uint64_t end, struct chunk *ret)
-{
-	_cleanup_free_ uint8_t *window = malloc(RESYNC_WINDOW);
-	const size_t least = DATA_CHUNK_HEAD + 4;
-	struct fault why;
-	int r;
-
-	if (!window)
-		return -ENOMEM;
-	while (end > from && end - from >= least) {
-		off_t data = lseek(v->dat->fd, (off_t)from, SEEK_DATA);
-		size_t n;
-
-		if (data < 0 && errno == ENXIO) /* the rest is a hole */
-			return 0;
-		from = MAX(from, (uint64_t)MAX(data, (off_t)0));
-		if (from >= end)
-			return 0;
-		n = MIN(end - from, RESYNC_WINDOW);
-		r = read_at(v, window, n, from, &why);
-		if (r < 0)
-			return r == -ENODATA ? 0 : r;
-		for (size_t i = 0; i + least <= n; i++) {
-			if (!trace_dat_data_is_packed(window + i + DATA_CHUNK_HEAD))
-				continue;
-			r = is_chunk(v, from + i, end, ret);
-			if (r != 0)
-				return r;
-		}
-		from += n - least + 1;
-	}
-	return 0;
-}
-
-/* @moved: its length was wrong, and is not what its head says */
-static int put_chunk(struct v7 *v, const struct chunk *chunk, bool moved)
-{
-	const struct data_piece piece = {
-		.kind = moved ? DATA_BLOCK : DATA_CHUNKS,
-		.n_chunks = 1,
-		.place = moved ? chunk->place + DATA_CHUNK_HEAD : chunk->place,
-		.length = chunk->length + (moved ? 0 : (uint64_t)DATA_CHUNK_HEAD),
-		.size = chunk->size,
-	};
-
-	return trace_dat_data_add(v->data, &piece, NULL);
-}
-
-struct walk {
-	uint32_t cpu;
-	uint64_t pos, end;
-	uint32_t left;	   /* chunks */
-	struct chunk last; /* not put yet: its length is known when the next one is found */
-	struct chunk cut;  /* by the end of the file; size 0: none is */
-};
-
-/* What is at @w->pos; a wrong magic alone is told when it is read, if the chain goes on behind */
-static int next_chunk(const struct v7 *v, const struct walk *w, struct chunk *ret)
-{
-	struct chunk behind;
-	int r = look_at_chunk(v, w->pos, w->end, ret);
-
-	if (r <= 0 || ret->magic || w->left == 1)
-		return r;
-	r = look_at_chunk(v, w->pos + DATA_CHUNK_HEAD + ret->length, w->end, &behind);
-	return r > 0 ? behind.magic : r;
-}
-
-/* Nothing is wrong with it but that the file ends before it does */
-static bool is_cut(const struct v7 *v, const struct chunk *c)
-{
-	return c->magic && c->size > 0 && c->size <= DATA_CHUNK_MAX &&
-	       c->size % v->dat->page_size == 0 &&
-	       c->length > v->size - c->place - DATA_CHUNK_HEAD && c->length < 2 * DATA_CHUNK_MAX;
-}
-
-/* What of it can be unpacked */
-static int put_cut(struct v7 *v, const struct walk *w)
-{
-	struct data_piece piece = {.kind = DATA_CUT, .place = w->cut.place + DATA_CHUNK_HEAD};
-	_cleanup_free_ void *bytes = malloc(w->cut.size);
-	struct fault why;
-	size_t n = 0;
-	int r;
-
-	if (!bytes)
-		return -ENOMEM;
-	piece.length = v->size - piece.place;
-	r = trace_dat_data_unpack_cut(v->data, piece.place, piece.length, bytes, w->cut.size, &n,
-				      &why);
-	if (r < 0)
-		return damage_by(v, r, &why);
-	piece.size = round_down(n, v->dat->page_size);
-	r = trace_dat_data_add(v->data, &piece, NULL);
-	return r < 0 ? r
-		     : damage(v, w->cut.place,
-			      "cpu %u: the file ends inside a chunk of %u bytes: of %u unpacked ones "
-			      "%" PRIu64 " are left",
-			      w->cpu, w->cut.length, w->cut.size, piece.size);
-}
-
-/*
- * There is no chunk where one should be: find the next one. If the length of the one before is
- * wrong, it lies in there. Return: 1, 0 there is none, or negative errno.
- */
-static int resync(struct v7 *v, struct walk *w, struct chunk *ret)
-{
-	uint64_t bad = w->pos, from = w->last.size ? w->last.place + DATA_CHUNK_HEAD + 4 : bad;
-	struct chunk head = {};
-	int r = look_at_chunk(v, bad, w->end, &head), found;
-
-	found = r < 0 || v->n_resyncs++ >= MAX_RESYNCS ? MIN(r, 0)
-						       : find_next_chunk(v, from, w->end, ret);
-	if (found < 0)
-		return found;
-	if (found > 0 && ret->place < bad) {
-		r = damage(v, w->last.place,
-			   "cpu %u: a chunk of %u bytes, but the next one is at 0x%" PRIx64, w->cpu,
-			   w->last.length, ret->place);
-		w->last.length = (uint32_t)(ret->place - w->last.place - DATA_CHUNK_HEAD);
-		return r < 0 || put_chunk(v, &w->last, true) < 0 ? -ENOMEM : (w->last.size = 0, 1);
-	}
-	if (found == 0 && is_cut(v, &head)) {
-		w->cut = head;
-		return 0;
-	}
-	if (found > 0)
-		r = damage(v, bad,
-			   "cpu %u: a chunk of %u bytes, %u unpacked, which cannot be; the next "
-			   "one is at 0x%" PRIx64,
-			   w->cpu, head.length, head.size, ret->place);
-	else
-		r = damage(
-			v, bad,
-			"cpu %u: a chunk of %u bytes, %u unpacked, which cannot be, where %" PRIu64
-			" bytes are left, and no other one follows",
-			w->cpu, head.length, head.size, w->end - bad);
-	return r < 0 ? r : found;
-}
-
-static int walk_chunks(struct v7 *v, struct walk *w)
-{
-	int r = 1;
-
-	while (w->left > 0 && w->pos < w->end && r > 0) {
-		struct chunk chunk;
-		uint64_t pos = w->pos;
-
-		r = next_chunk(v, w, &chunk);
-		if (r == 0) {
-			r = resync(v, w, &chunk);
-			w->pos = r > 0 ? chunk.place : w->end;
-			w->left -= w->pos > pos && w->left > 1; /* the one that is lost */
-		}
-		if (r >= 0 && w->last.size && put_chunk(v, &w->last, false) < 0)
-			r = -ENOMEM;
-		w->last.size = 0;
-		if (r > 0) {
-			w->last = chunk;
-			w->pos += DATA_CHUNK_HEAD + chunk.length;
-			w->left--;
-		}
-	}
-	if (r >= 0 && w->last.size)
-		r = put_chunk(v, &w->last, false);
-	return r >= 0 && w->cut.size ? put_cut(v, w) : r;
-}
-
-static int put_chunks(struct v7 *v, const struct area *area, uint64_t *ret_end)
-{
-	struct walk w = {.cpu = area->cpu};
-	uint8_t bytes[COUNT_SIZE];
-	struct fault why;
-	uint32_t n;
-	int r = read_at(v, bytes, sizeof(bytes), area->place, &why);
-
-	*ret_end = area->place;
-	if (r < 0)
-		return damage_by(v, r, &why);
-	w.left = n = (uint32_t)number(v, bytes, COUNT_SIZE);
-	w.pos = area->place + COUNT_SIZE;
-	w.end = area->size < v->size - area->place
-			? MIN(area->place + area->size + COUNT_SIZE, v->size)
-			: v->size;
-	r = walk_chunks(v, &w);
-	*ret_end = MIN(w.pos, w.end);
-	if (r >= 0 && w.left > 0 && w.end < v->size)
-		r = damage(v, area->place, "cpu %u: %u chunks, but only %u are in its data",
-			   area->cpu, n, n - w.left);
-	else if (r >= 0 && w.left > 0)
-		r = damage(v, v->size, "cpu %u: the file ends before %u of %u chunks", area->cpu,
-			   w.left, n);
-	else if (r >= 0 && w.end - w.pos > (uint64_t)2 * COUNT_SIZE)
-		r = damage(v, w.pos, "cpu %u: %" PRIu64 " bytes behind its %u chunks", area->cpu,
-			   w.end - w.pos, n);
-	return r;
-}
+/* --- their data */
 
 static int put_plain(struct v7 *v, const struct area *area, uint64_t *ret_end)
 {
@@ -1052,8 +758,9 @@ static int put_plain(struct v7 *v, const struct area *area, uint64_t *ret_end)
 	piece.size = piece.length = round_down(size, v->dat->page_size);
 	*ret_end = area->place + piece.size;
 	if (area->size % v->dat->page_size &&
-	    damage(v, area->entry, "cpu %u: %" PRIu64 " bytes are no whole number of sub-buffers",
-		   area->cpu, area->size) < 0)
+	    damage_add(v->damages, area->entry,
+		       "cpu %u: %" PRIu64 " bytes are no whole number of sub-buffers", area->cpu,
+		       area->size) < 0)
 		return -ENOMEM;
 	return piece.size > 0 ? trace_dat_data_add(v->data, &piece, NULL) : 0;
 }
@@ -1068,7 +775,8 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 	at = trace_dat_data_end(v->data);
 	if (area->place >= v->size)
 		return 0;
-	r = b->packed ? put_chunks(v, area, &end) : put_plain(v, area, &end);
+	r = b->packed ? chunks_put(&v->chunks, area->cpu, area->place, area->size, &end)
+		      : put_plain(v, area, &end);
 	if (r >= 0)
 		r = claim(v, area->place, end, "the data of a CPU");
 	if (r < 0)
@@ -1082,54 +790,21 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 
 /* --- a ring buffer that no option names, in a file that was cut */
 
-/* Another CPU's data at @pos: 1, 0 no, or negative errno */
-static int is_area(const struct v7 *v, uint64_t pos, uint64_t end)
-{
-	struct chunk chunk;
-
-	return pos + COUNT_SIZE < end ? look_at_chunk(v, pos + COUNT_SIZE, end, &chunk) : 0;
-}
-
 /* The CPUs are counted: what follows is one's data after the other's, aligned or not */
 static int find_areas(struct v7 *v, struct buffer *b, const struct section *s)
 {
 	uint64_t pos = s->place + SECTION_HEAD, end = pos + s->size;
-	uint32_t cpu = 0;
-	int r = 0;
+	int r = 1;
 
-	while (pos < end && r >= 0 && cpu < MAX_CPU) {
+	for (uint32_t cpu = 0; pos < end && r > 0 && cpu < MAX_CPU; cpu++) {
 		struct area area = {.cpu = cpu, .entry = s->place, .place = pos};
-		uint8_t bytes[COUNT_SIZE];
-		struct fault why;
-		uint64_t left;
 
-		r = is_area(v, area.place, end);
-		if (r == 0) {
-			area.place = round_up(pos, v->dat->page_size);
-			r = is_area(v, area.place, end);
-		}
-		if (r <= 0)
-			break;
-		r = read_at(v, bytes, sizeof(bytes), area.place, &why);
-		if (r < 0)
-			break;
-		pos = area.place + COUNT_SIZE;
-		for (left = number(v, bytes, COUNT_SIZE); left > 0; left--) {
-			struct chunk chunk;
-
-			r = look_at_chunk(v, pos, end, &chunk);
-			if (r <= 0)
-				break;
-			pos += DATA_CHUNK_HEAD + chunk.length;
-		}
-		if (left > 0) /* broken, or cut: all of the rest is looked through for more */
-			pos = end;
-		area.size = pos - area.place;
-		if (r >= 0)
-			r = add_area(v, b, &area);
-		cpu++;
+		r = chunks_find(&v->chunks, end, &area.place, &area.size);
+		if (r > 0 && add_area(v, b, &area) < 0)
+			r = -ENOMEM;
+		pos = area.place + area.size;
 	}
-	return r;
+	return MIN(r, 0);
 }
 
 /* Not compressed: a CPU's data ends where time runs backwards */
@@ -1146,7 +821,7 @@ static int find_plain_areas(struct v7 *v, struct buffer *b, const struct section
 		struct fault why;
 		uint64_t ts;
 
-		r = read_at(v, bytes, sizeof(bytes), pos, &why);
+		r = trace_dat_data_file(v->data, bytes, sizeof(bytes), pos, &why);
 		if (r < 0)
 			break;
 		ts = number(v, bytes, 8);
@@ -1183,10 +858,11 @@ static int recover_buffers(struct v7 *v)
 			return -ENOMEM;
 		r = s->packed ? find_areas(v, b, s) : find_plain_areas(v, b, s);
 		if (r >= 0)
-			r = damage(v, s->place,
-				   "a ring buffer whose option is missing: its name and its CPUs "
-				   "are not known, %zu of them are taken for the first ones",
-				   b->n_areas);
+			r = damage_add(
+				v->damages, s->place,
+				"a ring buffer whose option is missing: its name and its CPUs "
+				"are not known, %zu of them are taken for the first ones",
+				b->n_areas);
 	}
 	return r;
 }
@@ -1378,7 +1054,7 @@ static int put_head(struct v7 *v, struct fault *why)
 {
 	const struct data_piece piece = {.kind = DATA_COPIED, .size = FILE_HEAD};
 	uint8_t bytes[FILE_HEAD];
-	int r = read_at(v, bytes, sizeof(bytes), 0, why);
+	int r = trace_dat_data_file(v->data, bytes, sizeof(bytes), 0, why);
 
 	if (r < 0)
 		return r;
@@ -1411,10 +1087,9 @@ static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 	if (r >= 0)
 		r = read_buffers(v);
 	if (r >= 0 && v->n_buffers * (uint64_t)MAX(v->n_cpus, 64U) > MAX_TABLES)
-		return fault_set(why, -EBADMSG,
-				 "%s: offset 0x%" PRIx64
-				 ": more buffers than make sense: %zu of %u CPUs",
-				 v->dat->path, v->options_place, v->n_buffers, v->n_cpus);
+		return fault_at(why, -EBADMSG, v->dat->path, v->options_place,
+				"more buffers than make sense: %zu of %u CPUs", v->n_buffers,
+				v->n_cpus);
 	if (r >= 0)
 		r = put_tables(v);
 	return r < 0 ? r : put_data(v);
@@ -1422,7 +1097,8 @@ static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 
 int trace_dat_v7_open(struct cursor *c)
 {
-	_cleanup_(v7_done) struct v7 v = {.dat = c->dat, .size = c->dat->file_size};
+	_cleanup_(v7_done) struct v7 v = {
+		.dat = c->dat, .damages = &c->dat->damages, .size = c->dat->file_size};
 	struct fault why = {};
 	uint64_t from;
 	int r;
@@ -1432,6 +1108,8 @@ int trace_dat_v7_open(struct cursor *c)
 		return c->error;
 	from = c->pos - 8;
 	v.data = trace_dat_data_new(c->dat->fd, c->dat->path, c->dat->big_endian);
+	v.chunks = (struct chunk_source){
+		.dat = c->dat, .data = v.data, .damages = v.damages, .size = v.size};
 	r = v.data ? build(&v, from, c->pos, &why) : -ENOMEM;
 	if (r < 0) {
 		c->error = r;

@@ -703,8 +703,8 @@ static int check_file(struct pack *p)
 
 	if (r < 0)
 		return r;
-	if (new->n_damages > 0)
-		return fault_set(p->why, -EBADMSG, "%s", new->damages[0]);
+	if (new->damages.n > 0)
+		return fault_set(p->why, -EBADMSG, "%s", new->damages.lines[0]);
 	if (new->n_buffers != p->in->n_buffers)
 		return differs(p, 0, "the list of ring buffers");
 	region_read_free(p->read);
@@ -755,8 +755,9 @@ int pack_file(const struct trace_dat *in, int out_fd, const struct pack_options 
 		.fd = out_fd,
 		.chunk = chunk_size(in, options->chunk),
 	};
-	int r = in->n_damages > 0 && !options->told ? fault_set(why, -EBADMSG, "%s", in->damages[0])
-						    : pack_init(&p);
+	int r = in->damages.n > 0 && !options->told
+			? fault_set(why, -EBADMSG, "%s", in->damages.lines[0])
+			: pack_init(&p);
 
 	if (r >= 0)
 		r = write_file(&p);

@@ -286,8 +286,9 @@ int unpack_file(const struct trace_dat *in, int out_fd, const struct unpack_opti
 		.why = why,
 		.told = {options->told, options->userdata},
 	};
-	int r = in->n_damages > 0 && !options->told ? fault_set(why, -EBADMSG, "%s", in->damages[0])
-						    : unpack_init(&u, out_fd);
+	int r = in->damages.n > 0 && !options->told
+			? fault_set(why, -EBADMSG, "%s", in->damages.lines[0])
+			: unpack_init(&u, out_fd);
 
 	if (r >= 0)
 		r = measure(&u);

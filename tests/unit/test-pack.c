@@ -300,7 +300,7 @@ static void test_round(void **state)
 			assert_int_equal(result.raw_bytes, 4 * PAGE);
 			b = open_good(seven);
 			assert_int_equal(b->version, 7);
-			assert_null(b->damages);
+			assert_null(b->damages.lines);
 			same_content(a, b);
 			assert_sound(b);
 			check_layout(seven, level > 0);
@@ -330,7 +330,7 @@ static void test_again(void **state)
 				a = open_good(from);
 				pack(a, to, level, MIB, &result);
 				b = open_good(to);
-				assert_null(b->damages);
+				assert_null(b->damages.lines);
 				same_content(a, b);
 				assert_sound(b);
 			}
@@ -357,7 +357,7 @@ static void test_least(void **state)
 		pack(a, seven, HAVE_ZSTD, MIB, &result);
 		assert_int_equal(result.raw_bytes, 0);
 		b = open_good(seven);
-		assert_null(b->damages);
+		assert_null(b->damages.lines);
 		assert_int_equal(b->cmdlines.size, 1);
 		unpack(b, back);
 		d = open_good(back);
@@ -635,8 +635,8 @@ static void test_place_is_last(void **state)
 	memset(b.at + place, 0, 8);
 	assert_int_equal(io_pwrite_all(to, b.at, b.size, 0), 0);
 	again = open_good(to);
-	assert_true(again->n_damages > 0);
-	assert_non_null(strstr(again->damages[0], "the file was not finished"));
+	assert_true(again->damages.n > 0);
+	assert_non_null(strstr(again->damages.lines[0], "the file was not finished"));
 	craft_done(&c);
 }
 

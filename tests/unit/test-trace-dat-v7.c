@@ -94,7 +94,7 @@ static void test_same_as_version_6(void **state)
 		a = open_good(fd_a);
 		b = open_good(fd_b);
 		assert_int_equal(b->version, 7);
-		assert_null(b->damages);
+		assert_null(b->damages.lines);
 		same_frame(a, b);
 		assert_int_equal(a->n_buffers, 2);
 		assert_int_equal(b->n_buffers, 2);
