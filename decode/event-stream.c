@@ -14,7 +14,7 @@
 #define BLOCK_SIZE   (256 * KIB)
 #define BLOCKS_TOTAL (128 * MIB)
 /* Beside what formats/trace-dat-data.h keeps unpacked, where smaller blocks cost little */
-#define UNPACKED_TOTAL (14 * MIB)
+#define UNPACKED_TOTAL (8 * MIB)
 
 struct event_block {
 	unsigned refs;
@@ -107,39 +107,26 @@ static int keep_block(struct event_stream *s, struct event_keep *keep, struct ev
 
 /* --- one CPU */
 
-/* When sub-buffer @i begins; one that was never written comes last, a damaged one with the next */
-static int begins(const struct event_stream *s, const struct cursor *c, uint64_t i, uint64_t *ret,
-		  struct fault *why)
+/* One that was never written comes last, a damaged one with the next */
+static bool begins_before(const void *stream, uint64_t timestamp)
 {
-	uint64_t ts;
-	int r = trace_dat_timestamp(s->dat, c->begin + i * s->dat->page_size, c->end, &ts, why);
+	const struct event_stream *s = stream;
 
-	if (r < 0)
-		return r;
-	*ret = ts && ts != UINT64_MAX ? decoder_time(s->decoder, ts) : UINT64_MAX;
-	return 0;
+	return timestamp && timestamp != UINT64_MAX &&
+	       decoder_time(s->decoder, timestamp) < s->config.filter->from;
 }
 
-/* Skip the sub-buffers that end before @from, by their timestamps */
-static int seek(const struct event_stream *s, struct cursor *c, uint64_t from, struct fault *why)
+/* Skip the sub-buffers that end before the filter's time, by their timestamps */
+static int seek(const struct event_stream *s, struct cursor *c, struct fault *why)
 {
-	uint64_t low = 0, high = (c->end - c->begin) / s->dat->page_size, ts = 0;
+	const struct trace_dat_extent region = {c->begin, c->end - c->begin};
+	uint64_t n = 0;
+	int r = trace_dat_search(s->dat, &region, begins_before, s, &n, why);
 
-	/* the first that begins at @from or later; the one before it may reach so far */
-	while (low < high) {
-		uint64_t middle = (low + high) / 2;
-		int r = begins(s, c, middle, &ts, why);
-
-		if (r < 0)
-			return r;
-		if (ts < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low > 0)
-		c->pos += (low - 1) * s->dat->page_size;
-	return 0;
+	/* those are before the first that begins in time; the last of them may reach so far */
+	if (r >= 0 && n > 0)
+		c->pos += (n - 1) * s->dat->page_size;
+	return r;
 }
 
 static void tell_line(struct event_stream *s, const char *line)
@@ -529,7 +516,7 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 	c->end = c->begin + (s->config.sizes ? round_down(s->config.sizes[cpu], s->dat->page_size)
 					     : region->size);
 	s->ask[s->n_ask++] = s->n++;
-	return filter && filter->from > 0 ? seek(s, c, filter->from, why) : 0;
+	return filter && filter->from > 0 ? seek(s, c, why) : 0;
 }
 
 static int add_cursors(struct event_stream *s, struct fault *why)

@@ -11,7 +11,7 @@
 #include "basic/io.h"
 #include "formats/trace-dat-data.h"
 
-#define CACHE_SIZE     (16 * MIB)
+#define CACHE_SIZE     (12 * MIB)
 #define CACHE_MAX      256U    /* blocks */
 #define INPUT_KEEP     MIB     /* a larger buffer for what is packed is freed after use */
 #define PIECES_MAX     131072U /* then pieces of chunks are put together */
@@ -23,7 +23,7 @@ struct block {
 	uint64_t place; /* of its packed bytes */
 	uint64_t used;	/* the higher, the later */
 	uint8_t *bytes;
-	size_t size;
+	size_t size, given; /* given: bytes of it that were read, some perhaps again */
 };
 
 /* Of the chunk that was looked for last: the next one is probably behind it */
@@ -37,7 +37,7 @@ struct trace_dat_data {
 	const char *path;
 	bool big_endian;
 
-	struct data_piece *pieces;
+	struct data_piece *pieces; /* in the order of their addresses */
 	size_t n, room;
 	uint32_t stride; /* chunks that a piece may have */
 	uint64_t end;
@@ -45,6 +45,7 @@ struct trace_dat_data {
 	size_t memory_size, memory_room;
 
 	struct hint hint;
+	uint64_t times_wrong; /* a piece there does not begin with its first_ts; 0: all did */
 	struct block blocks[CACHE_MAX];
 	size_t n_blocks, cached;
 	uint64_t clock;
@@ -102,6 +103,7 @@ static bool can_join(const struct trace_dat_data *d, const struct data_piece *a,
 	return b->kind == DATA_MADE && a->place == b->place;
 }
 
+/* @a's timestamp is that of both */
 static void join(struct data_piece *a, const struct data_piece *b)
 {
 	a->size += b->size;
@@ -148,7 +150,8 @@ int trace_dat_data_add(struct trace_dat_data *data, const struct data_piece *pie
 	if (p.size == 0)
 		return 0;
 	p.at = d->end;
-	p.memory = d->memory_size;
+	if (is_made(&p))
+		p.memory = d->memory_size;
 	if (is_made(&p) && keep_memory(d, bytes, p.size) < 0)
 		return -ENOMEM;
 	d->end += p.size;
@@ -223,6 +226,24 @@ bool trace_dat_data_begins(const struct trace_dat_data *data, uint64_t at)
 	return p ? p->at == at : data->n > 0 && at == data->end;
 }
 
+bool trace_dat_data_known(const struct trace_dat_data *data, uint64_t at, uint64_t *ret_begin,
+			  uint64_t *ret_end, uint64_t *ret_ts)
+{
+	const struct data_piece *p = find(data, at);
+
+	if (!p || p->kind != DATA_CHUNKS || p->first_ts == 0 || data->times_wrong)
+		return false;
+	*ret_begin = p->at;
+	*ret_end = p->at + p->size;
+	*ret_ts = p->first_ts;
+	return true;
+}
+
+uint64_t trace_dat_data_times_wrong(const struct trace_dat_data *data)
+{
+	return data->times_wrong;
+}
+
 /* --- compressed blocks */
 
 int trace_dat_data_file(const struct trace_dat_data *data, void *bytes, size_t size, uint64_t place,
@@ -235,12 +256,13 @@ int trace_dat_data_file(const struct trace_dat_data *data, void *bytes, size_t s
 	return r < 0 ? fault_at(why, r, data->path, place, "cannot read: %s", strerror(-r)) : 0;
 }
 
-static uint32_t get_u32(const struct trace_dat_data *d, const uint8_t *bytes)
+uint64_t trace_dat_data_number(const struct trace_dat_data *data, const uint8_t *bytes, size_t size)
 {
-	uint32_t v;
+	uint64_t value = 0;
 
-	memcpy(&v, bytes, sizeof(v));
-	return d->big_endian ? be32toh(v) : le32toh(v);
+	for (size_t i = 0; i < size; i++)
+		value = value << 8 | bytes[data->big_endian ? i : size - 1 - i];
+	return value;
 }
 
 bool trace_dat_data_is_packed(const uint8_t bytes[static MAGIC_SIZE])
@@ -385,6 +407,13 @@ static struct block *cached(struct trace_dat_data *d, uint64_t place)
 	return NULL;
 }
 
+static void drop_block(struct trace_dat_data *d, struct block *block)
+{
+	d->cached -= block->size;
+	free(block->bytes);
+	*block = d->blocks[--d->n_blocks];
+}
+
 /* Room for @size bytes more: what was not used for the longest time goes */
 static void make_room(struct trace_dat_data *d, size_t size)
 {
@@ -394,9 +423,7 @@ static void make_room(struct trace_dat_data *d, size_t size)
 		for (size_t i = 1; i < d->n_blocks; i++)
 			if (d->blocks[i].used < oldest->used)
 				oldest = &d->blocks[i];
-		d->cached -= oldest->size;
-		free(oldest->bytes);
-		*oldest = d->blocks[--d->n_blocks];
+		drop_block(d, oldest);
 	}
 }
 
@@ -405,6 +432,7 @@ struct packed {
 	uint64_t at, size;	/* address, unpacked bytes */
 	uint64_t place, length; /* without the head */
 	uint64_t head;		/* its place, the same if it has none */
+	uint64_t first_ts;	/* 0: not known */
 	bool cut;
 };
 
@@ -422,7 +450,7 @@ static int unpack_block(struct trace_dat_data *d, const struct packed *p, void *
 		       : fault_at(why, -EBADMSG, d->path, p->place, "cannot be unpacked again");
 }
 
-static int get_block(struct trace_dat_data *d, const struct packed *p, const struct block **ret,
+static int get_block(struct trace_dat_data *d, const struct packed *p, struct block **ret,
 		     struct fault *why)
 {
 	struct block *block = cached(d, p->place);
@@ -442,13 +470,33 @@ static int get_block(struct trace_dat_data *d, const struct packed *p, const str
 		block = &d->blocks[d->n_blocks++];
 		*block = (struct block){.place = p->place, .bytes = bytes, .size = p->size};
 		d->cached += p->size;
+		if (p->first_ts && p->first_ts != trace_dat_data_number(d, bytes, 8))
+			d->times_wrong = p->at;
 	}
 	block->used = ++d->clock;
 	*ret = block;
 	return 0;
 }
 
+/* Once all of it was read nobody comes back for it, as a rule */
+static void give(struct trace_dat_data *d, struct block *block, void *bytes, size_t size, size_t at)
+{
+	memcpy(bytes, block->bytes + at, size);
+	block->given += size;
+	if (at + size == block->size && block->given >= block->size)
+		drop_block(d, block);
+}
+
 /* --- reading */
+
+/* Is the head as it was when the piece was added, or as the index has it? */
+static bool is_head(const struct data_piece *p, const struct hint *h, uint32_t length,
+		    uint32_t size)
+{
+	if (p->n_chunks == 1)
+		return size == p->size && (uint64_t)length + DATA_CHUNK_HEAD == p->length;
+	return size > 0 && size <= p->at + p->size - h->at;
+}
 
 /* The chunk that has @at: from the piece's first, or from where the last search ended, on */
 static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint64_t at,
@@ -466,17 +514,19 @@ static int find_chunk(struct trace_dat_data *d, const struct data_piece *p, uint
 
 		if (r < 0)
 			return r;
-		length = get_u32(d, head);
-		size = get_u32(d, head + 4);
-		if (size == 0 || size > p->at + p->size - h.at)
+		length = (uint32_t)trace_dat_data_number(d, head, 4);
+		size = (uint32_t)trace_dat_data_number(d, head + 4, 4);
+		if (!is_head(p, &h, length, size))
 			return fault_at(why, -EBADMSG, d->path, h.place,
-					"the file was changed while it was read");
+					p->first_ts ? "not the chunk that the index has here"
+						    : "the file was changed while it was read");
 		if (at - h.at < size) {
 			*ret = (struct packed){.at = h.at,
 					       .size = size,
 					       .place = h.place + DATA_CHUNK_HEAD,
 					       .length = length,
-					       .head = h.place};
+					       .head = h.place,
+					       .first_ts = h.at == p->at ? p->first_ts : 0};
 			d->hint = h;
 			return 0;
 		}
@@ -490,7 +540,12 @@ static int find_packed(struct trace_dat_data *d, const struct data_piece *p, uin
 {
 	if (p->kind == DATA_CHUNKS)
 		return find_chunk(d, p, at, ret, why);
-	*ret = (struct packed){p->at, p->size, p->place, p->length, p->place, p->kind == DATA_CUT};
+	*ret = (struct packed){.at = p->at,
+			       .size = p->size,
+			       .place = p->place,
+			       .length = p->length,
+			       .head = p->place,
+			       .cut = p->kind == DATA_CUT};
 	return 0;
 }
 
@@ -499,7 +554,7 @@ static int read_piece(struct trace_dat_data *d, const struct data_piece *p, void
 		      size_t size, uint64_t at, size_t *ret, struct fault *why)
 {
 	uint64_t left = p->at + p->size - at;
-	const struct block *block = NULL;
+	struct block *block = NULL;
 	struct packed packed;
 	int r;
 
@@ -519,7 +574,7 @@ static int read_piece(struct trace_dat_data *d, const struct data_piece *p, void
 	if (r < 0)
 		return r;
 	*ret = MIN(size, packed.at + packed.size - at);
-	memcpy(bytes, block->bytes + (at - packed.at), *ret);
+	give(d, block, bytes, *ret, at - packed.at);
 	return 0;
 }
 

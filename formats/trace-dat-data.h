@@ -4,9 +4,9 @@
  * is how a trace.dat of version 7 is read like one of version 6 (formats/trace-dat-v7.h).
  *
  * Pieces lie behind each other, in the order in which they were added. Compressed ones are unpacked
- * when they are read; what was unpacked last is kept, 16 MiB at most. The index of chunks is
- * bounded, too: where there are too many, only each second, fourth, … has an entry. Owner: struct
- * trace_dat; one thread at a time.
+ * when they are read and kept until all of them was read, or others need the room: 12 MiB. The
+ * index of chunks is bounded, too: where there are too many, only each second, fourth, … has an
+ * entry. Owner: struct trace_dat; one thread at a time.
  */
 #pragma once
 
@@ -37,7 +37,10 @@ struct data_piece {
 	uint64_t place;	 /* in the file: of the first head, if there are any */
 	uint64_t length; /* there */
 	uint64_t at;	 /* address; set when it is added */
-	uint64_t memory; /* DATA_MADE and _COPIED: set, too */
+	union {
+		uint64_t memory;   /* DATA_MADE and _COPIED: set, too */
+		uint64_t first_ts; /* DATA_CHUNKS: of the first sub-buffer; 0: not known */
+	};
 };
 
 /* Where in the file an address is */
@@ -92,6 +95,20 @@ void trace_dat_data_patch(struct trace_dat_data *data, uint64_t at, const void *
 bool trace_dat_data_begins(const struct trace_dat_data *data, uint64_t at);
 
 /**
+ * trace_dat_data_known() - the piece that has @at, if it begins with a sub-buffer whose timestamp
+ * is known, so that it need not be unpacked for that
+ * @ret_begin, @ret_end: its addresses
+ */
+bool trace_dat_data_known(const struct trace_dat_data *data, uint64_t at, uint64_t *ret_begin,
+			  uint64_t *ret_end, uint64_t *ret_ts);
+
+/**
+ * trace_dat_data_times_wrong() - did a piece that was unpacked begin with another timestamp than
+ * was known? From then on none is. Return: the address of such a piece, or 0.
+ */
+uint64_t trace_dat_data_times_wrong(const struct trace_dat_data *data);
+
+/**
  * trace_dat_data_read() - up to @size bytes
  * @ret: bytes that were read, at least one; fewer than @size if the next ones cannot be. With
  *	-EBADMSG: bytes from @at on that are damaged and should be left out
@@ -104,6 +121,12 @@ int trace_dat_data_read(struct trace_dat_data *data, void *bytes, size_t size, u
  * trace_dat_data_place() - where an address is in the file
  */
 struct data_place trace_dat_data_place(struct trace_dat_data *data, uint64_t at);
+
+/**
+ * trace_dat_data_number() - up to 8 bytes in the file's byte order
+ */
+uint64_t trace_dat_data_number(const struct trace_dat_data *data, const uint8_t *bytes,
+			       size_t size);
 
 /**
  * trace_dat_data_file() - bytes of the file itself

@@ -477,6 +477,7 @@ struct trace_dat *trace_dat_free(struct trace_dat *dat)
 	free(dat->formats);
 	free(dat->options);
 	free(dat->buffers);
+	free(dat->kept);
 	free(dat->path);
 	damages_done(&dat->damages);
 	trace_dat_data_free(dat->data);
@@ -521,9 +522,13 @@ int trace_dat_read(const struct trace_dat *dat, void *bytes, size_t size, uint64
 int trace_dat_timestamp(const struct trace_dat *dat, uint64_t offset, uint64_t end, uint64_t *ret,
 			struct fault *why)
 {
+	uint64_t begin, behind;
 	uint8_t bytes[8];
 	int r = -EBADMSG;
 
+	if (dat->data && trace_dat_data_known(dat->data, offset, &begin, &behind, ret) &&
+	    begin == offset)
+		return 0;
 	while (r == -EBADMSG && offset < end) {
 		size_t n = 0;
 
@@ -533,6 +538,48 @@ int trace_dat_timestamp(const struct trace_dat *dat, uint64_t offset, uint64_t e
 	if (r < 0 && r != -EBADMSG)
 		return r;
 	*ret = r < 0 ? UINT64_MAX : trace_dat_u64(dat, bytes);
+	return 0;
+}
+
+/*
+ * Where between two sub-buffers of a region to look next: in the middle, or where a chunk begins
+ * whose time is known, as long as there is one.
+ */
+static uint64_t choose_probe(const struct trace_dat *dat, uint64_t region, uint64_t low,
+			     uint64_t high)
+{
+	uint64_t middle = low + (high - low) / 2, begin, end, timestamp;
+
+	if (!dat->data || !trace_dat_data_known(dat->data, region + middle * dat->page_size, &begin,
+						&end, &timestamp))
+		return middle;
+	begin = (begin - region) / dat->page_size;
+	end = (end - region) / dat->page_size;
+	return begin >= low ? begin : end < high ? end : middle;
+}
+
+int trace_dat_search(const struct trace_dat *dat, const struct trace_dat_extent *region,
+		     bool (*before)(const void *userdata, uint64_t timestamp), const void *userdata,
+		     uint64_t *ret, struct fault *why)
+{
+	const bool known = dat->data && trace_dat_data_times_wrong(dat->data) == 0;
+	uint64_t low = 0, high = region->size / dat->page_size;
+
+	while (low < high) {
+		uint64_t probe = choose_probe(dat, region->offset, low, high), timestamp;
+		int r = trace_dat_timestamp(dat, region->offset + probe * dat->page_size,
+					    region->offset + region->size, &timestamp, why);
+
+		if (r < 0)
+			return r;
+		if (before(userdata, timestamp))
+			low = probe + 1;
+		else
+			high = probe;
+	}
+	if (known && trace_dat_data_times_wrong(dat->data) != 0) /* they led astray: without them */
+		return trace_dat_search(dat, region, before, userdata, ret, why);
+	*ret = low;
 	return 0;
 }
 

@@ -38,6 +38,12 @@ struct trace_dat_option_place {
 	struct trace_dat_extent data; /* behind id and size */
 };
 
+/* A section of version 7 that is not read here, as those of BTF and modules by trace-cmd 3.4 */
+struct trace_dat_kept {
+	uint16_t id; /* of it, and of the option that names it */
+	struct trace_dat_extent data;
+};
+
 /* A CPU's entry in a table, as the file has it: see trace_dat_check_region() */
 struct trace_dat_region {
 	uint64_t entry; /* where the 16-byte entry (offset, size) is */
@@ -74,6 +80,8 @@ struct trace_dat {
 	struct trace_dat_format *formats;
 	size_t n_formats;
 	struct trace_dat_extent kallsyms, printk_formats, cmdlines;
+	struct trace_dat_kept *kept; /* for who writes version 7; 6 has no place for them */
+	size_t n_kept;
 	struct trace_dat_extent own; /* see trace_dat_own_place(); its size 0: none */
 
 	uint32_t n_cpus;
@@ -136,6 +144,16 @@ int trace_dat_read_some(const struct trace_dat *dat, void *bytes, size_t size, u
  */
 int trace_dat_timestamp(const struct trace_dat *dat, uint64_t offset, uint64_t end, uint64_t *ret,
 			struct fault *why);
+
+/**
+ * trace_dat_search() - how many sub-buffers of a region, or of a part of one, begin before a time
+ * @before: does one that begins at @timestamp? If so then all in front of it do. UINT64_MAX is one
+ *	    that is damaged with nothing behind it.
+ * Where a file of version 7 has an index at most one chunk is unpacked.
+ */
+int trace_dat_search(const struct trace_dat *dat, const struct trace_dat_extent *region,
+		     bool (*before)(const void *userdata, uint64_t timestamp), const void *userdata,
+		     uint64_t *ret, struct fault *why);
 
 struct trace_dat_at {
 	char text[64];

@@ -54,32 +54,16 @@ static bool is_segment(const char *name)
 
 /* --- what of a file */
 
-/* How many of a region's sub-buffers begin at or before @nsec */
-static int count_until(const struct cut_source *s, const struct trace_dat_region *region,
-		       uint64_t nsec, uint64_t *ret)
+static bool begins_until(const void *nsec, uint64_t timestamp)
 {
-	uint64_t low = 0, high = region->size / s->dat->page_size;
-
-	while (low < high) {
-		uint64_t middle = low + (high - low) / 2, timestamp;
-		int r = trace_dat_timestamp(s->dat, region->offset + middle * s->dat->page_size,
-					    region->offset + region->size, &timestamp, NULL);
-
-		if (r < 0)
-			return r;
-		if (timestamp <= nsec)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*ret = low;
-	return 0;
+	return timestamp <= *(const uint64_t *)nsec;
 }
 
 static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uint64_t to_nsec,
 		     struct fault *why)
 {
 	const struct trace_dat_region *region = &s->dat->buffers[0].regions[cpu];
+	const struct trace_dat_extent extent = {region->offset, region->size};
 	uint64_t subbuf = s->dat->page_size, first = 0, end = 0;
 	int r;
 
@@ -88,11 +72,11 @@ static int slice_cpu(struct cut_source *s, unsigned cpu, uint64_t from_nsec, uin
 	r = trace_dat_check_region(s->dat, &s->dat->buffers[0], cpu, why);
 	if (r < 0)
 		return r;
-	r = count_until(s, region, from_nsec, &first);
+	r = trace_dat_search(s->dat, &extent, begins_until, &from_nsec, &first, why);
 	if (r >= 0)
-		r = count_until(s, region, to_nsec, &end);
+		r = trace_dat_search(s->dat, &extent, begins_until, &to_nsec, &end, why);
 	if (r < 0)
-		return fault_errno(why, r, "cannot read %s", s->name);
+		return r;
 	s->slices[cpu].begins_before = first > 0;
 	/* The one that begins before may hold what happened after */
 	if (first > 0)
