@@ -8,6 +8,7 @@
 #include "basic/strv.h"
 #include "ctl/verify.h"
 #include "decode/format-check.h"
+#include "formats/trace-dat-data.h"
 #include "formats/trace-dat.h"
 
 /* Small enough to stay in the CPU's cache between the read and the walk, which is worth a third */
@@ -275,6 +276,16 @@ static int scan_buffers(struct scan *s, const bool *sound)
 	return 0;
 }
 
+/* The chunk where it was noticed: from there on the index is not asked for times */
+static void check_index(const struct trace_dat *dat, struct verify_report *report)
+{
+	uint64_t wrong = dat->data ? trace_dat_data_times_wrong(dat->data) : 0;
+
+	if (wrong)
+		verify_report_fault(report, wrong,
+				    "a chunk that begins at another time than the index has");
+}
+
 /* --- statistics */
 
 /* The number behind a line's key: "\nKEY: N\n" */
@@ -450,6 +461,7 @@ static int check_dat(const struct trace_dat *dat, struct verify_report *report)
 	r = scan_buffers(&s, sound);
 	if (r < 0)
 		return r;
+	check_index(dat, report);
 	r = check_cpustat(dat, report);
 	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
 }

@@ -5,12 +5,17 @@
 
 #include "formats/trace-dat-chunks.h"
 #include "formats/trace-dat-data.h"
-#include "formats/trace-dat-read.h"
+#include "formats/trace-dat-index.h"
 
 #define MAX_RESYNCS	   10000U
 #define RESYNC_WINDOW	   (64 * KIB)
 #define RESYNC_CHUNK_LEAST 16 /* a chunk is no shorter, its head included */
 #define COUNT_SIZE	   4  /* in front of the chunks: how many of them */
+
+static uint32_t get_u32(const struct chunk_source *s, const uint8_t *bytes)
+{
+	return (uint32_t)trace_dat_data_number(s->data, bytes, 4);
+}
 
 struct chunk {
 	uint64_t place; /* of its head */
@@ -32,12 +37,12 @@ static int look_at_chunk(const struct chunk_source *s, uint64_t place, uint64_t 
 		return r == -ENODATA ? 0 : r;
 	*ret = (struct chunk){
 		.place = place,
-		.length = trace_dat_u32(s->dat, bytes),
-		.size = trace_dat_u32(s->dat, bytes + 4),
+		.length = get_u32(s, bytes),
+		.size = get_u32(s, bytes + 4),
 		.magic = trace_dat_data_is_packed(bytes + DATA_CHUNK_HEAD),
 	};
 	return ret->length >= 4 && ret->length <= end - place - DATA_CHUNK_HEAD && ret->size > 0 &&
-	       ret->size <= DATA_CHUNK_MAX && ret->size % s->dat->page_size == 0;
+	       ret->size <= DATA_CHUNK_MAX && ret->size % s->page_size == 0;
 }
 
 /* Is it one, and is what comes behind it one, or the end? Then it is no accident. */
@@ -67,7 +72,7 @@ static int find_next_chunk(const struct chunk_source *s, uint64_t from, uint64_t
 	if (!window)
 		return -ENOMEM;
 	while (end > from && end - from >= least) {
-		off_t data = lseek(s->dat->fd, (off_t)from, SEEK_DATA);
+		off_t data = lseek(s->fd, (off_t)from, SEEK_DATA);
 		size_t n;
 
 		if (data < 0 && errno == ENXIO) /* the rest is a hole */
@@ -129,8 +134,8 @@ static int next_chunk(const struct chunk_source *s, const struct walk *w, struct
 static bool is_cut(const struct chunk_source *s, const struct chunk *c)
 {
 	return c->magic && c->size > 0 && c->size <= DATA_CHUNK_MAX &&
-	       c->size % s->dat->page_size == 0 &&
-	       c->length > s->size - c->place - DATA_CHUNK_HEAD && c->length < 2 * DATA_CHUNK_MAX;
+	       c->size % s->page_size == 0 && c->length > s->size - c->place - DATA_CHUNK_HEAD &&
+	       c->length < 2 * DATA_CHUNK_MAX;
 }
 
 /* What of it can be unpacked */
@@ -149,7 +154,7 @@ static int put_cut(struct chunk_source *s, const struct walk *w)
 				      &why);
 	if (r < 0)
 		return damage_add_fault(s->damages, r, &why);
-	piece.size = round_down(n, s->dat->page_size);
+	piece.size = round_down(n, s->page_size);
 	r = trace_dat_data_add(s->data, &piece, NULL);
 	return r < 0 ? r
 		     : damage_add(
@@ -227,6 +232,67 @@ static int walk_chunks(struct chunk_source *s, struct walk *w)
 	return r >= 0 && w->cut.size ? put_cut(s, w) : r;
 }
 
+/* --- by the index */
+
+static bool has_head(const struct chunk_source *s, const struct index_chunk *chunk, uint64_t end)
+{
+	struct chunk head;
+
+	return look_at_chunk(s, chunk->place, end, &head) > 0 && head.length == chunk->packed &&
+	       head.size == chunk->unpacked;
+}
+
+/* Do the chunks form a chain from @place to @end, and are first and last where they should be? */
+static bool agrees(const struct chunk_source *s, const struct index_cpu *cpu, uint64_t place,
+		   uint64_t end)
+{
+	struct index_chunk first = trace_dat_index_chunk(s->data, cpu, 0), chunk = first;
+	uint8_t bytes[COUNT_SIZE];
+
+	if (end > s->size || trace_dat_data_file(s->data, bytes, sizeof(bytes), place, NULL) < 0 ||
+	    get_u32(s, bytes) != cpu->n)
+		return false;
+	place += COUNT_SIZE;
+	for (uint32_t i = 0; i < cpu->n; i++) {
+		chunk = trace_dat_index_chunk(s->data, cpu, i);
+		if (chunk.place != place || chunk.unpacked == 0 ||
+		    chunk.unpacked > DATA_CHUNK_MAX || chunk.unpacked % s->page_size)
+			return false;
+		place += DATA_CHUNK_HEAD + (uint64_t)chunk.packed;
+	}
+	return place == end && has_head(s, &first, end) && has_head(s, &chunk, end);
+}
+
+/* 1, 0 the index does not tell, or negative errno */
+static int put_indexed(struct chunk_source *s, uint32_t cpu, uint64_t place, uint64_t size)
+{
+	const struct index_cpu *known =
+		s->index ? trace_dat_index_find(s->index, cpu, place + COUNT_SIZE) : NULL;
+	int r = 0;
+
+	if (!s->index)
+		return 0;
+	if (!known || size > s->size || !agrees(s, known, place, place + size))
+		return damage_add(s->damages, s->index_place,
+				  "cpu %u: the index does not agree with the chunks at 0x%" PRIx64
+				  " and is not used",
+				  cpu, place);
+	for (uint32_t i = 0; i < known->n && r >= 0; i++) {
+		const struct index_chunk chunk = trace_dat_index_chunk(s->data, known, i);
+		const struct data_piece piece = {
+			.kind = DATA_CHUNKS,
+			.n_chunks = 1,
+			.place = chunk.place,
+			.length = DATA_CHUNK_HEAD + (uint64_t)chunk.packed,
+			.size = chunk.unpacked,
+			.first_ts = chunk.time,
+		};
+
+		r = trace_dat_data_add(s->data, &piece, NULL);
+	}
+	return r < 0 ? r : 1;
+}
+
 int chunks_put(struct chunk_source *source, uint32_t cpu, uint64_t place, uint64_t size,
 	       uint64_t *ret_end)
 {
@@ -235,12 +301,16 @@ int chunks_put(struct chunk_source *source, uint32_t cpu, uint64_t place, uint64
 	uint8_t bytes[COUNT_SIZE];
 	struct fault why;
 	uint32_t n;
-	int r = trace_dat_data_file(s->data, bytes, sizeof(bytes), place, &why);
+	int r = put_indexed(s, cpu, place, size);
 
+	*ret_end = place + size;
+	if (r != 0)
+		return MIN(r, 0);
 	*ret_end = place;
+	r = trace_dat_data_file(s->data, bytes, sizeof(bytes), place, &why);
 	if (r < 0)
 		return damage_add_fault(s->damages, r, &why);
-	w.left = n = trace_dat_u32(s->dat, bytes);
+	w.left = n = get_u32(s, bytes);
 	w.pos = place + COUNT_SIZE;
 	/* trace-cmd before 3.2 leaves the number out of the size */
 	w.end = size < s->size - place ? MIN(place + size + COUNT_SIZE, s->size) : s->size;
@@ -276,7 +346,7 @@ static int find_end(const struct chunk_source *s, uint64_t place, uint64_t end, 
 	if (r < 0)
 		return r;
 	place += COUNT_SIZE;
-	for (left = trace_dat_u32(s->dat, bytes); left > 0; left--) {
+	for (left = get_u32(s, bytes); left > 0; left--) {
 		struct chunk chunk;
 
 		r = look_at_chunk(s, place, end, &chunk);
@@ -291,7 +361,7 @@ static int find_end(const struct chunk_source *s, uint64_t place, uint64_t end, 
 int chunks_find(const struct chunk_source *source, uint64_t end, uint64_t *place,
 		uint64_t *ret_size)
 {
-	const uint64_t aligned = round_up(*place, source->dat->page_size);
+	const uint64_t aligned = round_up(*place, source->page_size);
 	uint64_t found = *place, behind;
 	int r = is_begin(source, found, end);
 

@@ -10,8 +10,10 @@
 
 #include "basic/io.h"
 #include "basic/strv.h"
+#include "formats/own-section.h"
 #include "formats/trace-dat-chunks.h"
 #include "formats/trace-dat-data.h"
+#include "formats/trace-dat-index.h"
 #include "formats/trace-dat-v7.h"
 #include "formats/trace-dat.h"
 
@@ -41,6 +43,7 @@ enum section_id {
 #define MAX_CPU		 8192U	/* more than NR_CPUS of any kernel */
 #define MAX_TABLES	 65536U /* CPUs times buffers, which few bytes of a file could ask for */
 #define MAX_BUFFERS	 4096U
+#define MAX_KEPT	 64U
 
 static const char *const section_names[_SECTION_MAX] = {
 	[SECTION_OPTIONS] = "options",	     [SECTION_BUFFER] = "a ring buffer",
@@ -93,6 +96,7 @@ struct v7 {
 	struct trace_dat_data *data;
 	struct damages *damages;
 	struct chunk_source chunks;
+	struct trace_dat_index *index;
 	uint64_t size; /* of the file */
 	bool zstd;
 
@@ -128,6 +132,7 @@ static void v7_done(struct v7 *v)
 	free(v->options);
 	free(v->buffers);
 	free(v->claims);
+	trace_dat_index_free(v->index);
 	trace_dat_data_free(v->data);
 }
 
@@ -135,9 +140,7 @@ static void v7_done(struct v7 *v)
 
 static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
 {
-	return size == 2   ? trace_dat_u16(v->dat, bytes)
-	       : size == 4 ? trace_dat_u32(v->dat, bytes)
-			   : trace_dat_u64(v->dat, bytes);
+	return trace_dat_data_number(v->data, bytes, size);
 }
 
 static const char *section_name(uint16_t id, char *room, size_t size)
@@ -1013,13 +1016,75 @@ static int put_tables(struct v7 *v)
 	return r;
 }
 
-static int put_data(struct v7 *v)
+/* One that makes no sense is told, and left out */
+static int keep_section(struct v7 *v, const struct option *o, const struct section *s)
+{
+	struct trace_dat *dat = v->dat;
+	struct data_piece piece;
+	struct fault why;
+	int r = section_piece(v, s, DATA_SECTION_MAX, &piece, &why);
+
+	if (r < 0)
+		return damage_add_fault(v->damages, r, &why);
+	r = array_grow(&dat->kept, dat->n_kept, sizeof(*dat->kept));
+	if (r < 0)
+		return r;
+	dat->kept[dat->n_kept++] =
+		(struct trace_dat_kept){o->id, {trace_dat_data_end(v->data), piece.size}};
+	r = claim(v, s->place, s->place + SECTION_HEAD + s->size, "a section");
+	return r < 0 ? r : trace_dat_data_add(v->data, &piece, NULL);
+}
+
+/* Those that an option of their id names: whatever else such an option says is not known */
+static int keep_sections(struct v7 *v)
 {
 	int r = 0;
+
+	for (size_t i = 0; i < v->n_options && r >= 0; i++) {
+		const struct option *o = &v->options[i];
+		struct section s;
+
+		if (o->id < _SECTION_MAX || o->size != 8 || v->dat->n_kept == MAX_KEPT ||
+		    read_section(v, number(v, o->data, 8), &s, NULL) < 0 || s.id != o->id)
+			continue;
+		if (!cut_section(v, &s)) /* else the walk has told it */
+			r = keep_section(v, o, &s);
+	}
+	return r;
+}
+
+/* A damaged one is told, and done without */
+static int read_index(struct v7 *v)
+{
+	uint8_t *bytes = NULL;
+	struct fault why;
+	size_t size;
+	int r = own_section_read(v->dat, OWN_INDEX, &bytes, &size, &why);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return damage_add_fault(v->damages, r, &why);
+	r = trace_dat_index_new(v->data, bytes, size, &v->index);
+	if (r < 0)
+		free(bytes);
+	if (r == -EBADMSG)
+		return damage_add(v->damages, v->dat->own.offset,
+				  "the index in flyrec's own section makes no sense");
+	v->chunks.index = v->index;
+	v->chunks.index_place = v->dat->own.offset;
+	return r;
+}
+
+static int put_data(struct v7 *v)
+{
+	int r = read_index(v);
 
 	for (size_t i = 0; i < v->n_buffers && r >= 0; i++)
 		for (size_t k = 0; k < v->buffers[i].n_areas && r >= 0; k++)
 			r = put_area(v, &v->buffers[i], &v->buffers[i].areas[k]);
+	if (r >= 0)
+		r = keep_sections(v);
 	return r < 0 ? r : check_claims(v);
 }
 
@@ -1109,7 +1174,12 @@ int trace_dat_v7_open(struct cursor *c)
 	from = c->pos - 8;
 	v.data = trace_dat_data_new(c->dat->fd, c->dat->path, c->dat->big_endian);
 	v.chunks = (struct chunk_source){
-		.dat = c->dat, .data = v.data, .damages = v.damages, .size = v.size};
+		.data = v.data,
+		.damages = v.damages,
+		.fd = c->dat->fd,
+		.size = v.size,
+		.page_size = c->dat->page_size,
+	};
 	r = v.data ? build(&v, from, c->pos, &why) : -ENOMEM;
 	if (r < 0) {
 		c->error = r;

@@ -15,10 +15,11 @@
  *   21 task names: what the parts of version 6 have, sizes included
  *   0  options: { id:u16 size:u32 data }*, the last one DONE (0): u64 place of the next options
  *   3  ring buffer: the data of its CPUs; flags 1 says only of these that they are compressed
- *   15 strings, for descriptions alone; others are skipped
+ *   15 strings, for descriptions alone
+ *   23 BTF  24 how the last boot was traced  25 modules: kept for who writes version 7, not read
  *   0x4652 what flyrec knows of the file; no option names it, so that other readers skip it
  *
- *   option 16 to 21: u64 place of the section
+ *   option 16 to 25: u64 place of the section
  *   option BUFFER (3): section:u64 name\0 clock\0 page_size:u32 n:u32 { cpu:u32 place:u64 size:u64
  * }* a CPU's data: n:u32 { packed:u32 unpacked:u32 bytes }*n, chunks of whole sub-buffers; not
  * compressed: the sub-buffers
@@ -36,7 +37,7 @@
  * trace_dat_v7_open() - find everything that version 6 has
  * @c: behind the page size, its window on the file itself; afterwards at the same place of what it
  *     is shown as
- * Sets dat->data and dat->own, and file_size to what it says; what is damaged and can be done
- * without goes to dat->damages. Return: 0 or negative errno, in @c, too.
+ * Sets dat->data, dat->own and dat->kept, and file_size to what it says; what is damaged and can be
+ * done without goes to dat->damages. Return: 0 or negative errno, in @c, too.
  */
 int trace_dat_v7_open(struct cursor *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <endian.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #if HAVE_ZSTD
@@ -183,32 +184,175 @@ static void buffers(struct craft *c, bool zstd, const struct source *s, struct c
 	section_end(c, place);
 }
 
+/* The file's beginning, and what version 6 has in front of the data */
+static void head(struct craft *c, bool zstd, const struct source *s, struct craft_v7 *at)
+{
+	craft_bytes(c, "\x17\x08\x44tracing", 10);
+	craft_text(c, "7");
+	craft_number(c, 1, c->big_endian);
+	craft_number(c, 1, c->commit_size);
+	craft_number(c, 4, PAGE);
+	at->compression = c->size;
+	craft_text(c, zstd ? "zstd" : "none");
+	craft_text(c, zstd ? "1.5.4" : "");
+	at->options_place = c->size;
+	craft_number(c, 8, 0);
+	for (unsigned id = 16; id <= 21; id++) {
+		at->sections[id] = section_begin(c, id, zstd);
+		if (zstd)
+			craft_v7_packed(c, s->c.bytes + s->begin[id], s->end[id] - s->begin[id]);
+		else
+			craft_bytes(c, s->c.bytes + s->begin[id], s->end[id] - s->begin[id]);
+		section_end(c, at->sections[id]);
+	}
+}
+
 void craft_v7(struct craft *c, bool zstd, const char *cpustat, struct craft_v7 *ret)
 {
 	struct craft_v7 at = {};
 	struct source s;
 
 	source_init(&s, c, cpustat);
-	craft_bytes(c, "\x17\x08\x44tracing", 10);
-	craft_text(c, "7");
-	craft_number(c, 1, c->big_endian);
-	craft_number(c, 1, c->commit_size);
-	craft_number(c, 4, PAGE);
-	at.compression = c->size;
-	craft_text(c, zstd ? "zstd" : "none");
-	craft_text(c, zstd ? "1.5.4" : "");
-	at.options_place = c->size;
-	craft_number(c, 8, 0);
-	for (unsigned id = 16; id <= 21; id++) {
-		at.sections[id] = section_begin(c, id, zstd);
-		if (zstd)
-			craft_v7_packed(c, s.c.bytes + s.begin[id], s.end[id] - s.begin[id]);
-		else
-			craft_bytes(c, s.c.bytes + s.begin[id], s.end[id] - s.begin[id]);
-		section_end(c, at.sections[id]);
-	}
+	head(c, zstd, &s, &at);
 	first_options(c, cpustat, &at);
 	buffers(c, zstd, &s, &at);
+	craft_done(&s.c);
+	*ret = at;
+}
+
+/* --- one with an index */
+
+static uint32_t crc32(const uint8_t *bytes, size_t size)
+{
+	uint32_t crc = UINT32_MAX;
+
+	for (size_t i = 0; i < size * 8; i++) {
+		bool bit = (crc ^ bytes[i / 8] >> i % 8) & 1;
+
+		crc = crc >> 1 ^ (bit ? 0xedb88320 : 0);
+	}
+	return ~crc;
+}
+
+static void long_area(struct craft *c, unsigned cpu, struct craft_long *at)
+{
+	at->area[cpu] = c->size;
+	craft_number(c, 4, CRAFT_CHUNKS);
+	for (unsigned i = 0; i < CRAFT_CHUNKS; i++) {
+		struct craft pages = {.big_endian = c->big_endian, .commit_size = c->commit_size};
+
+		for (unsigned k = 0; k < CRAFT_CHUNK_PAGES; k++) {
+			size_t page = craft_page_begin(
+				&pages, craft_page_nsec(cpu, i * CRAFT_CHUNK_PAGES + k));
+
+			craft_event(&pages, 4, 0, CRAFT_EVENT_ID);
+			craft_page_end(&pages, page, PAGE, 0);
+		}
+		at->heads[cpu][i] = c->size;
+		craft_v7_packed(c, pages.bytes, pages.size);
+		craft_done(&pages);
+	}
+}
+
+void craft_long_seal(struct craft *c, const struct craft_long *at)
+{
+	size_t size = get(c, at->entry + 8, 4);
+
+	craft_set(c, at->entry + 12, 4, crc32(c->bytes + at->index, size));
+}
+
+static void long_index(struct craft *c, struct craft_long *at)
+{
+	const size_t size = 8 + 8 + 2 * 8 + (size_t)2 * CRAFT_CHUNKS * 24;
+	size_t section = section_begin(c, 0x4652, false), begin = c->size;
+
+	at->own = section;
+	craft_text(c, "flyrec own 1\n");
+	craft_fill(c, 0, 2);
+	craft_number(c, 4, 32 + 16 + size + 16);
+	craft_number(c, 4, crc32(c->bytes + begin, 20));
+	craft_fill(c, 0, 8);
+	at->entry = c->size;
+	craft_number(c, 4, 4);
+	craft_number(c, 4, size);
+	craft_number(c, 4, size);
+	craft_number(c, 4, 0);
+	at->index = c->size;
+	for (unsigned i = 0; i < 2; i++) {
+		craft_number(c, 4, i == 0 ? 1 : 2); /* buffers, CPUs */
+		craft_number(c, 4, 0);
+	}
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		craft_number(c, 4, cpu);
+		craft_number(c, 4, CRAFT_CHUNKS);
+	}
+	at->chunks = c->size;
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		for (unsigned i = 0; i < CRAFT_CHUNKS; i++) {
+			craft_number(c, 8, craft_page_nsec(cpu, i * CRAFT_CHUNK_PAGES));
+			craft_number(c, 8, at->heads[cpu][i]);
+			craft_bytes(c, c->bytes + at->heads[cpu][i], 8);
+		}
+	craft_long_seal(c, at);
+	craft_fill(c, 0, 16); /* the entry that ends them */
+	section_end(c, section);
+}
+
+static void long_kept(struct craft *c, struct craft_long *at)
+{
+	at->btf = section_begin(c, 23, true);
+	craft_v7_packed(c, CRAFT_BTF, sizeof(CRAFT_BTF));
+	section_end(c, at->btf);
+	at->modules = section_begin(c, 25, false);
+	craft_text(c, CRAFT_MODULES);
+	section_end(c, at->modules);
+}
+
+static void long_options(struct craft *c, const struct craft_v7 *at,
+			 const struct craft_long *at_long, const size_t ends[2])
+{
+	char date[32];
+	size_t place = section_begin(c, 0, false);
+
+	craft_set(c, at->options_place, 8, place);
+	for (unsigned id = 16; id <= 21; id++) {
+		option(c, id, 8);
+		craft_number(c, 8, at->sections[id]);
+	}
+	(void)snprintf(date, sizeof(date), "0x%llx", (unsigned long long)CRAFT_DATE_USEC);
+	option(c, 1, strlen(date) + 1);
+	craft_text(c, date);
+	option(c, 4, 8);
+	craft_text(c, "[local]");
+	option(c, 23, 8);
+	craft_number(c, 8, at_long->btf);
+	option(c, 25, 8);
+	craft_number(c, 8, at_long->modules);
+	(void)buffer_option(c, "", at->sections[3], 2);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		entry(c, cpu, at_long->area[cpu], ends[cpu] - at_long->area[cpu]);
+	options_end(c, 0);
+	section_end(c, place);
+}
+
+void craft_v7_long(struct craft *c, struct craft_long *ret)
+{
+	struct craft_long at = {};
+	struct craft_v7 v7 = {};
+	struct source s;
+	size_t ends[2];
+
+	source_init(&s, c, NULL);
+	head(c, true, &s, &v7);
+	v7.sections[3] = section_begin(c, 3, true);
+	for (unsigned cpu = 0; cpu < 2; cpu++) {
+		long_area(c, cpu, &at);
+		ends[cpu] = c->size;
+	}
+	section_end(c, v7.sections[3]);
+	long_index(c, &at);
+	long_kept(c, &at);
+	long_options(c, &v7, &at, ends);
 	craft_done(&s.c);
 	*ret = at;
 }
