@@ -263,18 +263,21 @@ void craft_long_seal(struct craft *c, const struct craft_long *at)
 
 static void long_index(struct craft *c, struct craft_long *at)
 {
-	const size_t size = 8 + 8 + 2 * 8 + (size_t)2 * CRAFT_CHUNKS * 24;
+	const size_t size = 8 + 8 + 2 * 8 + (size_t)2 * CRAFT_CHUNKS * 24, room = 1584;
 	size_t section = section_begin(c, 0x4652, false), begin = c->size;
+	uint8_t head[28];
 
 	at->own = section;
 	craft_text(c, "flyrec own 1\n");
 	craft_fill(c, 0, 2);
-	craft_number(c, 4, 32 + 16 + size + 16);
-	craft_number(c, 4, crc32(c->bytes + begin, 20));
-	craft_fill(c, 0, 8);
+	craft_number(c, 4, 48 + 16 + room + 16);
+	craft_fill(c, 0, 28);
 	at->entry = c->size;
 	craft_number(c, 4, 4);
-	craft_number(c, 4, size);
+	craft_number(c, 4, room);
+	memcpy(head, c->bytes + begin, 20);
+	memcpy(head + 20, c->bytes + at->entry, 8);
+	craft_set(c, begin + 20, 4, crc32(head, sizeof(head)));
 	craft_number(c, 4, size);
 	craft_number(c, 4, 0);
 	at->index = c->size;
@@ -294,6 +297,7 @@ static void long_index(struct craft *c, struct craft_long *at)
 			craft_bytes(c, c->bytes + at->heads[cpu][i], 8);
 		}
 	craft_long_seal(c, at);
+	craft_fill(c, 0, room - size);
 	craft_fill(c, 0, 16); /* the entry that ends them */
 	section_end(c, section);
 }

@@ -14,22 +14,64 @@
 
 #include <cmocka.h>
 
-#include "basic/crc32.h"
 #include "basic/io.h"
 #include "basic/macro.h"
 #include "ctl/verify.h"
-#include "formats/own-section.h"
 #include "formats/trace-dat-data.h"
+#include "formats/trace-dat-index.h"
 #include "formats/trace-dat-read.h"
 #include "tests/unit/craft-v7.h"
 #include "tests/unit/tmp.h"
 #include "writer/cut.h"
 #include "writer/file-info.h"
 
-static void test_crc32(void **state)
+/* Of one CPU with two chunks: whole it is taken, without its last byte, or with one more, it is not
+ */
+static void test_sizes(void **state)
 {
-	assert_int_equal(crc32_of("123456789", 9), 0xcbf43926);
-	assert_int_equal(crc32_of("", 0), 0);
+	FOR_EACH_CRAFT(c)
+	{
+		_cleanup_(trace_dat_data_freep) struct trace_dat_data *data =
+			trace_dat_data_new(-EBADF, "f", c.big_endian);
+
+		for (unsigned i = 0; i < 2; i++) {
+			craft_number(&c, 4, 1);
+			craft_number(&c, 4, 0);
+		}
+		craft_number(&c, 4, 7);
+		craft_number(&c, 4, 2);
+		for (unsigned i = 0; i < 2; i++) {
+			craft_number(&c, 8, 1000 + i);
+			craft_number(&c, 8, 4096 + 100 * i);
+			craft_number(&c, 4, 92);
+			craft_number(&c, 4, 8192);
+		}
+		craft_number(&c, 1, 0);
+		for (size_t size = 0; size <= c.size; size++) {
+			_cleanup_(trace_dat_index_freep) struct trace_dat_index *index = NULL;
+			uint8_t *bytes = malloc(size + 1);
+			int r;
+
+			memcpy(bytes, c.bytes, size);
+			r = trace_dat_index_new(data, bytes, size, &index);
+			if (size != c.size - 1) {
+				assert_int_equal(r, -EBADMSG);
+				free(bytes);
+				continue;
+			}
+			assert_int_equal(r, 0);
+			assert_null(trace_dat_index_find(index, 6, 4096));
+			assert_null(trace_dat_index_find(index, 7, 4196));
+			const struct index_cpu *cpu = trace_dat_index_find(index, 7, 4096);
+
+			assert_non_null(cpu);
+			assert_int_equal(cpu->n, 2);
+			assert_int_equal(trace_dat_index_chunk(data, cpu, 1).time, 1001);
+			assert_int_equal(trace_dat_index_chunk(data, cpu, 1).place, 4196);
+			assert_int_equal(trace_dat_index_chunk(data, cpu, 1).packed, 92);
+			assert_int_equal(trace_dat_index_chunk(data, cpu, 1).unpacked, 8192);
+		}
+	}
 }
 
 #if HAVE_ZSTD
@@ -265,11 +307,11 @@ static void test_wrong_index(void **state)
 		bool seal;
 		const char *text;
 	} changes[] = {
-		{at.own + 16, 1, 'g', false, "the head of flyrec's own section is damaged"},
-		{at.own + 16 + 16, 4, UINT32_MAX, false, "the head of flyrec's own section"},
-		{at.entry + 4, 4, UINT32_MAX, false, "no room for them"},
-		{at.entry + 8, 4, UINT32_MAX, false, "no room for them"},
-		{at.chunks, 8, 5, false, "does not have its checksum"},
+		{at.own + 16, 1, 'g', false, "begins with something else"},
+		{at.own + 16 + 16, 4, UINT32_MAX, false, "bytes, where there are"},
+		{at.entry + 4, 4, 16, false, "makes no sense"},
+		{at.entry + 8, 4, UINT32_MAX, false, "makes no sense"},
+		{at.chunks, 8, 5, false, "the checksum of its index does not match"},
 		{at.index, 4, 2, true, "makes no sense"},
 		{at.index + 8, 4, 3, true, "makes no sense"},
 		{at.index + 20, 4, CRAFT_CHUNKS - 1, true, "makes no sense"},
@@ -383,40 +425,12 @@ static void test_kept(void **state)
 		assert_int_equal(verify(fd_damaged, "do not fit into the section"), 1);
 	}
 }
-
-static void test_own_section(void **state)
-{
-	FOR_EACH_CRAFT(c)
-	{
-		_cleanup_trace_dat_ struct trace_dat *dat = NULL;
-		_cleanup_free_ uint8_t *bytes = NULL, *built = NULL;
-		_cleanup_close_ int fd = -EBADF;
-		struct craft_long at;
-		uint64_t place, room;
-		size_t size;
-
-		craft_v7_long(&c, &at);
-		fd = file_of(&c);
-		dat = open_file(fd);
-		assert_int_equal(trace_dat_own_place(dat, &place, &room), 0);
-		assert_int_equal(place, at.own + 16);
-		assert_int_equal(own_section_read(dat, OWN_CLOCKS, &bytes, &size, NULL), -ENOENT);
-		assert_int_equal(own_section_read(dat, OWN_INDEX, &bytes, &size, NULL), 0);
-		assert_int_equal(size, 8 + 8 + 16 + 2 * CRAFT_CHUNKS * 24);
-		assert_memory_equal(bytes, c.bytes + at.index, size);
-		const struct own_entry entry = {OWN_INDEX, bytes, (uint32_t)size, (uint32_t)size};
-
-		assert_int_equal(own_section_build(c.big_endian, &entry, 1, &built, &size), 0);
-		assert_int_equal(size, room);
-		assert_memory_equal(built, c.bytes + place, size);
-	}
-}
 #endif
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crc32),
+		cmocka_unit_test(test_sizes),
 #if HAVE_ZSTD
 		cmocka_unit_test(test_opened_by_index),
 		cmocka_unit_test(test_search),
@@ -427,7 +441,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_time),
 		cmocka_unit_test(test_wrong_head),
 		cmocka_unit_test(test_kept),
-		cmocka_unit_test(test_own_section),
 #endif
 	};
 
