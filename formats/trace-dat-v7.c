@@ -14,25 +14,10 @@
 #include "formats/trace-dat-chunks.h"
 #include "formats/trace-dat-data.h"
 #include "formats/trace-dat-index.h"
+#include "formats/trace-dat-sections.h"
 #include "formats/trace-dat-v7.h"
 #include "formats/trace-dat.h"
 
-enum section_id {
-	SECTION_OPTIONS = 0,
-	SECTION_BUFFER = 3,
-	SECTION_HEADERS = 16,
-	SECTION_FTRACE = 17,
-	SECTION_EVENTS = 18,
-	SECTION_KALLSYMS = 19,
-	SECTION_PRINTK = 20,
-	SECTION_CMDLINES = 21,
-	_SECTION_MAX = 22,
-};
-
-#define SECTION_HEAD	16
-#define SECTION_PACKED	1  /* a flag */
-#define PACKED_HEAD	8  /* of a compressed section: packed:u32 unpacked:u32 */
-#define FILE_HEAD	18 /* up to the page size, the same in both versions */
 #define OPTION_HEAD	6
 #define BUFFER_CPU_SIZE 20
 
@@ -45,11 +30,15 @@ enum section_id {
 #define MAX_BUFFERS	 4096U
 #define MAX_KEPT	 64U
 
-static const char *const section_names[_SECTION_MAX] = {
-	[SECTION_OPTIONS] = "options",	     [SECTION_BUFFER] = "a ring buffer",
-	[SECTION_HEADERS] = "headers",	     [SECTION_FTRACE] = "ftrace's formats",
-	[SECTION_EVENTS] = "event formats",  [SECTION_KALLSYMS] = "kallsyms",
-	[SECTION_PRINTK] = "printk formats", [SECTION_CMDLINES] = "task names",
+static const char *const section_names[_TRACE_DAT_SECTION_MAX] = {
+	[TRACE_DAT_SECTION_OPTIONS] = "options",
+	[TRACE_DAT_SECTION_BUFFER] = "a ring buffer",
+	[TRACE_DAT_SECTION_HEADERS] = "headers",
+	[TRACE_DAT_SECTION_FTRACE] = "ftrace's formats",
+	[TRACE_DAT_SECTION_EVENTS] = "event formats",
+	[TRACE_DAT_SECTION_KALLSYMS] = "kallsyms",
+	[TRACE_DAT_SECTION_PRINTK] = "printk formats",
+	[TRACE_DAT_SECTION_CMDLINES] = "task names",
 };
 
 struct section {
@@ -103,10 +92,11 @@ struct v7 {
 	struct section *sections; /* as they lie in the file */
 	size_t n_sections;
 	uint64_t options_place;
-	bool chain_broken;		 /* not all options could be read */
-	uint64_t found[_SECTION_MAX];	 /* place of the section that an option names; 0: none */
-	uint64_t found_by[_SECTION_MAX]; /* that option's */
-	uint8_t **texts;		 /* options point into */
+	bool chain_broken;			   /* not all options could be read */
+	uint64_t found[_TRACE_DAT_SECTION_MAX];	   /* place of the section that an option names; 0:
+						      none */
+	uint64_t found_by[_TRACE_DAT_SECTION_MAX]; /* that option's */
+	uint8_t **texts;			   /* options point into */
 	size_t n_texts;
 	uint64_t options_size;
 	struct option *options;
@@ -145,7 +135,7 @@ static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
 
 static const char *section_name(uint16_t id, char *room, size_t size)
 {
-	if (id < _SECTION_MAX && section_names[id])
+	if (id < _TRACE_DAT_SECTION_MAX && section_names[id])
 		return section_names[id];
 	(void)snprintf(room, size, "section %u", id);
 	return room;
@@ -154,14 +144,14 @@ static const char *section_name(uint16_t id, char *room, size_t size)
 /* The head of a section; its end may be behind that of the file */
 static int read_section(const struct v7 *v, uint64_t place, struct section *ret, struct fault *why)
 {
-	uint8_t head[SECTION_HEAD];
+	uint8_t head[TRACE_DAT_SECTION_HEAD];
 	int r = trace_dat_data_file(v->data, head, sizeof(head), place, why);
 
 	if (r < 0)
 		return r;
 	*ret = (struct section){
 		.id = (uint16_t)number(v, head, 2),
-		.packed = number(v, head + 2, 2) & SECTION_PACKED,
+		.packed = number(v, head + 2, 2) & TRACE_DAT_SECTION_PACKED,
 		.place = place,
 		.size = number(v, head + 8, 8),
 	};
@@ -170,7 +160,7 @@ static int read_section(const struct v7 *v, uint64_t place, struct section *ret,
 
 static bool cut_section(const struct v7 *v, struct section *s)
 {
-	uint64_t left = v->size - s->place - SECTION_HEAD;
+	uint64_t left = v->size - s->place - TRACE_DAT_SECTION_HEAD;
 
 	if (s->size <= left)
 		return false;
@@ -182,7 +172,8 @@ static bool section_follows(const struct v7 *v, uint64_t place)
 {
 	struct section s;
 
-	return read_section(v, place, &s, NULL) >= 0 && s.size <= v->size - place - SECTION_HEAD;
+	return read_section(v, place, &s, NULL) >= 0 &&
+	       s.size <= v->size - place - TRACE_DAT_SECTION_HEAD;
 }
 
 /* All sections, by their sizes, as far as these make sense */
@@ -209,11 +200,12 @@ static int walk_sections(struct v7 *v, uint64_t place)
 				" bytes of it are there",
 				section_name(s.id, room, sizeof(room)), s.size);
 		/* its size is written when its content is there */
-		if (v->options_place == 0 && s.id == SECTION_BUFFER && s.size == 0 &&
-		    !section_follows(v, place + SECTION_HEAD))
-			s.size = v->size - place - SECTION_HEAD;
-		place += SECTION_HEAD + s.size;
-		if (s.id == SECTION_OPTIONS && s.size == 0) /* zeros: nothing was written here */
+		if (v->options_place == 0 && s.id == TRACE_DAT_SECTION_BUFFER && s.size == 0 &&
+		    !section_follows(v, place + TRACE_DAT_SECTION_HEAD))
+			s.size = v->size - place - TRACE_DAT_SECTION_HEAD;
+		place += TRACE_DAT_SECTION_HEAD + s.size;
+		if (s.id == TRACE_DAT_SECTION_OPTIONS &&
+		    s.size == 0) /* zeros: nothing was written here */
 			continue;
 		if (r >= 0)
 			r = array_grow(&v->sections, v->n_sections, sizeof(s));
@@ -264,15 +256,15 @@ static int check_claims(struct v7 *v)
 static int section_piece(const struct v7 *v, const struct section *s, uint64_t max,
 			 struct data_piece *ret, struct fault *why)
 {
-	uint64_t begin = s->place + SECTION_HEAD;
-	uint8_t head[PACKED_HEAD];
+	uint64_t begin = s->place + TRACE_DAT_SECTION_HEAD;
+	uint8_t head[TRACE_DAT_PACKED_HEAD];
 	uint64_t packed, size;
 	int r;
 
 	*ret = (struct data_piece){
 		.kind = DATA_PLAIN, .place = begin, .length = s->size, .size = s->size};
 	if (s->packed) {
-		if (s->size < PACKED_HEAD)
+		if (s->size < TRACE_DAT_PACKED_HEAD)
 			return fault_at(why, -ENODATA, v->dat->path, s->place,
 					"the compressed section of %" PRIu64 " bytes is too short",
 					s->size);
@@ -281,13 +273,13 @@ static int section_piece(const struct v7 *v, const struct section *s, uint64_t m
 			return r;
 		packed = number(v, head, 4);
 		size = number(v, head + 4, 4);
-		if (packed > s->size - PACKED_HEAD)
+		if (packed > s->size - TRACE_DAT_PACKED_HEAD)
 			return fault_at(why, -EBADMSG, v->dat->path, begin,
 					"%" PRIu64
 					" compressed bytes do not fit into the section of %" PRIu64,
 					packed, s->size);
 		*ret = (struct data_piece){.kind = DATA_BLOCK,
-					   .place = begin + PACKED_HEAD,
+					   .place = begin + TRACE_DAT_PACKED_HEAD,
 					   .length = packed,
 					   .size = size};
 	}
@@ -298,7 +290,8 @@ static int section_piece(const struct v7 *v, const struct section *s, uint64_t m
 }
 
 /* A section by the option that names it, else by where it lies; 1, 0 there is none, or negative */
-static int find_section(struct v7 *v, enum section_id id, struct section *ret, struct fault *why)
+static int find_section(struct v7 *v, enum trace_dat_section id, struct section *ret,
+			struct fault *why)
 {
 	char room[32];
 	int r;
@@ -327,13 +320,15 @@ static int find_section(struct v7 *v, enum section_id id, struct section *ret, s
 }
 
 /* What of version 6 stands in front of the text, which has to be as long as it says */
-static size_t size_word(enum section_id id)
+static size_t size_word(enum trace_dat_section id)
 {
-	return id == SECTION_KALLSYMS || id == SECTION_PRINTK ? 4 : id == SECTION_CMDLINES ? 8 : 0;
+	return id == TRACE_DAT_SECTION_KALLSYMS || id == TRACE_DAT_SECTION_PRINTK ? 4
+	       : id == TRACE_DAT_SECTION_CMDLINES				  ? 8
+										  : 0;
 }
 
 /* Can it be unpacked, and does it agree about its size? */
-static int check_section(struct v7 *v, enum section_id id, const struct data_piece *piece,
+static int check_section(struct v7 *v, enum trace_dat_section id, const struct data_piece *piece,
 			 struct fault *why)
 {
 	uint64_t at = trace_dat_data_end(v->data) - piece->size;
@@ -355,7 +350,7 @@ static int check_section(struct v7 *v, enum section_id id, const struct data_pie
 	return 0;
 }
 
-static int put_section(struct v7 *v, enum section_id id, struct fault *why)
+static int put_section(struct v7 *v, enum trace_dat_section id, struct fault *why)
 {
 	struct data_piece piece;
 	struct section s;
@@ -367,7 +362,7 @@ static int put_section(struct v7 *v, enum section_id id, struct fault *why)
 	if (r >= 0)
 		r = section_piece(v, &s, DATA_SECTION_MAX, &piece, why);
 	if (r >= 0)
-		r = claim(v, s.place, s.place + SECTION_HEAD + s.size, section_names[id]);
+		r = claim(v, s.place, s.place + TRACE_DAT_SECTION_HEAD + s.size, section_names[id]);
 	if (r >= 0 && piece.size > 0)
 		r = trace_dat_data_add(v->data, &piece, NULL);
 	if (r < 0)
@@ -386,17 +381,11 @@ static int put_made(struct v7 *v, uint64_t place, const void *bytes, size_t size
 	return trace_dat_data_add(v->data, &piece, bytes);
 }
 
-static void set_number(const struct v7 *v, uint8_t *bytes, size_t size, uint64_t value)
-{
-	for (size_t i = 0; i < size; i++)
-		bytes[v->dat->big_endian ? size - 1 - i : i] = (uint8_t)(value >> (8 * i));
-}
-
 static int put_number(struct v7 *v, uint64_t place, size_t size, uint64_t value)
 {
 	uint8_t bytes[8];
 
-	set_number(v, bytes, size, value);
+	trace_dat_put(v->dat, bytes, size, value);
 	return put_made(v, place, bytes, size);
 }
 
@@ -405,13 +394,14 @@ static int put_sections(struct v7 *v, struct fault *why)
 {
 	int r = 0;
 
-	for (enum section_id id = SECTION_HEADERS; id < _SECTION_MAX && r >= 0; id++) {
+	for (enum trace_dat_section id = TRACE_DAT_SECTION_HEADERS;
+	     id < _TRACE_DAT_SECTION_MAX && r >= 0; id++) {
 		struct fault missing;
 
 		r = put_section(v, id, &missing);
 		if (r >= 0)
 			continue;
-		if (id == SECTION_HEADERS || id == SECTION_EVENTS) {
+		if (id == TRACE_DAT_SECTION_HEADERS || id == TRACE_DAT_SECTION_EVENTS) {
 			if (why)
 				*why = missing;
 			return r;
@@ -430,7 +420,7 @@ static int add_option(struct v7 *v, const struct option *option)
 	uint16_t id = option->id;
 	int r;
 
-	if (id >= SECTION_HEADERS && id < _SECTION_MAX && option->size >= 8) {
+	if (id >= TRACE_DAT_SECTION_HEADERS && id < _TRACE_DAT_SECTION_MAX && option->size >= 8) {
 		v->found[id] = number(v, option->data, 8);
 		v->found_by[id] = option->place;
 	}
@@ -450,7 +440,7 @@ static int parse_options(struct v7 *v, const struct section *s, const uint8_t *b
 			.id = (uint16_t)number(v, bytes + at, 2),
 			.size = (uint32_t)number(v, bytes + at + 2, 4),
 			.data = bytes + at + OPTION_HEAD,
-			.place = s->packed ? s->place : s->place + SECTION_HEAD + at,
+			.place = s->packed ? s->place : s->place + TRACE_DAT_SECTION_HEAD + at,
 			.packed = s->packed,
 		};
 		int r;
@@ -521,7 +511,7 @@ static int chain_section(struct v7 *v, uint64_t place, uint64_t from, struct sec
 	r = read_section(v, place, ret, &why);
 	if (r < 0)
 		return damage_add_fault(v->damages, r, &why);
-	if (ret->id != SECTION_OPTIONS)
+	if (ret->id != TRACE_DAT_SECTION_OPTIONS)
 		return damage_add(v->damages, from,
 				  "options should be at 0x%" PRIx64 ", where %s is", place,
 				  section_name(ret->id, room, sizeof(room)));
@@ -558,7 +548,8 @@ static int read_chain(struct v7 *v, uint64_t from, uint64_t *places, size_t *n)
 					  place);
 		}
 		places[(*n)++] = place;
-		r = claim(v, place, place + SECTION_HEAD + s.size, section_names[SECTION_OPTIONS]);
+		r = claim(v, place, place + TRACE_DAT_SECTION_HEAD + s.size,
+			  section_names[TRACE_DAT_SECTION_OPTIONS]);
 		if (r >= 0)
 			r = read_options(v, &s, &place);
 		from = s.place;
@@ -575,7 +566,7 @@ static int read_all_options(struct v7 *v, uint64_t from)
 	int r = places ? read_chain(v, from, places, &n) : -ENOMEM;
 
 	for (size_t i = 0; i < v->n_sections && v->chain_broken && r >= 0; i++)
-		if (v->sections[i].id == SECTION_OPTIONS &&
+		if (v->sections[i].id == TRACE_DAT_SECTION_OPTIONS &&
 		    !was_read(places, n, v->sections[i].place) && n < MAX_OPTION_CHAIN) {
 			places[n++] = v->sections[i].place;
 			r = read_options(v, &v->sections[i], &next);
@@ -635,7 +626,7 @@ static int look_at_section(struct v7 *v, const struct option *o, uint64_t place,
 	r = place < v->size ? read_section(v, place, &s, &why) : -ENODATA;
 	if (r == -EIO)
 		return r;
-	if (r < 0 || s.id != SECTION_BUFFER)
+	if (r < 0 || s.id != TRACE_DAT_SECTION_BUFFER)
 		return damage_add(v->damages, o->place,
 				  "option BUFFER: no section of a ring buffer is at 0x%" PRIx64,
 				  place);
@@ -784,8 +775,8 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 		r = claim(v, area->place, end, "the data of a CPU");
 	if (r < 0)
 		return r;
-	set_number(v, entry, 8, at);
-	set_number(v, entry + 8, 8, trace_dat_data_end(v->data) - at);
+	trace_dat_put(v->dat, entry, 8, at);
+	trace_dat_put(v->dat, entry + 8, 8, trace_dat_data_end(v->data) - at);
 	trace_dat_data_patch(v->data, trace_dat_entry_at(b->table_at, area->cpu), entry,
 			     sizeof(entry));
 	return 0;
@@ -796,7 +787,7 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 /* The CPUs are counted: what follows is one's data after the other's, aligned or not */
 static int find_areas(struct v7 *v, struct buffer *b, const struct section *s)
 {
-	uint64_t pos = s->place + SECTION_HEAD, end = pos + s->size;
+	uint64_t pos = s->place + TRACE_DAT_SECTION_HEAD, end = pos + s->size;
 	int r = 1;
 
 	for (uint32_t cpu = 0; pos < end && r > 0 && cpu < MAX_CPU; cpu++) {
@@ -814,8 +805,9 @@ static int find_areas(struct v7 *v, struct buffer *b, const struct section *s)
 static int find_plain_areas(struct v7 *v, struct buffer *b, const struct section *s)
 {
 	uint64_t page = v->dat->page_size,
-		 end = round_down(s->place + SECTION_HEAD + s->size, page);
-	struct area area = {.entry = s->place, .place = round_up(s->place + SECTION_HEAD, page)};
+		 end = round_down(s->place + TRACE_DAT_SECTION_HEAD + s->size, page);
+	struct area area = {.entry = s->place,
+			    .place = round_up(s->place + TRACE_DAT_SECTION_HEAD, page)};
 	uint64_t last = 0;
 	int r = 0;
 
@@ -848,7 +840,7 @@ static int recover_buffers(struct v7 *v)
 		const struct section *s = &v->sections[i];
 		struct buffer *b;
 
-		if (s->id != SECTION_BUFFER || s->named || s->size == 0)
+		if (s->id != TRACE_DAT_SECTION_BUFFER || s->named || s->size == 0)
 			continue;
 		b = add_buffer(v);
 		if (!b)
@@ -894,8 +886,8 @@ static int put_option_head(struct v7 *v, const struct option *o, uint16_t id, ui
 {
 	uint8_t head[OPTION_HEAD];
 
-	set_number(v, head, 2, id);
-	set_number(v, head + 2, 4, size);
+	trace_dat_put(v->dat, head, 2, id);
+	trace_dat_put(v->dat, head + 2, 4, size);
 	return put_made(v, o ? o->place : v->options_place, head, sizeof(head));
 }
 
@@ -914,7 +906,7 @@ static int put_option(struct v7 *v, const struct option *o)
 /* Those that mean the same in both versions */
 static bool is_common(uint16_t id)
 {
-	return id < SECTION_HEADERS && id != TRACE_DAT_OPTION_BUFFER &&
+	return id < TRACE_DAT_SECTION_HEADERS && id != TRACE_DAT_OPTION_BUFFER &&
 	       id != TRACE_DAT_OPTION_CPUCOUNT;
 }
 
@@ -988,7 +980,7 @@ static int put_table(struct v7 *v, struct buffer *b)
 		r = put_made(v, has ? b->areas[next].entry : b->option, none, sizeof(none));
 		next += has;
 	}
-	set_number(v, offset, 8, at);
+	trace_dat_put(v->dat, offset, 8, at);
 	if (r >= 0 && b->option_at)
 		trace_dat_data_patch(v->data, b->option_at, offset, sizeof(offset));
 	return r;
@@ -1031,7 +1023,7 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 		return r;
 	dat->kept[dat->n_kept++] =
 		(struct trace_dat_kept){o->id, {trace_dat_data_end(v->data), piece.size}};
-	r = claim(v, s->place, s->place + SECTION_HEAD + s->size, "a section");
+	r = claim(v, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size, "a section");
 	return r < 0 ? r : trace_dat_data_add(v->data, &piece, NULL);
 }
 
@@ -1044,7 +1036,7 @@ static int keep_sections(struct v7 *v)
 		const struct option *o = &v->options[i];
 		struct section s;
 
-		if (o->id < _SECTION_MAX || o->size != 8 || v->dat->n_kept == MAX_KEPT ||
+		if (o->id < _TRACE_DAT_SECTION_MAX || o->size != 8 || v->dat->n_kept == MAX_KEPT ||
 		    read_section(v, number(v, o->data, 8), &s, NULL) < 0 || s.id != o->id)
 			continue;
 		if (!cut_section(v, &s)) /* else the walk has told it */
@@ -1117,8 +1109,8 @@ static void read_compression(struct cursor *c, struct v7 *v)
 /* The file's beginning, with the other version */
 static int put_head(struct v7 *v, struct fault *why)
 {
-	const struct data_piece piece = {.kind = DATA_COPIED, .size = FILE_HEAD};
-	uint8_t bytes[FILE_HEAD];
+	const struct data_piece piece = {.kind = DATA_COPIED, .size = TRACE_DAT_FILE_HEAD};
+	uint8_t bytes[TRACE_DAT_FILE_HEAD];
 	int r = trace_dat_data_file(v->data, bytes, sizeof(bytes), 0, why);
 
 	if (r < 0)
@@ -1134,7 +1126,8 @@ static void find_own(struct v7 *v)
 		const struct section *s = &v->sections[i];
 
 		if (s->id == TRACE_DAT_V7_OWN && !s->packed)
-			v->dat->own = (struct trace_dat_extent){s->place + SECTION_HEAD, s->size};
+			v->dat->own = (struct trace_dat_extent){s->place + TRACE_DAT_SECTION_HEAD,
+								s->size};
 	}
 }
 
@@ -1191,7 +1184,7 @@ int trace_dat_v7_open(struct cursor *c)
 	}
 	c->dat->data = TAKE_PTR(v.data);
 	c->dat->file_size = trace_dat_data_end(c->dat->data);
-	c->pos = FILE_HEAD;
+	c->pos = TRACE_DAT_FILE_HEAD;
 	c->window_size = 0;
 	return 0;
 }
