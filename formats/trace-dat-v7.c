@@ -1013,6 +1013,8 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 {
 	struct trace_dat *dat = v->dat;
 	struct data_piece piece;
+	uint8_t first;
+	size_t n;
 	struct fault why;
 	int r = section_piece(v, s, DATA_SECTION_MAX, &piece, &why);
 
@@ -1024,7 +1026,18 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 	dat->kept[dat->n_kept++] =
 		(struct trace_dat_kept){o->id, {trace_dat_data_end(v->data), piece.size}};
 	r = claim(v, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size, "a section");
-	return r < 0 ? r : trace_dat_data_add(v->data, &piece, NULL);
+	if (r < 0 || piece.size == 0)
+		return r;
+	r = trace_dat_data_add(v->data, &piece, NULL);
+	if (r < 0)
+		return r;
+	r = trace_dat_data_read(v->data, &first, 1, trace_dat_data_end(v->data) - piece.size, &n,
+				&why);
+	if (r >= 0)
+		return 0;
+	trace_dat_data_drop(v->data);
+	dat->n_kept--;
+	return damage_add_fault(v->damages, r, &why);
 }
 
 /* Those that an option of their id names: whatever else such an option says is not known */

@@ -51,6 +51,7 @@ struct pack {
 	FILE *out;
 	uint64_t offset_at;			   /* where the place of the options goes */
 	uint64_t sections[_TRACE_DAT_SECTION_MAX]; /* their places */
+	uint64_t *kept;				   /* [in->n_kept] */
 	struct buffer *buffers;			   /* [in->n_buffers] */
 	struct chunk *chunks;			   /* in the order of buffers and CPUs */
 	size_t n_chunks;
@@ -65,6 +66,7 @@ static void pack_done(struct pack *p)
 	for (size_t i = 0; p->buffers && i < p->in->n_buffers; i++)
 		free(p->buffers[i].areas);
 	free(p->buffers);
+	free(p->kept);
 	free(p->chunks);
 	free(p->raw);
 	free(p->packed);
@@ -150,6 +152,7 @@ static const struct {
 	{TRACE_DAT_V7_OWN, "flyrec"},
 	{TRACE_DAT_SECTION_OPTIONS, "options"},
 	{TRACE_DAT_SECTION_STRINGS, "strings"},
+	{0, "other"}, /* of those that are not in this list */
 };
 
 /* Where its description is in the section of strings */
@@ -157,7 +160,7 @@ static uint32_t description_at(uint16_t id)
 {
 	size_t at = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(descriptions) && descriptions[i].id != id; i++)
+	for (size_t i = 0; i + 1 < ARRAY_SIZE(descriptions) && descriptions[i].id != id; i++)
 		at += strlen(descriptions[i].text) + 1;
 	return (uint32_t)at;
 }
@@ -224,10 +227,10 @@ static int put_block(struct pack *p, uint16_t id, const void *bytes, size_t size
 	return r < 0 ? r : block_end(p, *ret_place);
 }
 
-static int put_text(struct pack *p, enum trace_dat_section id, const struct frame_text *text)
+static int put_text(struct pack *p, uint16_t id, const struct frame_text *text, uint64_t *ret_place)
 {
 	uint64_t size = text->text.size;
-	int r = block_begin(p, id, text->prefix_size + size, &p->sections[id]);
+	int r = block_begin(p, id, text->prefix_size + size, ret_place);
 
 	if (r >= 0)
 		r = block_feed(p, text->prefix, text->prefix_size, size == 0);
@@ -241,7 +244,7 @@ static int put_text(struct pack *p, enum trace_dat_section id, const struct fram
 		if (r >= 0)
 			r = block_feed(p, p->raw, n, done == size);
 	}
-	return r < 0 ? r : block_end(p, p->sections[id]);
+	return r < 0 ? r : block_end(p, *ret_place);
 }
 
 static uint64_t behind(const struct trace_dat_extent *extent)
@@ -274,11 +277,27 @@ static int put_texts(struct pack *p)
 	for (size_t i = 0; i + 1 < ARRAY_SIZE(ends) && r >= 0; i++) {
 		const struct frame_text text = {.text = {ends[i], ends[i + 1] - ends[i]}};
 
-		r = put_text(p, TRACE_DAT_SECTION_HEADERS + i, &text);
+		r = put_text(p, (uint16_t)(TRACE_DAT_SECTION_HEADERS + i), &text,
+			     &p->sections[TRACE_DAT_SECTION_HEADERS + i]);
 	}
 	if (r >= 0)
 		r = frame_names(in, &names, p->why);
-	return r < 0 ? r : put_text(p, TRACE_DAT_SECTION_CMDLINES, &names);
+	return r < 0 ? r
+		     : put_text(p, TRACE_DAT_SECTION_CMDLINES, &names,
+				&p->sections[TRACE_DAT_SECTION_CMDLINES]);
+}
+
+/* Sections that only version 7 has, as they are */
+static int put_kept(struct pack *p)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < p->in->n_kept && r >= 0; i++) {
+		const struct frame_text text = {.text = p->in->kept[i].data};
+
+		r = put_text(p, p->in->kept[i].id, &text, &p->kept[i]);
+	}
+	return r;
 }
 
 /* --- the data of CPUs */
@@ -504,6 +523,11 @@ static int write_options(struct pack *p, FILE *out)
 		if (r >= 0)
 			r = frame_number(out, in, 8, p->sections[id]);
 	}
+	for (size_t i = 0; i < in->n_kept && r >= 0; i++) {
+		r = frame_option(out, in, in->kept[i].id, 8);
+		if (r >= 0)
+			r = frame_number(out, in, 8, p->kept[i]);
+	}
 	if (r >= 0)
 		r = frame_options(out, in, p->why);
 	for (size_t i = 0; i < in->n_buffers && r >= 0; i++)
@@ -588,6 +612,8 @@ static int write_file(struct pack *p)
 	if (r >= 0)
 		r = put_texts(p);
 	if (r >= 0)
+		r = put_kept(p);
+	if (r >= 0)
 		r = set_level(p, p->options->level);
 	if (r >= 0)
 		r = put_buffers(p);
@@ -613,21 +639,36 @@ static int differs(struct pack *p, uint64_t offset, const char *what)
 			 p->in->path, trace_dat_at(p->in, offset).text, what, "is not the same");
 }
 
-/* Everything in front of the task names, as version 6 has it */
+static int check_same(struct pack *p, const struct trace_dat_extent *old,
+		      const struct trace_dat *new, const struct trace_dat_extent *again,
+		      const char *what)
+{
+	int r = old->size == again->size ? 0 : differs(p, old->offset, what);
+
+	for (uint64_t at = 0; at < old->size && r >= 0; at += PIECE) {
+		size_t n = MIN(old->size - at, PIECE);
+
+		r = trace_dat_read(p->in, p->raw, n, old->offset + at, p->why);
+		if (r >= 0)
+			r = trace_dat_read(new, p->packed, n, again->offset + at, p->why);
+		if (r >= 0 && memcmp(p->raw, p->packed, n) != 0)
+			r = differs(p, old->offset + at, what);
+	}
+	return r;
+}
+
+/* Everything in front of the task names, as version 6 has it, and what it does not have */
 static int check_texts(struct pack *p, const struct trace_dat *new)
 {
-	uint64_t end = behind(&p->in->printk_formats);
-	int r = behind(&new->printk_formats) == end ? 0 : differs(p, 0, "the header");
+	const struct trace_dat *in = p->in;
+	const struct trace_dat_extent head = {0, behind(&in->printk_formats)};
+	const struct trace_dat_extent again = {0, behind(&new->printk_formats)};
+	int r = check_same(p, &head, new, &again, "the header");
 
-	for (uint64_t at = 0; at < end && r >= 0; at += PIECE) {
-		size_t n = MIN(end - at, PIECE);
-
-		r = trace_dat_read(p->in, p->raw, n, at, p->why);
-		if (r >= 0)
-			r = trace_dat_read(new, p->packed, n, at, p->why);
-		if (r >= 0 && memcmp(p->raw, p->packed, n) != 0)
-			r = differs(p, at, "the header");
-	}
+	if (r >= 0 && new->n_kept != in->n_kept)
+		r = differs(p, 0, "the list of other sections");
+	for (size_t i = 0; i < in->n_kept && r >= 0; i++)
+		r = check_same(p, &in->kept[i].data, new, &new->kept[i].data, "a section");
 	return r;
 }
 
@@ -738,10 +779,13 @@ static int pack_init(struct pack *p)
 
 	p->read = region_read_new(p->in, p->told);
 	p->buffers = calloc(p->in->n_buffers, sizeof(*p->buffers));
+	p->kept = calloc(MAX(p->in->n_kept, (size_t)1), sizeof(*p->kept));
 	p->raw = aligned_alloc(REGION_READ_ALIGN, round_up(room, REGION_READ_ALIGN));
 	p->packed = malloc(DATA_CHUNK_HEAD + compressor_bound(room));
 	p->out = sections_open(p->fd);
-	return p->read && p->buffers && p->raw && p->packed && p->out ? 0 : pack_failed(p, -ENOMEM);
+	return p->read && p->buffers && p->kept && p->raw && p->packed && p->out
+		       ? 0
+		       : pack_failed(p, -ENOMEM);
 }
 
 int pack_file(const struct trace_dat *in, int out_fd, const struct pack_options *options,

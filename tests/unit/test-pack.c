@@ -336,6 +336,40 @@ static void test_again(void **state)
 			}
 }
 
+#if HAVE_ZSTD
+/* Sections of trace-cmd 3.4 go along */
+static void test_kept(void **state)
+{
+	for (int level = 0; level <= 1; level++)
+		FOR_EACH_CRAFT(c)
+		{
+			_cleanup_trace_dat_ struct trace_dat *a = NULL, *b = NULL;
+			_cleanup_close_ int from = -EBADF, to = empty_file();
+			struct pack_result result;
+			struct craft_long at;
+
+			craft_v7_long(&c, &at);
+			from = file_of(&c);
+			a = open_good(from);
+			pack(a, to, level, MIB, &result);
+			b = open_good(to);
+			assert_null(b->damages.lines);
+			assert_int_equal(b->n_kept, 2);
+			for (size_t i = 0; i < 2; i++) {
+				_cleanup_free_ char *x = NULL, *y = NULL;
+
+				assert_int_equal(a->kept[i].id, b->kept[i].id);
+				assert_int_equal(a->kept[i].data.size, b->kept[i].data.size);
+				assert_int_equal(trace_dat_load(a, &a->kept[i].data, MIB, &x, NULL),
+						 0);
+				assert_int_equal(trace_dat_load(b, &b->kept[i].data, MIB, &y, NULL),
+						 0);
+				assert_memory_equal(x, y, a->kept[i].data.size);
+			}
+		}
+}
+#endif
+
 /* Without options, without task names */
 static void test_least(void **state)
 {
@@ -874,6 +908,9 @@ int main(void)
 		cmocka_unit_test(test_bad_disk),
 		cmocka_unit_test(test_bad_regions),
 		cmocka_unit_test(test_overlap),
+#if HAVE_ZSTD
+		cmocka_unit_test(test_kept),
+#endif
 		cmocka_unit_test(test_own),
 #if HAVE_ZSTD
 		cmocka_unit_test(test_index),
