@@ -525,7 +525,9 @@ static int add_cursors(struct event_stream *s, struct fault *why)
 	size_t most = MAX(n_buffers * (size_t)s->dat->n_cpus, (size_t)1), total;
 	int r = 0;
 
-	total = s->config.memory ? s->config.memory : s->dat->data ? UNPACKED_TOTAL : BLOCKS_TOTAL;
+	total = s->config.memory ? s->config.memory : BLOCKS_TOTAL;
+	if (s->dat->data)
+		total = MIN(total, UNPACKED_TOTAL);
 	s->block_size = MAX(MIN(BLOCK_SIZE, total / most), (size_t)s->dat->page_size);
 	s->block_size -= s->block_size % s->dat->page_size;
 	s->cursors = calloc(most, sizeof(*s->cursors));

@@ -74,8 +74,7 @@ void trace_dat_data_free(struct trace_dat_data *data)
 {
 	if (!data)
 		return;
-	for (size_t i = 0; i < data->n_blocks; i++)
-		free(data->blocks[i].bytes);
+	trace_dat_data_forget(data);
 #if HAVE_ZSTD
 	ZSTD_freeDCtx(data->zstd);
 #endif
@@ -412,6 +411,12 @@ static void drop_block(struct trace_dat_data *d, struct block *block)
 	d->cached -= block->size;
 	free(block->bytes);
 	*block = d->blocks[--d->n_blocks];
+}
+
+void trace_dat_data_forget(struct trace_dat_data *data)
+{
+	while (data->n_blocks > 0)
+		drop_block(data, &data->blocks[0]);
 }
 
 /* Room for @size bytes more: what was not used for the longest time goes */

@@ -118,6 +118,11 @@ int trace_dat_data_read(struct trace_dat_data *data, void *bytes, size_t size, u
 			size_t *ret, struct fault *why);
 
 /**
+ * trace_dat_data_forget() - keep nothing of what was unpacked so far
+ */
+void trace_dat_data_forget(struct trace_dat_data *data);
+
+/**
  * trace_dat_data_place() - where an address is in the file
  */
 struct data_place trace_dat_data_place(struct trace_dat_data *data, uint64_t at);

@@ -424,6 +424,8 @@ int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct f
 		return fault_errno(why, r, "%s: cannot read", path);
 	if (r < 0)
 		return r;
+	if (dat->data) /* symbols, mostly, which few ask for */
+		trace_dat_data_forget(dat->data);
 	*ret = TAKE_PTR(dat);
 	return 0;
 }
