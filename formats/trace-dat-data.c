@@ -16,6 +16,7 @@
 #define INPUT_KEEP     MIB     /* a larger buffer for what is packed is freed after use */
 #define PIECES_MAX     131072U /* then pieces of chunks are put together */
 #define MAGIC_SIZE     4
+#define SIZE_WORD      8  /* in front of a text, at most */
 #define WINDOW_LOG_MAX 24 /* 16 MiB: no chunk has a larger one */
 
 /* An unpacked block */
@@ -78,7 +79,6 @@ void trace_dat_data_free(struct trace_dat_data *data)
 #if HAVE_ZSTD
 	ZSTD_freeDCtx(data->zstd);
 #endif
-	free(data->input);
 	free(data->pieces);
 	free(data->memory);
 	free(data);
@@ -417,6 +417,9 @@ void trace_dat_data_forget(struct trace_dat_data *data)
 {
 	while (data->n_blocks > 0)
 		drop_block(data, &data->blocks[0]);
+	free(data->input);
+	data->input = NULL;
+	data->input_room = 0;
 }
 
 /* Room for @size bytes more: what was not used for the longest time goes */
@@ -483,12 +486,12 @@ static int get_block(struct trace_dat_data *d, const struct packed *p, struct bl
 	return 0;
 }
 
-/* Once all of it was read nobody comes back for it, as a rule */
+/* Once all of it was read nobody comes back for it, as a rule; a text's size was read before */
 static void give(struct trace_dat_data *d, struct block *block, void *bytes, size_t size, size_t at)
 {
 	memcpy(bytes, block->bytes + at, size);
 	block->given += size;
-	if (at + size == block->size && block->given >= block->size)
+	if (at + size == block->size && block->given + SIZE_WORD >= block->size)
 		drop_block(d, block);
 }
 
