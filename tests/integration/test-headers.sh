@@ -72,7 +72,7 @@ session names <<-EOF
 	Event=sched:sched_switch
 	Event=timer:timer_start
 	Event=-workqueue:workqueue_execute_start
-	EventTrigger=sched:sched_switch stacktrace
+	EventTrigger=sched:sched_switch stacktrace:2000
 	BufferSize=4M
 EOF
 rm "$CONFIG/sessions.d/quiet.conf"
