@@ -206,16 +206,21 @@ static void addition_free(struct addition *a)
 	free(a);
 }
 
-/* Into the text for people, and into flyrec's own section */
+/* Into the text for people and into flyrec's own section: that one is full is no reason against the
+ * other */
 static int add_to_file(int fd, const struct addition *a, struct fault *why)
 {
 	const struct own_cause cause = {a->usec, a->reason, a->lines};
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
-	int r = snapshot_note_add(fd, a->name, a->lines, why);
+	struct fault also;
+	int noted = snapshot_note_add(fd, a->name, a->lines, why), r;
 
+	r = trace_dat_open_fd(fd, a->name, &dat, &also);
 	if (r >= 0)
-		r = trace_dat_open_fd(fd, a->name, &dat, why);
-	return r < 0 ? r : own_cause_add(dat, &cause, why);
+		r = own_cause_add(dat, &cause, &also);
+	if (noted >= 0 && r < 0)
+		*why = also;
+	return noted < 0 ? noted : r;
 }
 
 /* Thread: job, beside all others: it has nothing of the session's */
