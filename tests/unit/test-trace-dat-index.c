@@ -284,7 +284,7 @@ static void test_cut(void **state)
 		     CRAFT_DATE_USEC + craft_page_nsec(0, 47) / 1000, &cut, &why) < 0)
 		fail_msg("%s", why.text);
 	assert_in_range(n_unpacked, 2, 2 * 2);
-	if (cut_write(cut, tmp.fd, "result", NULL, &report, &why) < 0)
+	if (cut_write(cut, tmp.fd, "result", &(struct cut_note){}, &report, &why) < 0)
 		fail_msg("%s", why.text);
 	assert_in_range(n_unpacked, 2 * 2, 2 * 3);
 	/* one that begins at the time, or before it, comes along */
