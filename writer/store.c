@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <string.h>
@@ -20,6 +21,10 @@
 #define PINNED	   "user.flyrec.pinned"
 #define MEMBER_UID "user.flyrec.member_uid"
 #define RANK	   "user.flyrec.rank"
+#define RAW_BYTES  "user.flyrec.raw_bytes"
+#define ACCESS	   "system.posix_acl_access"
+
+#define ATTRIBUTE_NAMES_MAX (64 * 1024) /* XATTR_LIST_MAX, and XATTR_SIZE_MAX */
 
 /* A segment that begins so much before the last one: the clock was set back */
 #define CLOCK_STEP_USEC (60 * USEC_PER_SEC)
@@ -366,6 +371,52 @@ unsigned store_rank(int fd, unsigned highest)
 	if (fgetxattr(fd, RANK, &digit, 1) != 1 || digit < '0' || digit > '9')
 		return highest;
 	return MIN((unsigned)(digit - '0'), highest);
+}
+
+int store_set_raw_bytes(int fd, uint64_t bytes)
+{
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%" PRIu64, bytes);
+
+	return fsetxattr(fd, RAW_BYTES, text, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+uint64_t store_raw_bytes(int fd)
+{
+	char text[24];
+	ssize_t n = fgetxattr(fd, RAW_BYTES, text, sizeof(text) - 1);
+
+	if (n < 0)
+		return 0;
+	text[n] = '\0';
+	return strtoull(text, NULL, 10);
+}
+
+static int copy_attribute(int from_fd, int to_fd, const char *name, char *value)
+{
+	ssize_t n = fgetxattr(from_fd, name, value, ATTRIBUTE_NAMES_MAX);
+
+	if (n < 0)
+		return errno == ENODATA ? 0 : -errno; /* somebody has just removed it */
+	return fsetxattr(to_fd, name, value, (size_t)n, 0) < 0 ? -errno : 0;
+}
+
+int store_copy_attributes(int from_fd, int to_fd)
+{
+	_cleanup_free_ char *names = malloc(ATTRIBUTE_NAMES_MAX);
+	_cleanup_free_ char *value = malloc(ATTRIBUTE_NAMES_MAX);
+	ssize_t n;
+	int r = 0;
+
+	if (!names || !value)
+		return -ENOMEM;
+	n = flistxattr(from_fd, names, ATTRIBUTE_NAMES_MAX);
+	if (n < 0)
+		return errno == EOPNOTSUPP ? 0 : -errno;
+	for (const char *name = names; name < names + n && r >= 0; name += strlen(name) + 1)
+		if (strncmp(name, "user.", 5) == 0 || strcmp(name, ACCESS) == 0)
+			r = copy_attribute(from_fd, to_fd, name, value);
+	return r;
 }
 
 bool store_takes_attributes(int fd)

@@ -7,6 +7,7 @@
  *   .YYYYMMDDThhmmss.uuuuuuZ.dat.finishing   complete, on its way to its archive name
  *   YYYYMMDDThhmmss.uuuuuuZ.dat    finished
  *   .….finishing.dense           its dense copy in the making, where the file system reflinks
+ *   .….dat.new                   a finished one's compressed copy in the making, or what it replaced
  *   *.damaged                      what could not be made sense of; only retention removes it
  */
 #pragma once
@@ -161,6 +162,21 @@ int store_set_rank(int fd, unsigned rank);
 
 /* Without the attribute the highest */
 unsigned store_rank(int fd, unsigned highest);
+
+/**
+ * store_set_raw_bytes() - of a compressed file, its bytes on the disk before: extended attribute
+ * user.flyrec.raw_bytes. @fd and return as store_pin().
+ */
+int store_set_raw_bytes(int fd, uint64_t bytes);
+
+/* 0: it has none, so that nobody has compressed it, or it cannot be told */
+uint64_t store_raw_bytes(int fd);
+
+/**
+ * store_copy_attributes() - all extended attributes of users, and access lists, to another file
+ * Return: 0, also where there are none, or negative errno.
+ */
+int store_copy_attributes(int from_fd, int to_fd);
 
 /* Does the file system of this file or directory have extended attributes? */
 bool store_takes_attributes(int fd);
