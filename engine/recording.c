@@ -136,6 +136,7 @@ static void retain(struct recording *s, uint64_t beside)
 	r = retention_apply(s->in->dir_fd, &limits, &report, &why);
 
 	take_counts(s, &report);
+	s->report->plain_evicted += report.plain_files;
 	if (report.files > 0)
 		note(s, LOG_DEBUG, 0, "retention removed %u old files, %llu bytes", report.files,
 		     (unsigned long long)report.bytes);
@@ -732,6 +733,7 @@ void recording_report_clear(struct recording_report *report)
 {
 	report->notes.n = 0;
 	report->counted = report->names_fill = false;
+	report->plain_evicted = 0;
 	strv_free(TAKE_PTR(report->finished));
 	for (unsigned cpu = 0; cpu < report->n_cpus; cpu++)
 		report->evicted[cpu] = report->unsure[cpu] = 0;

@@ -63,7 +63,9 @@ static void tally_drop(struct tally *t, struct retention_item *item)
 
 static bool fits(const struct tally *t, const struct retention_limits *limits)
 {
-	return t->used <= limits->max_use && t->free_bytes >= limits->keep_free &&
+	uint64_t free_bytes = limits->keep_free > 0 ? limits->keep_free + limits->spare : 0;
+
+	return t->used <= limits->max_use && t->free_bytes >= free_bytes &&
 	       (limits->max_files == 0 || t->files <= limits->max_files);
 }
 
@@ -100,7 +102,7 @@ static void count_left(struct tally *t, const struct retention_item *items, size
 void retention_choose(struct retention_item *items, size_t n, const struct retention_limits *limits,
 		      uint64_t free_bytes, uint64_t now_usec)
 {
-	struct tally t = {.used = limits->live_reserve,
+	struct tally t = {.used = limits->live_reserve + limits->spare,
 			  .files = limits->keep_newest ? 0 : 1,
 			  .free_bytes = free_bytes,
 			  .newest = n};
@@ -194,6 +196,7 @@ static void look_into(struct retention_item *item, int dir_fd, const char *name,
 	item->pinned = store_is_pinned(fd);
 	item->by_member = store_is_members(fd);
 	item->rank = store_rank(fd, RETENTION_RANK_LAST);
+	item->packed = store_raw_bytes(fd) > 0;
 	if (!item->damaged)
 		(void)file_age_read(fd, offset_usec, &item->begin_usec, &item->end_usec);
 }
@@ -280,6 +283,7 @@ static int evict(int dir_fd, const struct retention_item *item, struct retention
 		report->cpu_subbufs[cpu] += subbufs[cpu];
 	report->files++;
 	report->bytes += item->bytes;
+	report->plain_files += !item->packed && !item->damaged;
 	return 0;
 }
 
@@ -297,20 +301,25 @@ static void keep(const struct retention_item *item, struct retention_report *rep
 	if (item->begin_usec > now || now - item->begin_usec > DAY_USEC)
 		return;
 	past->recent_bytes += item->bytes;
+	past->recent_plain += item->packed ? 0 : item->bytes;
 	if (past->recent_usec == 0 || item->begin_usec < past->recent_usec)
 		past->recent_usec = item->begin_usec;
 }
 
-uint64_t retention_lasts(const struct retention_past *past, uint64_t live_bytes, uint64_t live_usec,
+uint64_t retention_lasts(const struct retention_past *past, const struct retention_live *live,
 			 uint64_t max_use, uint64_t now_usec)
 {
-	uint64_t begin = past->recent_usec > 0 ? past->recent_usec : live_usec;
-	uint64_t bytes = past->recent_bytes + live_bytes;
+	uint64_t begin = past->recent_usec > 0 ? past->recent_usec : live->usec;
+	double plain = (double)(past->recent_plain + live->bytes);
+	double bytes = (double)(past->recent_bytes - past->recent_plain);
 	double lasts;
 
-	if (begin == 0 || now_usec < begin + RATE_USEC_MIN || bytes == 0)
+	if (live->raw_bytes > 0 && live->packed_bytes > 0)
+		plain *= (double)live->packed_bytes / (double)live->raw_bytes;
+	bytes += plain;
+	if (begin == 0 || now_usec < begin + RATE_USEC_MIN || bytes < 1)
 		return 0;
-	lasts = (double)max_use / (double)bytes * (double)(now_usec - begin);
+	lasts = (double)max_use / bytes * (double)(now_usec - begin);
 	return lasts < (double)LASTS_MAX ? (uint64_t)lasts : LASTS_MAX;
 }
 

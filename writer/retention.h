@@ -19,7 +19,8 @@ struct retention_item {
 	bool by_member;	     /* store_is_members() */
 	unsigned rank;	     /* of a snapshot; lower ones go first */
 	bool damaged;
-	bool evict; /* the choice */
+	bool packed; /* compressed, as far as the file system's attributes tell */
+	bool evict;  /* the choice */
 };
 
 /* What is not a snapshot of a trigger's, and those that are worth most */
@@ -39,6 +40,8 @@ struct retention_limits {
 	uint64_t max_files;    /* the live one included; 0: no limit */
 	uint64_t max_age_usec; /* since the last data; 0: no limit */
 	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
+	uint64_t spare; /* bytes for the compressed copy of a segment: counted as used, and kept
+			   free beyond keep_free, unless that is 0 */
 	bool keep_newest;    /* of snapshots: none is live, and the newest was just asked for; only
 				age takes it away */
 	uint64_t member_use; /* bytes of all that members asked for, pinned ones aside; 0: no
@@ -63,12 +66,14 @@ struct retention_past {
 	uint64_t oldest_usec;  /* realtime of the first data of all; 0: there is no file */
 	uint64_t recent_usec;  /* of those that began within the last 24 hours */
 	uint64_t recent_bytes; /* in these */
+	uint64_t recent_plain; /* of them in files that are not compressed */
 };
 
 struct retention_report {
 	unsigned files; /* deleted */
 	uint64_t bytes;
-	unsigned kept_files; /* that are left, and their bytes on the disk */
+	unsigned plain_files; /* of them not compressed, nor damaged */
+	unsigned kept_files;  /* that are left, and their bytes on the disk */
 	uint64_t kept_bytes;
 	struct retention_past past;
 	uint64_t *cpu_subbufs; /* [n_cpus], the caller's: those of the deleted files are added; or
@@ -90,12 +95,18 @@ int retention_apply(int dir_fd, const struct retention_limits *limits, struct re
  */
 int retention_count(int dir_fd, struct retention_report *ret);
 
+/* What is being written, for retention_lasts() */
+struct retention_live {
+	uint64_t bytes, usec; /* in the file, and the realtime of its first data */
+	uint64_t raw_bytes, packed_bytes; /* what others have become by being compressed, as it will
+					     be, too; 0: it will not, or that is not known */
+};
+
 /**
  * retention_lasts() - how long @max_use bytes last, at the rate of the last 24 hours
- * @live_bytes, @live_usec: in the file that is being written, and the realtime of its first data
  * Return: microseconds, 0 if that cannot be told yet. Pure function.
  */
-uint64_t retention_lasts(const struct retention_past *past, uint64_t live_bytes, uint64_t live_usec,
+uint64_t retention_lasts(const struct retention_past *past, const struct retention_live *live,
 			 uint64_t max_use, uint64_t now_usec);
 
 /**

@@ -170,6 +170,32 @@ static void test_live_reserve(void **state)
 	assert_left(&c, "");
 }
 
+/* Of both limits, but a file system that nobody wants to keep free */
+static void test_spare(void **state)
+{
+	struct choice c = plain;
+
+	add(&c, 1, 100);
+	add(&c, 2, 100);
+	add(&c, 3, 100);
+	c.limits.max_use = 310;
+	c.limits.spare = 10;
+	assert_left(&c, "abc");
+	c.limits.spare = 11;
+	assert_left(&c, "bc");
+	take_back(&c);
+	c.limits.max_use = UINT64_MAX;
+	c.free_bytes = 1000;
+	c.limits.keep_free = 989;
+	assert_left(&c, "abc");
+	c.limits.keep_free = 990;
+	assert_left(&c, "bc");
+	take_back(&c);
+	c.limits.keep_free = 0;
+	c.free_bytes = 0;
+	assert_left(&c, "abc");
+}
+
 static void test_keep_free(void **state)
 {
 	struct choice c = plain;
@@ -297,24 +323,51 @@ static void test_damaged_frees(void **state)
 }
 
 /* How long what may be used lasts */
+static uint64_t lasts(const struct retention_past *past, uint64_t bytes, uint64_t usec,
+		      uint64_t max_use)
+{
+	const struct retention_live live = {.bytes = bytes, .usec = usec};
+
+	return retention_lasts(past, &live, max_use, NOW);
+}
+
 static void test_lasts(void **state)
 {
-	const uint64_t day = 86400 * USEC_PER_SEC, now = 1000 * day;
-	const struct retention_past half_a_day = {
-		.oldest_usec = now - 9 * day, .recent_usec = now - day / 2, .recent_bytes = 90};
+	const uint64_t day = 86400 * USEC_PER_SEC;
+	const struct retention_past half_a_day = {.oldest_usec = NOW - 9 * day,
+						  .recent_usec = NOW - day / 2,
+						  .recent_bytes = 90,
+						  .recent_plain = 90};
 	const struct retention_past none = {};
 
 	/* 100 bytes in half a day */
-	assert_int_equal(retention_lasts(&half_a_day, 10, now - day, 1000, now), 5 * day);
+	assert_int_equal(lasts(&half_a_day, 10, NOW - day, 1000), 5 * day);
 	/* only the live one */
-	assert_int_equal(retention_lasts(&none, 100, now - day / 4, 1000, now), 5 * day / 2);
+	assert_int_equal(lasts(&none, 100, NOW - day / 4, 1000), 5 * day / 2);
 	/* too early to tell, nothing recorded, a clock that was set back */
-	assert_int_equal(retention_lasts(&none, 100, now - USEC_PER_SEC, 1000, now), 0);
-	assert_int_equal(retention_lasts(&none, 0, now - day, 1000, now), 0);
-	assert_int_equal(retention_lasts(&none, 100, 0, 1000, now), 0);
-	assert_int_equal(retention_lasts(&none, 100, now + day, 1000, now), 0);
+	assert_int_equal(lasts(&none, 100, NOW - USEC_PER_SEC, 1000), 0);
+	assert_int_equal(lasts(&none, 0, NOW - day, 1000), 0);
+	assert_int_equal(lasts(&none, 100, 0, 1000), 0);
+	assert_int_equal(lasts(&none, 100, NOW + day, 1000), 0);
 	/* hardly anything: bounded */
-	assert_int_equal(retention_lasts(&none, 1, now - day, UINT64_MAX, now), 3650 * day);
+	assert_int_equal(lasts(&none, 1, NOW - day, UINT64_MAX), 3650 * day);
+}
+
+/* What is not yet compressed will take as little as what is */
+static void test_lasts_compressed(void **state)
+{
+	const uint64_t day = 86400 * USEC_PER_SEC;
+	struct retention_past past = {
+		.recent_usec = NOW - day / 2, .recent_bytes = 10 + 80, .recent_plain = 80};
+	struct retention_live live = {
+		.bytes = 10, .usec = NOW - day / 10, .raw_bytes = 900, .packed_bytes = 100};
+
+	/* 10 bytes that are, 90 that will be 10 */
+	assert_int_equal(retention_lasts(&past, &live, 1000, NOW), 25 * day);
+	live.packed_bytes = 0; /* not known */
+	assert_int_equal(retention_lasts(&past, &live, 1000, NOW), 5 * day);
+	past.recent_plain = live.bytes = 0;
+	assert_int_equal(retention_lasts(&past, &live, 900, NOW), 5 * day);
 }
 
 static struct retention_item *add_members(struct choice *c, uint64_t begin_sec, uint64_t bytes)
@@ -454,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_no_more_than_needed),
 		cmocka_unit_test(test_live_reserve),
 		cmocka_unit_test(test_keep_newest),
+		cmocka_unit_test(test_spare),
 		cmocka_unit_test(test_keep_free),
 		cmocka_unit_test(test_max_files),
 		cmocka_unit_test(test_max_age),
@@ -462,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_damaged_frees),
 		cmocka_unit_test(test_lasts),
+		cmocka_unit_test(test_lasts_compressed),
 		cmocka_unit_test(test_members_first),
 		cmocka_unit_test(test_members_age),
 		cmocka_unit_test(test_members_budget),
