@@ -8,8 +8,6 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "engine/flight-internal.h"
 #include "engine/parallel.h"
@@ -286,33 +284,6 @@ void flight_hurry(bool on)
 	const struct sched_param param = {.sched_priority = on ? 1 : 0};
 
 	(void)pthread_setschedparam(pthread_self(), on ? SCHED_FIFO : SCHED_OTHER, &param);
-}
-
-/* As linux/sched/types.h has it, which some versions of the C library's sched.h are at odds with */
-struct scheduling {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
-#define KEEP_POLICY UINT64_C(8)
-
-/*
- * No privilege, and no more of the CPU: only that we need not wait until the others' slices are
- * over. The kernel knows it since 6.12, older ones take no notice.
- */
-void flight_alert(void)
-{
-	const struct scheduling s = {
-		.size = sizeof(s),
-		.flags = KEEP_POLICY,
-		.nice = getpriority(PRIO_PROCESS, 0),
-		.runtime = 100 * NSEC_PER_USEC,
-	};
-
-	(void)syscall(SYS_sched_setattr, 0, &s, 0);
 }
 
 /* As few threads as do it: they take CPUs away from what is traced */

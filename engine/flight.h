@@ -72,10 +72,6 @@ void flight_counts(const struct flight *flight, unsigned cpu, struct ledger_move
 /* After flight_export(), on the main thread: from now on flight_counts() has what that wrote */
 void flight_add_counts(struct flight *flight);
 
-/* For the calling thread, and those that it starts: to run soon after waking up, on a busy CPU too
- */
-void flight_alert(void);
-
 /* Real-time priority for the calling thread, and those that it starts, as long as it is on */
 void flight_hurry(bool on);
 

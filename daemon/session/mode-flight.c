@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "basic/log.h"
+#include "basic/scheduling.h"
 #include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/clock.h"
@@ -66,7 +67,7 @@ static int mode_begin(struct session *s, struct fault *why)
 		r = session_note_start(s, why);
 	if (r < 0)
 		return r;
-	flight_alert();
+	scheduling_alert();
 	session_count_snapshots(s);
 	/* The only thing that wakes us: processes that a unit starts anew */
 	if (s->spec.config->trace.units)
