@@ -52,7 +52,7 @@ struct recording_report {
 	struct retention_past past;
 	bool names_fill; /* of the current file: begin the next one soon */
 	unsigned plain_evicted; /* segments removed by retention before they were compressed */
-	char **finished; /* names of all that came into the archive: to be announced */
+	char **finished;	/* names of all that came into the archive: to be announced */
 	char archive[STORE_NAME_SIZE]; /* of the old one; "" if it was removed, being empty */
 	uint64_t archived_id; /* of the current.dat that recording_open() finished; 0: none */
 };

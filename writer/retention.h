@@ -40,12 +40,12 @@ struct retention_limits {
 	uint64_t max_files;    /* the live one included; 0: no limit */
 	uint64_t max_age_usec; /* since the last data; 0: no limit */
 	uint64_t live_reserve; /* bytes that the live file may grow to, counted as used */
-	uint64_t spare; /* bytes for the compressed copy of a segment: counted as used, and kept
-			   free beyond keep_free, unless that is 0 */
-	bool keep_newest;    /* of snapshots: none is live, and the newest was just asked for; only
-				age takes it away */
-	uint64_t member_use; /* bytes of all that members asked for, pinned ones aside; 0: no
-				limit of their own */
+	uint64_t spare;	  /* bytes for the compressed copy of a segment: counted as used, and kept
+			     free beyond keep_free, unless that is 0 */
+	bool keep_newest; /* of snapshots: none is live, and the newest was just asked for; only
+			     age takes it away */
+	uint64_t member_use;   /* bytes of all that members asked for, pinned ones aside; 0: no
+				  limit of their own */
 	uint64_t member_files; /* likewise */
 	bool members_only;     /* nothing else may go: it is for a snapshot of a member's */
 };
@@ -97,7 +97,7 @@ int retention_count(int dir_fd, struct retention_report *ret);
 
 /* What is being written, for retention_lasts() */
 struct retention_live {
-	uint64_t bytes, usec; /* in the file, and the realtime of its first data */
+	uint64_t bytes, usec;		  /* in the file, and the realtime of its first data */
 	uint64_t raw_bytes, packed_bytes; /* what others have become by being compressed, as it will
 					     be, too; 0: it will not, or that is not known */
 };

@@ -7,7 +7,8 @@
  *   .YYYYMMDDThhmmss.uuuuuuZ.dat.finishing   complete, on its way to its archive name
  *   YYYYMMDDThhmmss.uuuuuuZ.dat    finished
  *   .….finishing.dense           its dense copy in the making, where the file system reflinks
- *   .….dat.new                   a finished one's compressed copy in the making, or what it replaced
+ *   .….dat.new                   a finished one's compressed copy in the making, or what it
+ * replaced
  *   *.damaged                      what could not be made sense of; only retention removes it
  */
 #pragma once
