@@ -12,6 +12,7 @@
 /* Choices, and what they are in the code, are read and written as int */
 _Static_assert(sizeof(enum session_mode) == sizeof(int), "value_choice");
 _Static_assert(sizeof(enum storage_direct) == sizeof(int), "value_choice");
+_Static_assert(sizeof(enum storage_compress) == sizeof(int), "value_choice");
 
 /* clang-format off */
 static const struct choice modes[] = {
@@ -25,6 +26,10 @@ static const struct choice directs[] = {
 	{ "no", STORAGE_DIRECT_NO }, { "false", STORAGE_DIRECT_NO },
 	{ "off", STORAGE_DIRECT_NO }, { "0", STORAGE_DIRECT_NO },
 	{},
+};
+
+static const struct choice compressions[] = {
+	{ "no", STORAGE_COMPRESS_NO }, { "zstd", STORAGE_COMPRESS_ZSTD }, {},
 };
 
 static const struct choice methods[] = {
@@ -109,6 +114,8 @@ const struct config_key config_keys[] = {
 	{ "Storage", "FlushSec", BOTH, &value_time, SESSION(storage.flush_usec), "5s", INTERVAL_MIN,
 	  TIME_MAX },
 	{ "Storage", "Direct", BOTH, &value_choice, SESSION(storage.direct), "auto", .choices = directs },
+	{ "Storage", "Compress", BOTH, &value_choice, SESSION(storage.compress), "no",
+	  .choices = compressions },
 
 	{ "Snapshot", "Last", BOTH, &value_time, SESSION(snapshot.last_usec), "0", 0, TIME_MAX },
 	{ "Snapshot", "PostSec", BOTH, &value_time, SESSION(snapshot.post_usec), "0", 0, TIME_MAX },
@@ -138,6 +145,9 @@ const size_t config_n_keys = ARRAY_SIZE(config_keys);
 static const struct {
 	const char *section, *name, *value;
 } unsupported[] = {
+#if !HAVE_ZSTD
+	{ "Storage", "Compress", "zstd" },
+#endif
 	{},
 };
 /* clang-format on */

@@ -15,6 +15,11 @@ enum storage_direct {
 	STORAGE_DIRECT_NO,
 };
 
+enum storage_compress {
+	STORAGE_COMPRESS_NO,
+	STORAGE_COMPRESS_ZSTD,
+};
+
 struct storage_config {
 	uint64_t max_use;	/* bytes; STORAGE_DEFAULT: 10 % of the file system, at most 4 G */
 	uint64_t keep_free;	/* bytes; STORAGE_DEFAULT: 15 % of the file system, at most 4 G */
@@ -25,4 +30,5 @@ struct storage_config {
 	uint64_t sync_interval_usec; /* default 30 s */
 	uint64_t flush_usec;	     /* default 5 s */
 	enum storage_direct direct;
+	enum storage_compress compress; /* finished segments; default no */
 };

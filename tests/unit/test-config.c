@@ -45,6 +45,7 @@ static void test_defaults(void **state)
 	assert_int_equal(s->storage.sync_interval_usec, 30 * USEC_PER_SEC);
 	assert_int_equal(s->storage.flush_usec, 5 * USEC_PER_SEC);
 	assert_int_equal(s->storage.direct, STORAGE_DIRECT_AUTO);
+	assert_int_equal(s->storage.compress, STORAGE_COMPRESS_NO);
 	assert_true(s->snapshot.on_signal);
 	assert_int_equal(s->snapshot.burst, SNAPSHOT_BURST);
 	assert_int_equal(s->snapshot.interval_usec, SNAPSHOT_INTERVAL_USEC);
@@ -221,6 +222,7 @@ static const char *other_value(const struct config_key *key)
 		{ "MaxFileSec", "1us" },	  { "MaxFiles", "1" },
 		{ "MaxRetentionSec", "1us" },	  { "SyncIntervalSec", "10000us" },
 		{ "FlushSec", "10000us" },	  { "Direct", "no" },
+		{ "Compress", HAVE_ZSTD ? "zstd" : "" },
 		{ "Last", "1us" },		  { "PostSec", "1us" },
 		{ "OnSignal", "no" },		  { "OnPressure", "io some 1s 2s" },
 		{ "OnEvent", "-a:b if x" },	  { "OnUnitFailed", "*.service" },
