@@ -47,6 +47,8 @@ struct manager {
 	enum phase phase;
 	bool reload_wanted;		  /* once all sessions have got somewhere */
 	sd_event_source *patience_source; /* while it starts or reloads: patience with sessions */
+	bool compressing;		  /* a session compresses a segment */
+	size_t compress_turn;		  /* of the session after that */
 	bool store_mixed;		  /* the FD store may have what no session will take */
 	struct cmdlines cmdlines;
 	struct session **sessions;
@@ -241,10 +243,41 @@ static void apply_config(struct manager *m)
 	memory_check(m->config, state_root_fd(m->env.root));
 }
 
+/* --- Compress=: one segment at a time, the sessions in turn */
+
+static void on_session_settled(void *userdata);
+static void compress_next(struct manager *m);
+
+static void on_compressed(void *userdata)
+{
+	struct manager *m = userdata;
+
+	m->compressing = false;
+	if (m->phase == PHASE_STOPPING || m->phase == PHASE_HANDING_OVER)
+		on_session_settled(m);
+	else
+		compress_next(m);
+}
+
+static void compress_next(struct manager *m)
+{
+	for (size_t i = 0; i < m->n_sessions && m->phase == PHASE_RUNNING && !m->compressing; i++) {
+		size_t turn = (m->compress_turn + i) % m->n_sessions;
+		int r = session_compress(m->sessions[turn], on_compressed, m);
+
+		if (r < 0)
+			(void)log_full(LOG_WARNING, session_name(m->sessions[turn]), NULL, r,
+				       "cannot compress a segment, trying again: %m");
+		if (r > 0) {
+			m->compressing = true;
+			m->compress_turn = turn + 1;
+		}
+	}
+}
+
 /* --- the start or a reload, and its end */
 
 static void reload_asked(struct manager *m);
-static void on_session_settled(void *userdata);
 
 static bool any_waits(const struct manager *m)
 {
@@ -282,6 +315,7 @@ static void is_up(struct manager *m)
 	m->status_usec = 0;
 	show_status(m);
 	TELL(m, reloaded);
+	compress_next(m);
 }
 
 /* All sessions have got somewhere: forget those that nobody wants */
@@ -295,6 +329,9 @@ static void check_settled(struct manager *m)
 		if (stopping ? !session_settled(s) : on_its_way(s))
 			return;
 	}
+	/* It ends in a moment; what it has begun is removed by it */
+	if (stopping && m->compressing)
+		return;
 	/* Before any is forgotten: the next reload may take up what that one has left */
 	if (m->store_mixed && !stopping)
 		fdstore_drop_rest(m->env.fdstore, may_take_stored, m);
@@ -499,9 +536,11 @@ static void on_session_changed(void *userdata, struct session *session)
 	manager_session_changed(userdata, session);
 }
 
+/* Also one that has failed, or had no room, is tried again by and by */
 static void on_session_ticked(void *userdata)
 {
 	show_status(userdata);
+	compress_next(userdata);
 }
 
 static void on_segment_finished(void *userdata, struct session *session, const char *path)

@@ -28,13 +28,17 @@ static uint64_t realtime_of(uint64_t monotonic_usec)
 
 void session_usage(const struct session *s, struct session_usage *ret)
 {
-	uint64_t live = 0;
+	struct retention_live live = {};
 
 	*ret = (struct session_usage){
 		.files = s->counts.kept_files,
 		.bytes = s->counts.kept_bytes,
 		.snapshots = s->counts.snapshots,
 		.snapshot_bytes = s->counts.snapshot_bytes,
+		.packed_files = s->compression.tally.files,
+		.packed_bytes = s->compression.tally.bytes,
+		.raw_bytes = s->compression.tally.raw_bytes,
+		.packing_waits = session_is_to_compress(s) ? s->compression.tally.waiting : 0,
 	};
 	if (!s->mode->drains) { /* snapshots are no segments */
 		ret->files = 0;
@@ -48,14 +52,23 @@ void session_usage(const struct session *s, struct session_usage *ret)
 		struct drain_counts counts;
 
 		drain_cpu(s->rec.drain, cpu, &counts);
-		live += counts.published;
+		live.bytes += counts.published;
 	}
 	ret->files++;
-	ret->bytes += live;
-	ret->segment_usec = realtime_of(s->rec.segment_usec);
+	ret->bytes += live.bytes;
+	ret->segment_usec = live.usec = realtime_of(s->rec.segment_usec);
 	ret->max_use = s->rec.files.limits.max_use;
-	ret->lasts_usec = retention_lasts(&s->counts.past, live, ret->segment_usec, ret->max_use,
-					  now_usec(CLOCK_REALTIME));
+	if (session_is_to_compress(s)) {
+		live.raw_bytes = ret->raw_bytes;
+		live.packed_bytes = ret->packed_bytes;
+	}
+	ret->lasts_usec =
+		retention_lasts(&s->counts.past, &live, ret->max_use, now_usec(CLOCK_REALTIME));
+}
+
+const char *session_compress_failure(const struct session *s)
+{
+	return s->compression.failure.text;
 }
 
 void session_note_snapshots(struct session *s, uint64_t files, uint64_t bytes)
@@ -73,6 +86,12 @@ void session_count_snapshots(struct session *s)
 
 	if (fd >= 0 && retention_count(fd, &report) >= 0)
 		session_note_snapshots(s, report.kept_files, report.kept_bytes);
+}
+
+void session_count_kept(struct session *s, uint64_t files, uint64_t bytes)
+{
+	s->counts.kept_files = files;
+	s->counts.kept_bytes = bytes;
 }
 
 void session_count_files(struct session *s, const struct recording_report *report)

@@ -619,6 +619,8 @@ void session_harvest(struct session *s)
 	session_count_files(s, report);
 	if (report->names_fill && s->state == SESSION_RECORDING && !(s->wants & WANT_STOP))
 		session_want(s, WANT_ROTATE);
+	if (session_is_to_compress(s))
+		compression_note_removed(&s->compression, s->name, report->plain_evicted);
 	for (unsigned cpu = 0; cpu < MIN(report->n_cpus, drain_n_cpus(s->rec.drain)); cpu++)
 		drain_add_dropped(s->rec.drain, cpu, report->unsure[cpu]);
 	announce_finished(s);
@@ -748,6 +750,7 @@ void session_on_finished(struct session *s, int result, const struct fault *why)
 		path = strf("%s/%s/record/%s", s->env->state_dir, s->name, archive);
 	session_rotation_done(s, result, result < 0 ? why->text : path ? path : "");
 	session_file_is_made();
+	compression_look(&s->compression);
 	s->events->changed(s->events->userdata, s);
 }
 
@@ -839,6 +842,10 @@ static void record_tell(const struct session *s)
 
 static void record_reload(struct session *s, bool storage)
 {
+	if (storage)
+		compression_begin(&s->compression);
+	if (!session_is_to_compress(s))
+		compression_stop(&s->compression);
 	session_want(s, storage ? WANT_ROTATE : 0);
 }
 
@@ -848,6 +855,7 @@ static void record_stop(struct session *s)
 	bool leave = s->wants & (WANT_HAND_OVER | WANT_LEAVE);
 	struct fault why;
 
+	compression_stop(&s->compression);
 	rec->flush_source = sd_event_source_disable_unref(rec->flush_source);
 	session_stop_looking(s);
 	if (!leave && instance_trace(s->claim.instance, false, &why) < 0)

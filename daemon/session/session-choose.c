@@ -20,7 +20,7 @@ static enum session_choice choose_of_recording(const struct session_view *v)
 		return CHOICE_TRIGGERS;
 	if (goes_on && v->wants & WANT_WATCH)
 		return CHOICE_WATCH;
-	if (goes_on && v->wants & WANT_LEAVE && !v->copying)
+	if (goes_on && v->wants & WANT_LEAVE && !v->copying && !v->compressing)
 		return CHOICE_STOP;
 	if (v->change)
 		return CHOICE_CHANGE;

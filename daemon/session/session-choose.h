@@ -35,9 +35,10 @@ enum session_want {
 
 struct session_view {
 	enum session_state state;
-	bool busy;	/* a step is under way; one at a time */
-	bool copying;	/* beside the steps: the second half of a snapshot */
-	unsigned wants; /* enum session_want */
+	bool busy;	  /* a step is under way; one at a time */
+	bool copying;	  /* beside the steps: the second half of a snapshot */
+	bool compressing; /* likewise: of a segment */
+	unsigned wants;	  /* enum session_want */
 	bool flight;
 	bool blocked;	 /* draining waits for the next segment */
 	bool may_rotate; /* the last try is long enough ago */

@@ -9,6 +9,7 @@
 
 #include "daemon/plumbing/fdstore.h"
 #include "daemon/plumbing/priority.h"
+#include "daemon/session/compression.h"
 #include "daemon/session/disk-watch.h"
 #include "daemon/session/environment.h"
 #include "daemon/session/session.h"
@@ -184,6 +185,7 @@ struct session {
 	struct session_flight flight;
 	struct session_disk disk;
 	struct session_counts counts;
+	struct compression compression;
 	struct session_orders orders;
 	struct session_tails tails;
 	struct triggers *triggers;
@@ -210,6 +212,13 @@ static inline bool session_ends(const struct session *s)
 static inline bool session_copies(const struct session *s)
 {
 	return s->orders.copying;
+}
+
+/* Finished segments are to be compressed */
+static inline bool session_is_to_compress(const struct session *s)
+{
+	return s->spec.config && s->mode->drains && !s->mode->salvage &&
+	       s->spec.config->storage.compress != STORAGE_COMPRESS_NO;
 }
 
 /* Recording, for somebody, and not about to stop */
@@ -435,6 +444,8 @@ void session_sample(struct session *session);
 void session_sample_now_and_then(struct session *session);
 /* Job, at a start: there are snapshots already */
 void session_count_snapshots(struct session *session);
+/* The finished files there are, as a job has counted them */
+void session_count_kept(struct session *session, uint64_t files, uint64_t bytes);
 /* A job has counted files */
 void session_count_files(struct session *session, const struct recording_report *report);
 

@@ -139,6 +139,7 @@ void session_free(struct session *s)
 	sd_event_source_disable_unref(s->disk.again_source);
 	check_waits(s);
 	session_drop_snapshots(s);
+	compression_leave(&s->compression);
 	session_release(s, true);
 	drain_free(s->rec.drain);
 	recording_free(s->rec.recording);
@@ -400,6 +401,7 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 		return;
 	}
 	session_refresh_units(s);
+	compression_begin(&s->compression);
 	if (!s->mode->salvage)
 		s->wants |= WANT_NOTE;
 	if (session_is_kept(s))
@@ -610,9 +612,12 @@ static enum session_choice choose(struct session *s)
 		.state = s->state,
 		.busy = s->step != STEP_NONE,
 		.copying = session_copies(s),
+		.compressing = s->compression.work,
 		.flight = !s->mode->drains,
 	};
 
+	if (s->wants & WANT_LEAVE)
+		compression_stop(&s->compression);
 	if (!view.busy && recording && s->rec.date_doubted)
 		session_check_date(s);
 	if (!view.busy && recording && s->spec.change && !session_change_fits(s))
@@ -677,6 +682,39 @@ void session_want(struct session *s, unsigned wants)
 	s->wants |= wants;
 	(void)sd_event_source_set_enabled(s->wake_source, SD_EVENT_ONESHOT);
 }
+
+/* --- beside the steps */
+
+static void on_compressed(void *userdata, const struct compress_report *report)
+{
+	struct session *s = userdata;
+
+	if (report->kept_files > 0) {
+		session_count_kept(s, report->kept_files, report->kept_bytes);
+		session_file_is_made();
+	}
+	session_want(s, 0); /* its disk may wait for this */
+}
+
+int session_compress(struct session *s, session_compress_done_t done, void *userdata)
+{
+	const struct compression_order order = {
+		.event = s->env->event,
+		.session = s->name,
+		.dir_fd = s->rec.files.dir_fd,
+		.limits = &s->rec.files.limits,
+		.compressed = on_compressed,
+		.session_userdata = s,
+		.done = done,
+		.userdata = userdata,
+	};
+
+	if (!session_steady(s) || s->wants & WANT_LEAVE || !session_is_to_compress(s))
+		return 0;
+	return compression_start(&s->compression, &order);
+}
+
+/* --- what is asked of it */
 
 void session_rotate(struct session *s)
 {

@@ -126,6 +126,19 @@ int session_admit_snapshot(struct session *session, const struct snapshot_asker 
 /* Clock, sub-buffer size and number of CPUs; the session must be recording */
 void session_shape(const struct session *session, struct together_shape *ret);
 
+/* --- Compress= */
+
+typedef void (*session_compress_done_t)(void *userdata);
+
+/**
+ * session_compress() - compress one segment of it, if it is to and one may wait
+ * Not while another session does.
+ * @done: called when that is over, however it ended; the session may be gone by then
+ * Return: 1: it is under way, and @done will be called; 0: there is nothing to do; or negative
+ * errno.
+ */
+int session_compress(struct session *session, session_compress_done_t done, void *userdata);
+
 /* --- what happens to the machine */
 
 /* It has a file open all the time, or waits for its disk */
@@ -200,9 +213,15 @@ struct session_usage {
 	uint64_t started_usec;		    /* realtime: recording since; 0: it does not */
 	uint64_t max_use;		    /* bytes that segments may take; 0: it has none */
 	uint64_t lasts_usec;		    /* so long at the rate of the last day; 0: unknown */
+	uint64_t packed_files;		    /* segments that are compressed */
+	uint64_t packed_bytes, raw_bytes;   /* they take, and took before */
+	uint64_t packing_waits;		    /* segments that are to be compressed */
 };
 
 void session_usage(const struct session *session, struct session_usage *ret);
+
+/* Why the last segment was not compressed; "": it was, or none was to be */
+const char *session_compress_failure(const struct session *session);
 
 /* What vacuum, or a snapshot, has left of the session's snapshots */
 void session_note_snapshots(struct session *session, uint64_t files, uint64_t bytes);

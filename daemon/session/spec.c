@@ -74,6 +74,8 @@ void session_segment_limits(const struct session *s, struct retention_limits *re
 		.max_age_usec = s->spec.config->storage.max_retention_usec,
 		.live_reserve = session_max_file_size(s) + session_max_prealloc(s),
 	};
+	if (s->spec.config->storage.compress != STORAGE_COMPRESS_NO)
+		ret->spare = session_max_file_size(s) / COMPRESS_SHARE;
 }
 
 void session_snapshot_limits(const struct session *s, struct retention_limits *ret)

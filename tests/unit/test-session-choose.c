@@ -70,6 +70,17 @@ static void test_rotation(void **state)
 	       .wants = WANT_ROTATE | WANT_STOP, .blocked = true);
 }
 
+/* What has the disk open must end before that can be unmounted; nothing else waits for it */
+static void test_compressing(void **state)
+{
+	CHOOSE(CHOICE_NONE, RECORDING, .wants = WANT_LEAVE, .compressing = true);
+	CHOOSE(CHOICE_STOP, RECORDING, .wants = WANT_LEAVE);
+	CHOOSE(CHOICE_STOP, RECORDING, .wants = WANT_STOP, .compressing = true);
+	CHOOSE(CHOICE_ROTATE, RECORDING, .wants = WANT_ROTATE, .compressing = true);
+	CHOOSE(CHOICE_SNAPSHOT, RECORDING, .snapshot = true, .compressing = true);
+	CHOOSE(CHOICE_SYNC, RECORDING, .wants = WANT_SYNC, .compressing = true);
+}
+
 static void test_changes_and_notes(void **state)
 {
 	CHOOSE(CHOICE_CHANGE, RECORDING, .wants = WANT_NOTE | WANT_ROTATE | WANT_STOP,
@@ -172,10 +183,15 @@ static void test_compare(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),	 cmocka_unit_test(test_at_once),
-		cmocka_unit_test(test_rotation), cmocka_unit_test(test_changes_and_notes),
-		cmocka_unit_test(test_snapshot), cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_leave),	 cmocka_unit_test(test_sync),
+		cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_rotation),
+		cmocka_unit_test(test_compressing),
+		cmocka_unit_test(test_changes_and_notes),
+		cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_leave),
+		cmocka_unit_test(test_sync),
 		cmocka_unit_test(test_compare),
 	};
 
