@@ -190,6 +190,26 @@ static void print_files_of(const struct view_session *s)
 		       max ? max : "?", lasts ? lasts : "?");
 }
 
+/* "12 segments, 1.1G instead of 9.8G (1/8.9), 1 waits" */
+static void print_compression(const struct view_session *s)
+{
+	_cleanup_free_ char *packed = format_bytes(s->packed_bytes);
+	_cleanup_free_ char *raw = format_bytes(s->raw_bytes);
+
+	if (!s->compress || (strcmp(s->compress, "no") == 0 && s->packed_segments == 0))
+		return;
+	printf("Compressed: %" PRIu64 " segments", s->packed_segments);
+	if (s->packed_bytes > 0)
+		printf(", %s instead of %s (1/%.1f)", packed ? packed : "?", raw ? raw : "?",
+		       (double)s->raw_bytes / (double)s->packed_bytes);
+	if (s->packing_waits > 0)
+		printf(", %" PRIu64 " waiting", s->packing_waits);
+	printf("\n");
+	if (s->packing_failure && *s->packing_failure)
+		printf("            %slast failure: %s%s\n", style(STYLE_YELLOW),
+		       s->packing_failure, style(STYLE_OFF));
+}
+
 static void print_list_of(const char *title, char *const *list)
 {
 	for (char *const *text = list; text && *text; text++)
@@ -229,6 +249,7 @@ static int print_one(const void *object)
 		printf("    Buffer: %s for each CPU\n", buffer ? buffer : "?");
 	print_reach(s);
 	print_files_of(s);
+	print_compression(s);
 	printf("      Lost: %" PRIu64 " events", s->lost_events);
 	if (s->not_written > 0)
 		printf(", %" PRIu64 " sub-buffers not written", s->not_written);
@@ -263,11 +284,11 @@ static int print_files(const void *object)
 {
 	const struct view_files *files = object;
 	struct table t = {
-		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "PIN", "PATH"},
-		.n_columns = 7,
-		.numbers = 1U << 4,
-		.tails = 1U << 6,
-		.spare = 1U << 5,
+		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "BEFORE", "PIN", "PATH"},
+		.n_columns = 8,
+		.numbers = 1U << 4 | 1U << 5,
+		.tails = 1U << 7,
+		.spare = 1U << 5 | 1U << 6,
 	};
 
 	for (size_t i = 0; i < files->n; i++) {
@@ -278,6 +299,10 @@ static int print_files(const void *object)
 		table_add_time(&t, f->start_usec);
 		table_add(&t, format_time_after(f->end_usec, f->start_usec));
 		table_add_bytes(&t, f->bytes);
+		if (f->raw_bytes > f->bytes)
+			table_add_bytes(&t, f->raw_bytes);
+		else
+			table_add_text(&t, "-");
 		table_add_text(&t, f->pinned ? "yes" : "-");
 		table_add_text(&t, f->path);
 	}

@@ -80,6 +80,20 @@ const struct view_field view_session_fields[] = {
 	{"as", S(event_triggers), "event_triggers", "EventTriggers"},
 	{"s", S(clock), "clock", "Clock"},
 	{"t", S(buffer_size), "buffer_size", "BufferSize"},
+	{"s", S(compress), "compress", "Compress"},
+	{"t", S(packed_segments), "compressed_segments", "CompressedSegments",
+	 .metric = "flyrec_compressed_segments", .mode = VIEW_OF_RECORD,
+	 .help = "Segments that are compressed"},
+	{"t", S(packed_bytes), "compressed_bytes", "CompressedBytes",
+	 .metric = "flyrec_compressed_bytes", .unit = "bytes", .mode = VIEW_OF_RECORD,
+	 .help = "Bytes of compressed segments on the disk"},
+	{"t", S(raw_bytes), "uncompressed_bytes", "UncompressedBytes",
+	 .metric = "flyrec_uncompressed_bytes", .unit = "bytes", .mode = VIEW_OF_RECORD,
+	 .help = "What compressed segments took on the disk before"},
+	{"t", S(packing_waits), "compress_backlog", "CompressBacklog",
+	 .metric = "flyrec_compress_backlog", .mode = VIEW_OF_RECORD,
+	 .help = "Segments that are to be compressed"},
+	{"s", S(packing_failure), "compress_failure", "CompressFailure"},
 	{},
 };
 
@@ -140,11 +154,12 @@ static const struct view_field file_fields[] = {
 	{"t", F(end_usec), "end_usec"},
 	{"u", F(cpus), "cpus"},
 	{"b", F(pinned), "pinned"},
+	{"t", F(raw_bytes), "raw_bytes"},
 	{},
 };
 
 const struct view_field view_files_fields[] = {
-	{"a(ssstttub)", offsetof(struct view_files, files), "files", NULL,
+	{"a(ssstttubt)", offsetof(struct view_files, files), "files", NULL,
 	 file_fields, sizeof(struct view_file)},
 	{},
 };

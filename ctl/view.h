@@ -32,6 +32,11 @@ struct view_session {
 	uint64_t tasks, processes;	/* that Pid= and Unit= found */
 	char *clock;
 	uint64_t buffer_size; /* of a CPU */
+	char *compress;
+	uint64_t packed_segments;	  /* that are compressed */
+	uint64_t packed_bytes, raw_bytes; /* what these take on the disk, and took before */
+	uint64_t packing_waits;		  /* segments that are to be compressed */
+	char *packing_failure;
 	uint64_t lost_events, not_written, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
 	struct view_trigger *triggers;
@@ -96,6 +101,7 @@ struct view_file {
 	char *session, *kind, *path;
 	uint64_t bytes, start_usec, end_usec, cpus;
 	bool pinned;
+	uint64_t raw_bytes; /* of a compressed one: before; else as bytes */
 };
 
 struct view_files {

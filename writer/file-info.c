@@ -62,6 +62,9 @@ int file_info_read(int fd, const char *name, struct file_info *ret)
 	if (r < 0)
 		return r;
 	info.bytes = (uint64_t)st.st_blocks * 512;
+	info.raw_bytes = store_raw_bytes(fd);
+	if (info.raw_bytes == 0)
+		info.raw_bytes = info.bytes;
 	info.n_cpus = dat->n_cpus;
 	info.end_usec = timespec_usec(st.st_mtim);
 	(void)store_parse_archive_name(name, &info.start_usec);

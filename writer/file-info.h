@@ -9,6 +9,7 @@
 
 struct file_info {
 	uint64_t bytes;	     /* on the disk */
+	uint64_t raw_bytes;  /* of one that flyrecd has compressed: before; else the same */
 	uint64_t start_usec; /* realtime of the first data; 0: the file does not tell */
 	uint64_t end_usec;   /* realtime of the last event */
 	unsigned n_cpus;

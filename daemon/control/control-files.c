@@ -169,9 +169,9 @@ static int append_file(sd_bus_message *reply, const struct files_work *w, const 
 
 	if (!path)
 		return -ENOMEM;
-	return sd_bus_message_append(reply, "(ssstttub)", f->session, kind, path, f->info.bytes,
+	return sd_bus_message_append(reply, "(ssstttubt)", f->session, kind, path, f->info.bytes,
 				     f->info.start_usec, f->info.end_usec, f->info.n_cpus,
-				     f->pinned);
+				     f->pinned, f->info.raw_bytes);
 }
 
 static void answer_list(struct control_request *request, void *data, int result)
@@ -182,7 +182,7 @@ static void answer_list(struct control_request *request, void *data, int result)
 	if (result >= 0)
 		result = sd_bus_message_new_method_return(request->call, &reply);
 	if (result >= 0)
-		result = sd_bus_message_open_container(reply, 'a', "(ssstttub)");
+		result = sd_bus_message_open_container(reply, 'a', "(ssstttubt)");
 	for (size_t i = 0; result >= 0 && i < w->n_files; i++)
 		result = append_file(reply, w, &w->files[i]);
 	if (result >= 0)

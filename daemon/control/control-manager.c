@@ -329,7 +329,7 @@ const sd_bus_vtable control_manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("GetStatistics", SD_BUS_ARGS("s", session),
 		SD_BUS_RESULT("a(sa(uttttttttt))", statistics), get_statistics, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("ListFiles", SD_BUS_ARGS("s", session),
-		SD_BUS_RESULT("a(ssstttub)", files), control_list_files, OPEN),
+		SD_BUS_RESULT("a(ssstttubt)", files), control_list_files, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("OpenFile", SD_BUS_ARGS("s", session, "s", file),
 		SD_BUS_RESULT("h", fd), control_open_file, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("PinFile", SD_BUS_ARGS("s", path, "b", pin),

@@ -207,6 +207,10 @@ static const char *text_of(const struct target *t, const char *property)
 		return t->session ? session_method(t->session) : "";
 	if (strcmp(property, "Failure") == 0)
 		return t->session ? session_failure(t->session) : "";
+	if (strcmp(property, "Compress") == 0)
+		return config && config->storage.compress == STORAGE_COMPRESS_ZSTD ? "zstd" : "no";
+	if (strcmp(property, "CompressFailure") == 0)
+		return t->session ? session_compress_failure(t->session) : "";
 	if (strcmp(property, "Instance") == 0)
 		return t->session ? session_instance_name(t->session) : "";
 	return NULL;
@@ -245,6 +249,10 @@ static uint64_t number_of(const struct target *t, const char *property)
 		{"MaxUse", &usage.max_use},
 		{"BudgetUSec", &usage.lasts_usec},
 		{"SegmentUSec", &usage.segment_usec},
+		{"CompressedSegments", &usage.packed_files},
+		{"CompressedBytes", &usage.packed_bytes},
+		{"UncompressedBytes", &usage.raw_bytes},
+		{"CompressBacklog", &usage.packing_waits},
 		{"BytesRecorded", &ledger.bytes},
 		{"LostEvents", &ledger.lost},
 		{"NotWritten", &ledger.not_written},
@@ -414,6 +422,12 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_PROPERTY("Processes", "t", get, 0, 0),
 	TEXT("Clock", 0),
 	NUMBER("BufferSize"),
+	TEXT("Compress", 0),
+	NUMBER("CompressedSegments"),
+	NUMBER("CompressedBytes"),
+	NUMBER("UncompressedBytes"),
+	NUMBER("CompressBacklog"),
+	TEXT("CompressFailure", 0),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
 		SD_BUS_NO_RESULT, control_start, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_ARGS("b", persist),
