@@ -21,6 +21,7 @@ struct scheduling {
 
 /* linux/ioprio.h, which C libraries do not have */
 #define IOPRIO_OF_PROCESS 1
+#define IOPRIO_NONE	  0
 #define IOPRIO_IDLE	  (3 << 13)
 
 /*
@@ -45,4 +46,12 @@ void scheduling_idle(void)
 
 	(void)syscall(SYS_sched_setattr, 0, &s, 0);
 	(void)syscall(SYS_ioprio_set, IOPRIO_OF_PROCESS, 0, IOPRIO_IDLE);
+}
+
+void scheduling_normal(pid_t tid)
+{
+	const struct scheduling s = {.size = sizeof(s), .nice = getpriority(PRIO_PROCESS, 0)};
+
+	(void)syscall(SYS_sched_setattr, tid, &s, 0);
+	(void)syscall(SYS_ioprio_set, IOPRIO_OF_PROCESS, tid, IOPRIO_NONE);
 }

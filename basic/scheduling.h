@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 /**
  * scheduling_alert() - to run soon after waking up, on a busy CPU too
  */
@@ -12,6 +14,11 @@ void scheduling_alert(void);
 
 /**
  * scheduling_idle() - only when nobody else wants the CPU, and the disk
- * There is no way back for a thread without privileges.
  */
 void scheduling_idle(void);
+
+/**
+ * scheduling_normal() - like anybody again: for what others may have to wait for
+ * @tid: of another thread, or 0. A process without privileges may do so if RLIMIT_NICE is 20.
+ */
+void scheduling_normal(pid_t tid);

@@ -7,6 +7,7 @@
 
 #include "basic/fault-point.h"
 #include "basic/io.h"
+#include "basic/scheduling.h"
 #include "basic/strv.h"
 #include "formats/trace-dat-read.h"
 #include "writer/compress.h"
@@ -266,6 +267,22 @@ static int replace(struct copy *c, struct fault *why)
 	return r < 0 ? fault_errno(why, r, "cannot sync the directory of %s", c->name) : 0;
 }
 
+/* Others wait for a directory, or for the file system's journal, as long as we have it and no CPU:
+ * idle is only what takes long */
+static int make(struct copy *c, const atomic_bool *cancel, uint64_t *ret_bytes, struct fault *why)
+{
+	int r;
+
+	scheduling_idle();
+	r = pack(c, cancel, why);
+	if (r >= 0)
+		r = take_over(c, why);
+	if (r >= 0)
+		r = sync_new(c, ret_bytes, why);
+	scheduling_normal(0);
+	return r;
+}
+
 static int compress_one(const struct compress_order *order, const char *name, uint64_t *ret_bytes,
 			struct fault *why)
 {
@@ -274,11 +291,7 @@ static int compress_one(const struct compress_order *order, const char *name, ui
 	int r = begin(&c, why);
 
 	if (r >= 0)
-		r = pack(&c, order->cancel, why);
-	if (r >= 0)
-		r = take_over(&c, why);
-	if (r >= 0)
-		r = sync_new(&c, ret_bytes, why);
+		r = make(&c, order->cancel, ret_bytes, why);
 	if (r >= 0 && atomic_load(order->cancel))
 		r = fault_set(why, -ECANCELED, "%s: canceled", name);
 	return r < 0 ? r : replace(&c, why);

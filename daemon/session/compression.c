@@ -19,6 +19,7 @@ struct compress_work {
 	struct compress_order todo;
 	struct compress_report report;
 	atomic_bool cancel;
+	atomic_int tid; /* of the job; 0: it does not run */
 };
 
 static void work_free(struct compress_work *work)
@@ -32,9 +33,12 @@ static void work_free(struct compress_work *work)
 static int work_run(void *userdata, struct fault *why)
 {
 	struct compress_work *work = userdata;
+	int r;
 
-	scheduling_idle();
-	return compress_next(&work->todo, &work->report, why);
+	atomic_store(&work->tid, gettid());
+	r = compress_next(&work->todo, &work->report, why);
+	atomic_store(&work->tid, 0);
+	return r;
 }
 
 /* --- what came of it */
@@ -181,8 +185,14 @@ void compression_look(struct compression *c)
 
 void compression_stop(struct compression *c)
 {
-	if (c->work)
-		atomic_store(&c->work->cancel, true);
+	pid_t tid;
+
+	if (!c->work || atomic_exchange(&c->work->cancel, true))
+		return;
+	/* On a busy machine it would take seconds until it sees that */
+	tid = atomic_load(&c->work->tid);
+	if (tid > 0)
+		scheduling_normal(tid);
 }
 
 void compression_leave(struct compression *c)
