@@ -171,8 +171,8 @@ static int pack(struct copy *c, const atomic_bool *cancel, struct fault *why)
 	if (r < 0)
 		return r;
 	/* Nothing may be left out of a file that is removed afterwards */
-	if (dat->n_damages > 0)
-		return fault_set(why, -EBADMSG, "%s", dat->damages[0]);
+	if (dat->damages.n > 0)
+		return fault_set(why, -EBADMSG, "%s", dat->damages.lines[0]);
 	r = pack_file(dat, c->new_fd, &options, &result, why);
 	if (r < 0)
 		return r;
