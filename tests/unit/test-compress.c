@@ -218,7 +218,7 @@ static void assert_same_data(const char *a, const char *b)
 	for (unsigned i = 0; i < 2; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", tmp.path, i == 0 ? a : b);
 		assert_int_equal(trace_dat_open(path, &dats[i], NULL), 0);
-		assert_int_equal(dats[i]->n_damages, 0);
+		assert_int_equal(dats[i]->damages.n, 0);
 	}
 	for (unsigned cpu = 0; cpu < dats[0]->n_cpus; cpu++) {
 		char bytes[2][16 * KIB];
