@@ -227,9 +227,18 @@ for file in "${SEGMENTS[@]}"; do
 done
 verify "${SEGMENTS[@]}"
 look seven
+for file in "${SEGMENTS[@]}"; do # the same with an index, and larger chunks
+	"$FLYRECCTL" convert --version=7 -o new.dat "$file" || fail "convert $file"
+	cp -p --attributes-only "$file" new.dat
+	mv new.dat "$file"
+done
+verify "${SEGMENTS[@]}"
+look index
 flyrecd_stop
 grep -q /record/ six/list || fail "nothing is listed"
 for what in list tail events; do
-	cmp "six/$what" "seven/$what" || fail "$what: $(diff six/$what seven/$what | head -n 5)"
+	for with in seven index; do
+		cmp "six/$what" "$with/$what" || fail "$what: $(diff six/$what $with/$what | head -n 5)"
+	done
 done
 echo "${#SEGMENTS[@]} segments, $(wc -l <six/events) events"
