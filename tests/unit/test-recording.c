@@ -290,6 +290,64 @@ static void test_hand_over(void **state)
 	end(&b);
 }
 
+static void say_clock(struct bench *b, enum own_clock_at at, uint64_t nsec)
+{
+	b->in.clocks[b->in.n_clocks++] = (struct own_clock){.boot = nsec, .trace = nsec, .at = at};
+}
+
+/* Of the first of the finished files: "begin 1, end 2" */
+static void assert_clocks(struct bench *b, const char *want)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
+	const struct own_clock *list[OWN_CLOCKS_MAX];
+	_cleanup_close_ int fd = openat(b->in.dir_fd, b->report.finished[0], O_RDONLY | O_CLOEXEC);
+	struct own_clocks clocks;
+	char text[100] = "";
+	size_t n, at = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &b->why), 0);
+	assert_int_equal(own_content_clocks(dat, &clocks, NULL, &b->why), 0);
+	n = own_clocks_list(&clocks, list);
+	for (size_t i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s %u", i ? ", " : "",
+				       own_clock_at_name(list[i]->at), (unsigned)list[i]->trace);
+	assert_string_equal(text, want);
+}
+
+/* Readings of the clocks go where the step is at work, and stay when another process goes on */
+static void test_clocks(void **state)
+{
+	const struct own_clock first = {.trace = 1, .boot = 1, .at = OWN_CLOCK_BEGIN},
+			       second = {.trace = 4, .boot = 4, .at = OWN_CLOCK_BEGIN};
+	struct drain_fds *fds = NULL;
+	struct bench b;
+
+	begin(&b);
+	own_clocks_init(&b.in.plan.clocks, "mono", b.in.plan.params.boot_id);
+	(void)own_clocks_add(&b.in.plan.clocks, &first);
+	b.in.plan.params.own.clocks = &b.in.plan.clocks;
+	start(&b, drain_fds_new(b.n_cpus));
+	put(&b, 4);
+	say_clock(&b, OWN_CLOCK_STEP, 2);
+	say_clock(&b, OWN_CLOCK_STEP, 3);
+	assert_int_equal(recording_sync(b.recording, &b.in, &b.report, &b.why), 0);
+	request(&b, WORKER_LEAVE);
+	drain_close(b.drain, &fds);
+	recording_close(b.recording);
+
+	b.in.adopt = true;
+	b.in.n_clocks = 0;
+	fds->cpus[0].old_pipe = true;
+	own_clocks_init(&b.in.plan.clocks, "mono", b.in.plan.params.boot_id);
+	(void)own_clocks_add(&b.in.plan.clocks, &second);
+	start(&b, fds);
+	say_clock(&b, OWN_CLOCK_END, 5);
+	finish(&b);
+	assert_clocks(&b, "begin 1, step 2, step 3, begin 4, end 5");
+	end(&b);
+}
+
 /* What an earlier process has left, and nobody goes on with, is finished */
 static void test_leftover(void **state)
 {
@@ -395,10 +453,15 @@ static void test_names_fill(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_record),	   cmocka_unit_test(test_record_nothing),
-		cmocka_unit_test(test_evicted),	   cmocka_unit_test(test_hand_over),
-		cmocka_unit_test(test_leftover),   cmocka_unit_test(test_slots_of_another_size),
-		cmocka_unit_test(test_open_fails), cmocka_unit_test(test_names_fill),
+		cmocka_unit_test(test_record),
+		cmocka_unit_test(test_record_nothing),
+		cmocka_unit_test(test_evicted),
+		cmocka_unit_test(test_hand_over),
+		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_leftover),
+		cmocka_unit_test(test_slots_of_another_size),
+		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_names_fill),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
