@@ -50,7 +50,7 @@ struct recording_report {
 	uint64_t kept_files;
 	uint64_t kept_bytes; /* on the disk */
 	struct retention_past past;
-	bool names_fill; /* of the current file: begin the next one soon */
+	bool names_fill;	/* of the current file: begin the next one soon */
 	unsigned plain_evicted; /* segments removed by retention before they were compressed */
 	char **finished;	/* names of all that came into the archive: to be announced */
 	char archive[STORE_NAME_SIZE]; /* of the old one; "" if it was removed, being empty */
