@@ -305,7 +305,8 @@ static int pull_slot(struct pump *p)
 	ssize_t n;
 
 	n = TEMP_FAILURE_RETRY(read(p->trace_fd, p->slot, p->subbuf_size));
-	if (n < 0 && errno != EAGAIN)
+	/* ENODEV: a possible CPU that has never been there has no ring buffer yet */
+	if (n < 0 && errno != EAGAIN && errno != ENODEV)
 		return -errno;
 	if (n <= 0 || slot_commit(p) == 0) { /* 0 and EAGAIN both mean: nothing now */
 		slot_clear(p);

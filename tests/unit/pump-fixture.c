@@ -33,6 +33,8 @@ ssize_t __real_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size,
 ssize_t __wrap_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size, unsigned flags);
 int __real_fallocate(int fd, int mode, off_t offset, off_t size);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
+ssize_t __real_read(int fd, void *data, size_t size);
+ssize_t __wrap_read(int fd, void *data, size_t size);
 ssize_t __real_pwrite(int fd, const void *data, size_t size, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset);
 
@@ -58,6 +60,14 @@ ssize_t __wrap_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size,
 		return -1;
 	}
 	return __real_splice(in, in_at, out, out_at, o.most ? MIN(size, o.most) : size, flags);
+}
+
+ssize_t __wrap_read(int fd, void *data, size_t size)
+{
+	if (fd != world.trace_fd || !world.read_error)
+		return __real_read(fd, data, size);
+	errno = world.read_error;
+	return -1;
 }
 
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size)

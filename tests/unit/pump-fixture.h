@@ -36,6 +36,7 @@ struct calls {
 /* What the wrapped calls see and do; all zero after fixture_open() but for the fds */
 extern struct world {
 	int trace_fd, direct_fd;
+	int read_error;	     /* of the trace fd; 0: the real thing */
 	bool splice_empty;   /* of the trace fd: EAGAIN, as with a partial or mapped page */
 	bool direct_refused; /* EINVAL for all that goes to direct_fd */
 	unsigned direct_calls;

@@ -249,6 +249,25 @@ static void test_pull_errors(void **state)
 	fixture_end(&f);
 }
 
+/* A CPU that has never been there is no trouble, and has its ring buffer when it comes */
+static void test_pull_of_a_possible_cpu(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, 4096);
+	world.splice_empty = true;
+	world.read_error = ENODEV;
+	assert_int_equal(pump_run(&f.pump, true, 8), PUMP_E_EMPTY);
+	assert_int_equal(atomic_load(&f.pump.trouble), 0);
+	world.read_error = EIO;
+	assert_int_equal(pump_run(&f.pump, true, 8), -EIO);
+	world.read_error = 0;
+	fixture_put_into(&f, f.ring, 1, 200);
+	assert_int_equal(pump_run(&f.pump, true, 8), PUMP_E_EMPTY);
+	fixture_assert_data(&f, 0, 1);
+	fixture_end(&f);
+}
+
 /* The size could not be written: the data waits in the file, nothing is written twice */
 static void test_publish_fails(void **state)
 {
@@ -342,6 +361,7 @@ int main(void)
 		cmocka_unit_test(test_direct_refused),
 		cmocka_unit_test(test_odd_length_leaves_direct),
 		cmocka_unit_test(test_pull_errors),
+		cmocka_unit_test(test_pull_of_a_possible_cpu),
 		cmocka_unit_test(test_publish_fails),
 		cmocka_unit_test(test_slot_is_kept_until_written),
 		cmocka_unit_test(test_slot_publish_fails),
