@@ -200,7 +200,7 @@ look() {
 	mkdir "$1"
 	# without the live one and snapshots
 	ctl list --json load | jq -S '[.. | objects | select(.path? | strings | test("/record/2")) |
-		del(.bytes)]' >"$1/list"
+		del(.bytes, .raw_bytes)]' >"$1/list"
 	ctl tail "--since=@$since" "--until=@$until" load >"$1/tail" 2>"$1/errors"
 	ctl snapshot load "--since=@$since" "--until=@$until" >"$1/snapshot"
 	verify "$(cat "$1/snapshot")"
