@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# Task names: of a fork storm of 80,000 short tasks, each with a pid and a name of its own, at most
+# Task names: of a fork storm of 40,000 (at night 100,000) short tasks, each with a pid and a name of its own, at most
 # 0.1 % of the events show as <...>, or under the name of an earlier task with the same pid, in
 # trace-cmd report. The kernel itself remembers 32768 pids; when a segment's room for names is nearly
 # full, the next one begins, and all of them have the names they need.
@@ -24,7 +24,7 @@ END
 # as systemd sets it on most machines; else pids are used again, and a file knows one name for each
 set_sysctl kernel/pid_max 4194304
 
-TASKS=80000
+TASKS=$(thorough && echo 100000 || echo 40000)
 
 # once: false if too many names are missing
 once() {
@@ -34,8 +34,9 @@ once() {
 	"$TOOLS/forkstorm" "--count=$TASKS" --jobs=8 --list="$T/tasks"
 	flyrecd_stop
 	segments=("$STATE"/names/record/2*.dat)
-	# What is left free is for 8,000 more, and rooms get four times as large
-	[ $((${#segments[@]} >= 2 && ${#segments[@]} <= 4)) = 1 ] || fail "segments: ${segments[*]}"
+	# A room that is nearly full ends a segment, and the next one's is four times as large; the storm
+	# may be over before
+	[ $((${#segments[@]} >= 1 && ${#segments[@]} <= 4)) = 1 ] || fail "segments: ${segments[*]}"
 	verify "${segments[@]}"
 	for segment in "${segments[@]}"; do
 		trace-cmd report --nodate "$segment" 2>/dev/null

@@ -52,7 +52,7 @@ for i in 1 2 3 4 5; do
 done
 sleep 1
 file=$STATE/all/record/current.dat
-"$TOOLS/seed-reader" "--compare-tracefs=${PREFIX}all" "$file" >"$T/seed" ||
+"$TOOLS/seed-reader" --without-prefix-symbols "--compare-tracefs=${PREFIX}all" "$file" >"$T/seed" ||
 	fail "sections differ from tracefs: $(grep FAULT "$T/seed" | head -n 5)"
 trace-cmd report "$file" >"$T/report" 2>"$T/complaints" || fail "report: $(cat "$T/complaints")"
 [ ! -s "$T/complaints" ] || fail "report: $(cat "$T/complaints")"
@@ -144,7 +144,7 @@ seconds() {
 	[ ! -s "$T/complaints" ] || fail "report: $(cat "$T/complaints")"
 }
 # The instances are gone, their header files are those of the top level
-"$TOOLS/seed-reader" --compare-tracefs=/ "$STATE"/c-mono/record/2*.dat >"$T/seed" ||
+"$TOOLS/seed-reader" --without-prefix-symbols --compare-tracefs=/ "$STATE"/c-mono/record/2*.dat >"$T/seed" ||
 	fail "sections of the finished file differ from tracefs: $(grep FAULT "$T/seed" | head -n 5)"
 for clock in $clocks; do
 	file=$(echo "$STATE/c-$clock"/record/2*.dat)
@@ -183,7 +183,7 @@ if [ -e "$TRACEFS/buffer_subbuf_size_kb" ]; then
 	load_bursts 0.1 0.1
 	markers_start big 5000
 	sleep 1
-	"$TOOLS/seed-reader" "--compare-tracefs=${PREFIX}big" "$STATE/big/record/current.dat" >"$T/seed" ||
+	"$TOOLS/seed-reader" --without-prefix-symbols "--compare-tracefs=${PREFIX}big" "$STATE/big/record/current.dat" >"$T/seed" ||
 		fail "sections differ from tracefs: $(grep FAULT "$T/seed" | head -n 5)"
 	flyrecd_hand_over
 	flyrecd_start

@@ -24,6 +24,7 @@ struct reader {
 	const char *tracefs;  /* NULL: compare nothing */
 	const char *instance; /* its directory */
 	bool partial;	      /* systems need not be complete */
+	bool without_prefix;  /* symbols: without those named __pfx_ */
 };
 
 /* Prints and counts it; @at: offset in the file */

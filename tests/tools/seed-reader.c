@@ -3,8 +3,8 @@
  * seed-reader - a reader of trace.dat written from nothing but the text of the manual page
  * trace-cmd.dat(5); each step quotes the sentence it follows. It shares no code or constant with
  * formats/ and writer/, so that a mistake there cannot hide here. With --compare-tracefs each
- * section is compared byte for byte with the kernel file it must come from, the symbols with what
- * of them is to be there.
+ * section is compared byte for byte with the kernel file it must come from; with
+ * --without-prefix-symbols the symbols with all of /proc/kallsyms but those named __pfx_.
  *
  * Prints one line a section; each fault is a line "FAULT at OFFSET: …" and exit status 1.
  */
@@ -22,7 +22,8 @@
 #include "tests/tools/seed-input.h"
 
 static const char help[] =
-	"seed-reader [--compare-tracefs=INSTANCE] [--tracefs=DIR] [--allow-partial-systems] FILE\n"
+	"seed-reader [--compare-tracefs=INSTANCE] [--tracefs=DIR] [--allow-partial-systems]\n"
+	"            [--without-prefix-symbols] FILE\n"
 	"Walks every section of a trace.dat by the text of trace-cmd.dat(5).\n"
 	"INSTANCE: the one that was recorded, \"/\" for the top level.\n";
 
@@ -211,8 +212,10 @@ static void read_kernel_texts(struct reader *r)
 	/* "contains the information from the target machine's file: /proc/kallsyms" */
 	kallsyms = read_data(r, size);
 	printf("kallsyms %" PRIu64 "\n", size);
-	if (r->tracefs)
+	if (r->tracefs && r->without_prefix)
 		compare_symbols(r, r->pos - size, kallsyms, size);
+	else
+		compare_at(r, r->pos - size, kallsyms, size, "/proc/kallsyms");
 
 	/* "a 32-bit word containing the size of the data holding the printk formats" */
 	size = read_number(r, 4);
@@ -392,6 +395,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {{"compare-tracefs", required_argument, NULL, 'c'},
 						{"tracefs", required_argument, NULL, 't'},
 						{"allow-partial-systems", no_argument, NULL, 'p'},
+						{"without-prefix-symbols", no_argument, NULL, 'x'},
 						{"help", no_argument, NULL, 'h'},
 						{}};
 	const char *tracefs = "/sys/kernel/tracing", *instance = NULL;
@@ -409,6 +413,9 @@ int main(int argc, char **argv)
 			break;
 		case 'p':
 			r.partial = true;
+			break;
+		case 'x':
+			r.without_prefix = true;
 			break;
 		case 'h':
 			fputs(help, stdout);
