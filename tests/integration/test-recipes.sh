@@ -38,7 +38,7 @@ commands() {
 		case $line in
 		trace-cmd*) sh -c "${line/FILE/$STATE${file##*"$LIBRARY"}}" >"$T/out" 2>"$T/err" ;;
 		*) "$1" "${line/FILE/$file}" >"$T/out" 2>"$T/err" </dev/null ;;
-		esac || fail "$2: $line: $(cat "$T/err")"
+		esac || fail "$2: $line: $(cat "$T/err")$([ "$1" = here ] || guest journalctl --quiet --unit=flyrecd --lines=9)"
 		case $line in
 		*" start "*) ;;
 		# so that there is something for a snapshot
