@@ -75,6 +75,9 @@ rm "$CONFIG/sessions.d/shop.conf"
 
 LIBRARY=/var/lib/flyrec
 container_start flyrecd.service
+# systemd 252 sometimes cannot set up /dev for it just after boot in a container (226/NAMESPACE), and starts
+# it again a moment later: all is up before that
+wait_for 20 guest systemctl --quiet is-active flyrecd || fail "flyrecd is not active: $(guest journalctl --quiet --unit=flyrecd --lines=9)"
 commands there "Record the scheduler all the time" 5
 grep -q 'sched_switch' "$T/out" || fail "trace-cmd report --profile shows no switch"
 guest journalctl --quiet --unit=flyrecd | grep -q 'sched: recording' || fail "sched does not record"
