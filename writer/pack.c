@@ -14,10 +14,9 @@
 #include "writer/region-read.h"
 #include "writer/sections.h"
 
-#define META_LEVEL 9 /* of sections: once a file, and most of a quiet one */
-#define CLOCK_MAX  4096
-#define PIECE	   (256 * KIB) /* of a section */
-#define BEHIND	   (8 * MIB)   /* are written to the disk while the next ones are made */
+#define CLOCK_MAX 4096
+#define PIECE	  (256 * KIB)	     /* of a section */
+#define BEHIND	  ((off_t)(8 * MIB)) /* are written to the disk while the next ones are made */
 
 /* A chunk of the new file */
 struct chunk {
@@ -57,7 +56,8 @@ struct pack {
 	size_t n_chunks;
 	size_t chunk;
 	uint8_t *raw, *packed; /* one chunk each, packed with its head */
-	uint64_t behind;       /* up to here writing back has begun */
+	off_t done_behind;     /* up to here it is written back */
+	off_t behind;	       /* up to here writing back has begun */
 	struct pack_result result;
 };
 
@@ -125,14 +125,14 @@ static void pack_write_behind(struct pack *p)
 {
 	const unsigned wait =
 		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
-	uint64_t at = pack_at(p);
+	off_t at = (off_t)pack_at(p), before = p->behind - p->done_behind;
 
 	if (at - p->behind < BEHIND || fflush(p->out) != 0)
 		return;
-	(void)sync_file_range(p->fd, (off_t)p->behind, (off_t)(at - p->behind),
-			      SYNC_FILE_RANGE_WRITE);
-	if (p->behind > 0 && sync_file_range(p->fd, 0, (off_t)p->behind, wait) >= 0)
-		(void)posix_fadvise(p->fd, 0, (off_t)p->behind, POSIX_FADV_DONTNEED);
+	(void)sync_file_range(p->fd, p->behind, at - p->behind, SYNC_FILE_RANGE_WRITE);
+	if (before > 0 && sync_file_range(p->fd, p->done_behind, before, wait) >= 0)
+		(void)posix_fadvise(p->fd, p->done_behind, before, POSIX_FADV_DONTNEED);
+	p->done_behind = p->behind;
 	p->behind = at;
 }
 
@@ -586,14 +586,6 @@ static int put_strings(struct pack *p)
 	return r < 0 ? r : section_end(p, place);
 }
 
-/* Another level from here on; none if nothing is compressed */
-static int set_level(struct pack *p, int level)
-{
-	compressor_free(p->compressor);
-	p->compressor = NULL;
-	return p->options->level ? compressor_new(level, &p->compressor, p->why) : 0;
-}
-
 static int sync_file(struct pack *p)
 {
 	if (fflush(p->out) != 0 || fdatasync(p->fd) < 0)
@@ -605,16 +597,12 @@ static int sync_file(struct pack *p)
 static int write_file(struct pack *p)
 {
 	uint64_t options;
-	int r = set_level(p, META_LEVEL);
+	int r = put_head(p);
 
-	if (r >= 0)
-		r = put_head(p);
 	if (r >= 0)
 		r = put_texts(p);
 	if (r >= 0)
 		r = put_kept(p);
-	if (r >= 0)
-		r = set_level(p, p->options->level);
 	if (r >= 0)
 		r = put_buffers(p);
 	if (r >= 0)
@@ -776,7 +764,10 @@ static size_t chunk_size(const struct trace_dat *in, uint32_t wanted)
 static int pack_init(struct pack *p)
 {
 	size_t room = MAX(p->chunk, (size_t)PIECE);
+	int r = p->options->level ? compressor_new(p->options->level, &p->compressor, p->why) : 0;
 
+	if (r < 0)
+		return r;
 	p->read = region_read_new(p->in, p->told);
 	p->buffers = calloc(p->in->n_buffers, sizeof(*p->buffers));
 	p->kept = calloc(MAX(p->in->n_kept, (size_t)1), sizeof(*p->kept));

@@ -62,10 +62,11 @@ round() {
 	same none.dat 7
 	convert six.dat none.dat
 	same six.dat 6
+	# the same bytes need no second look
 	convert again.dat six.dat --version=7
-	same again.dat 7
+	cmp -s again.dat none.dat || same again.dat 7
 	convert six-again.dat "$1" --version=6
-	same six-again.dat 6
+	cmp -s six-again.dat six.dat || same six-again.dat 6
 	# chunks of whole sub-buffers, 1 MiB at most, each with a checksum
 	at=$(LC_ALL=C grep -obUaP '\x28\xb5\x2f\xfd' zstd.dat | cut -d: -f1 | tail -n 1)
 	[ $(($(od -An -t u1 -j $((at + 4)) -N 1 zstd.dat) & 4)) = 4 ] || fail "$1: no checksum"
