@@ -99,7 +99,7 @@ cat >work <<-'END'
 END
 chmod +x work
 export TOOLS
-peer_record in/load.dat "$name" -b 8192 -e sched -e raw_syscalls -- ./work 20000
+peer_record in/load.dat "$name" -b 8192 -e sched -e raw_syscalls -- ./work 6000
 mkdir "$TRACEFS/instances/$name.more"
 peer_record in/two.dat "$name" -e sched:sched_switch -B "$name.more" -e raw_syscalls -- ./work 500
 peer_record in/counter.dat "$name" -C counter -e sched -- ./work 10
@@ -213,7 +213,7 @@ damaged bad.dat "wrong magic of zstd"
 grep -q "EVENTS\|LOST" rest.txt || fail "nothing says that events are missing"
 head -c $(((chunk + $(stat -c %s zstd.dat)) / 2)) zstd.dat >bad.dat
 damaged bad.dat "the file ends|was not finished|past the end|behind the end"
-head -c $(($(stat -c %s six.dat) * 2 / 3)) six.dat >bad.dat
+head -c $(($(stat -c %s six.dat) * 9 / 10)) six.dat >bad.dat
 damaged bad.dat "past the end of the file|behind the end"
 head -c 1000 zstd.dat >bad.dat
 ! "$FLYRECCTL" convert -o x bad.dat >out 2>err || fail "convert of a file without formats succeeds"
