@@ -17,7 +17,7 @@ load() {
 		[Trace]
 		Event=raw_syscalls:sys_enter
 		Event=raw_syscalls:sys_exit
-		BufferSize=${2:-16M}
+		BufferSize=${2:-64M}
 		[Storage]
 		FlushSec=500ms
 		MaxFileSize=$1
