@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The numbers of trace.dat version 7, which formats/trace-dat-v7.h draws.
+ * The sections of a trace.dat of version 7, which formats/trace-dat-v7.h draws, as they lie in the
+ * file: found one behind the other by their sizes, and by the places that options name. Which bytes
+ * of the file are taken for what, so that it is told where two overlap.
  */
 #pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/trace-dat-damage.h"
+#include "formats/trace-dat-data.h"
 
 enum trace_dat_section {
 	TRACE_DAT_SECTION_OPTIONS = 0,
@@ -22,3 +31,76 @@ enum trace_dat_section {
 #define TRACE_DAT_SECTION_PACKED  1  /* a flag */
 #define TRACE_DAT_PACKED_HEAD	  8  /* of a compressed section: packed:u32 unpacked:u32 */
 #define TRACE_DAT_FILE_HEAD	  18 /* up to the page size, the same in both versions */
+
+struct section {
+	uint16_t id;
+	bool packed;
+	bool named;	/* by an option */
+	uint64_t place; /* of its head */
+	uint64_t size;	/* without its head; no more than there is */
+};
+
+struct section_claim;
+
+/* Begins with the first four members set */
+struct sections {
+	const struct trace_dat_data *data;
+	const char *path; /* for messages */
+	struct damages *damages;
+	uint64_t file_size;
+
+	struct section *items; /* as they lie in the file */
+	size_t n;
+	struct section_claim *claims;
+	size_t n_claims;
+};
+
+void sections_done(struct sections *list);
+
+/**
+ * sections_walk() - find all from @place on, as far as their sizes make sense
+ * @finished: the file has a place of options; else the data of a ring buffer may have no size yet
+ * Damages are told and stop nothing. Return: 0 or negative errno.
+ */
+int sections_walk(struct sections *list, uint64_t place, bool finished);
+
+/**
+ * sections_read() - the head of one; its end may be behind that of the file
+ * Return: 0, -ENODATA: the file ends before, or negative errno.
+ */
+int sections_read(const struct sections *list, uint64_t place, struct section *ret,
+		  struct fault *why);
+
+/**
+ * sections_cut() - let it end with the file. Return: does it run past that?
+ */
+bool sections_cut(const struct sections *list, struct section *s);
+
+/**
+ * sections_piece() - where the bytes of a section are: whole, or the compressed block
+ * @max: more than that, unpacked, cannot be
+ * Return: 0, -EBADMSG, -ENODATA, or another negative errno.
+ */
+int sections_piece(const struct sections *list, const struct section *s, uint64_t max,
+		   struct data_piece *ret, struct fault *why);
+
+/**
+ * sections_at() - the one at @place that the walk has found, or NULL
+ */
+struct section *sections_at(const struct sections *list, uint64_t place);
+
+/**
+ * sections_name() - what people call it
+ * @room: for one that is not of enum trace_dat_section; else NULL will do
+ */
+const char *sections_name(unsigned id, char *room, size_t size);
+
+/**
+ * sections_claim() - these bytes of the file are @what, a literal. Return: 0 or -ENOMEM.
+ */
+int sections_claim(struct sections *list, uint64_t place, uint64_t end, const char *what);
+
+/**
+ * sections_check_claims() - tell of those that overlap. Return: 0 or -ENOMEM.
+ */
+int sections_check_claims(struct sections *list);

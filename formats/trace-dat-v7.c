@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Sections are found through the options, and through the sizes of those before them where options
- * are missing: a file that was cut has still what was written before. Chunks of a CPU form a chain;
- * where it is broken the next one is looked for by the magic of zstd.
+ * are missing: a file that was cut has still what was written before.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,48 +13,17 @@
 #include "formats/trace-dat-chunks.h"
 #include "formats/trace-dat-data.h"
 #include "formats/trace-dat-index.h"
-#include "formats/trace-dat-sections.h"
+#include "formats/trace-dat-options.h"
 #include "formats/trace-dat-v7.h"
 #include "formats/trace-dat.h"
 
-#define OPTION_HEAD	6
 #define BUFFER_CPU_SIZE 20
 
 /* Nothing real comes near these */
-#define MAX_SECTIONS	 65536U
-#define MAX_OPTIONS	 (16 * MIB) /* bytes, all together */
-#define MAX_OPTION_CHAIN 4096U
-#define MAX_CPU		 8192U	/* more than NR_CPUS of any kernel */
-#define MAX_TABLES	 65536U /* CPUs times buffers, which few bytes of a file could ask for */
-#define MAX_BUFFERS	 4096U
-#define MAX_KEPT	 64U
-
-static const char *const section_names[_TRACE_DAT_SECTION_MAX] = {
-	[TRACE_DAT_SECTION_OPTIONS] = "options",
-	[TRACE_DAT_SECTION_BUFFER] = "a ring buffer",
-	[TRACE_DAT_SECTION_HEADERS] = "headers",
-	[TRACE_DAT_SECTION_FTRACE] = "ftrace's formats",
-	[TRACE_DAT_SECTION_EVENTS] = "event formats",
-	[TRACE_DAT_SECTION_KALLSYMS] = "kallsyms",
-	[TRACE_DAT_SECTION_PRINTK] = "printk formats",
-	[TRACE_DAT_SECTION_CMDLINES] = "task names",
-};
-
-struct section {
-	uint16_t id;
-	bool packed;
-	bool named; /* by an option */
-	uint64_t place;
-	uint64_t size; /* without its head; no more than there is */
-};
-
-struct option {
-	uint16_t id;
-	uint32_t size;
-	const uint8_t *data;
-	uint64_t place; /* of its head, or of the section if that is compressed */
-	bool packed;
-};
+#define MAX_CPU	    8192U  /* more than NR_CPUS of any kernel */
+#define MAX_TABLES  65536U /* CPUs times buffers, which few bytes of a file could ask for */
+#define MAX_BUFFERS 4096U
+#define MAX_KEPT    64U
 
 /* A CPU's data, as a BUFFER option says */
 struct area {
@@ -74,54 +42,32 @@ struct buffer {
 	uint64_t table_at;
 };
 
-/* Bytes of the file that nothing else may share */
-struct claim {
-	uint64_t place, end;
-	const char *what;
-};
-
 struct v7 {
 	struct trace_dat *dat;
 	struct trace_dat_data *data;
 	struct damages *damages;
 	struct chunk_source chunks;
 	struct trace_dat_index *index;
-	uint64_t size; /* of the file */
 	bool zstd;
 
-	struct section *sections; /* as they lie in the file */
-	size_t n_sections;
+	struct sections sections;
 	uint64_t options_place;
-	bool chain_broken;			   /* not all options could be read */
-	uint64_t found[_TRACE_DAT_SECTION_MAX];	   /* place of the section that an option names; 0:
-						      none */
-	uint64_t found_by[_TRACE_DAT_SECTION_MAX]; /* that option's */
-	uint8_t **texts;			   /* options point into */
-	size_t n_texts;
-	uint64_t options_size;
-	struct option *options;
-	size_t n_options;
+	struct options options;
 	struct buffer *buffers;
 	size_t n_buffers;
 	uint32_t n_cpus;
-	struct claim *claims;
-	size_t n_claims;
 };
 
 static void v7_done(struct v7 *v)
 {
-	for (size_t i = 0; i < v->n_texts; i++)
-		free(v->texts[i]);
 	for (size_t i = 0; i < v->n_buffers; i++) {
 		free(v->buffers[i].name);
 		free(v->buffers[i].clock);
 		free(v->buffers[i].areas);
 	}
-	free(v->texts);
-	free(v->sections);
-	free(v->options);
+	options_done(&v->options);
+	sections_done(&v->sections);
 	free(v->buffers);
-	free(v->claims);
 	trace_dat_index_free(v->index);
 	trace_dat_data_free(v->data);
 }
@@ -133,160 +79,11 @@ static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
 	return trace_dat_data_number(v->data, bytes, size);
 }
 
-static const char *section_name(uint16_t id, char *room, size_t size)
-{
-	if (id < _TRACE_DAT_SECTION_MAX && section_names[id])
-		return section_names[id];
-	(void)snprintf(room, size, "section %u", id);
-	return room;
-}
-
-/* The head of a section; its end may be behind that of the file */
-static int read_section(const struct v7 *v, uint64_t place, struct section *ret, struct fault *why)
-{
-	uint8_t head[TRACE_DAT_SECTION_HEAD];
-	int r = trace_dat_data_file(v->data, head, sizeof(head), place, why);
-
-	if (r < 0)
-		return r;
-	*ret = (struct section){
-		.id = (uint16_t)number(v, head, 2),
-		.packed = number(v, head + 2, 2) & TRACE_DAT_SECTION_PACKED,
-		.place = place,
-		.size = number(v, head + 8, 8),
-	};
-	return 0;
-}
-
-static bool cut_section(const struct v7 *v, struct section *s)
-{
-	uint64_t left = v->size - s->place - TRACE_DAT_SECTION_HEAD;
-
-	if (s->size <= left)
-		return false;
-	s->size = left;
-	return true;
-}
-
-static bool section_follows(const struct v7 *v, uint64_t place)
-{
-	struct section s;
-
-	return read_section(v, place, &s, NULL) >= 0 &&
-	       s.size <= v->size - place - TRACE_DAT_SECTION_HEAD;
-}
-
-/* All sections, by their sizes, as far as these make sense */
-static int walk_sections(struct v7 *v, uint64_t place)
-{
-	char room[32];
-	int r = 0;
-
-	for (unsigned n = 0; place < v->size && r >= 0; n++) {
-		struct section s;
-		struct fault why;
-		bool cut;
-
-		if (n >= MAX_SECTIONS)
-			return damage_add(v->damages, place, "more than %u sections", MAX_SECTIONS);
-		r = read_section(v, place, &s, &why);
-		if (r < 0)
-			return damage_add_fault(v->damages, r, &why);
-		cut = cut_section(v, &s);
-		if (cut)
-			r = damage_add(
-				v->damages, place,
-				"%s: the section runs past the end of the file, only %" PRIu64
-				" bytes of it are there",
-				section_name(s.id, room, sizeof(room)), s.size);
-		/* its size is written when its content is there */
-		if (v->options_place == 0 && s.id == TRACE_DAT_SECTION_BUFFER && s.size == 0 &&
-		    !section_follows(v, place + TRACE_DAT_SECTION_HEAD))
-			s.size = v->size - place - TRACE_DAT_SECTION_HEAD;
-		place += TRACE_DAT_SECTION_HEAD + s.size;
-		if (s.id == TRACE_DAT_SECTION_OPTIONS &&
-		    s.size == 0) /* zeros: nothing was written here */
-			continue;
-		if (r >= 0)
-			r = array_grow(&v->sections, v->n_sections, sizeof(s));
-		if (r >= 0)
-			v->sections[v->n_sections++] = s;
-	}
-	return r;
-}
-
-static int claim(struct v7 *v, uint64_t place, uint64_t end, const char *what)
-{
-	int r = array_grow(&v->claims, v->n_claims, sizeof(*v->claims));
-
-	if (r >= 0)
-		v->claims[v->n_claims++] = (struct claim){place, end, what};
-	return r;
-}
-
-static int compare_claims(const void *a, const void *b)
-{
-	const struct claim *x = a, *y = b;
-
-	return x->place != y->place ? (x->place < y->place ? -1 : 1) : x->end < y->end;
-}
-
-static int check_claims(struct v7 *v)
-{
-	const struct claim *widest = NULL;
-	int r = 0;
-
-	if (v->n_claims > 0)
-		qsort(v->claims, v->n_claims, sizeof(*v->claims), compare_claims);
-	for (size_t i = 0; i < v->n_claims && r >= 0; i++) {
-		const struct claim *c = &v->claims[i];
-
-		if (widest && c->place < widest->end)
-			r = damage_add(v->damages, c->place, "%s overlaps %s at 0x%" PRIx64,
-				       c->what, widest->what, widest->place);
-		if (!widest || c->end > widest->end)
-			widest = c;
-	}
-	return r;
-}
-
 /* --- sections of text */
 
-/* Where the bytes of a section are: whole, or the compressed block */
-static int section_piece(const struct v7 *v, const struct section *s, uint64_t max,
-			 struct data_piece *ret, struct fault *why)
+static const char *name_of(enum trace_dat_section id)
 {
-	uint64_t begin = s->place + TRACE_DAT_SECTION_HEAD;
-	uint8_t head[TRACE_DAT_PACKED_HEAD];
-	uint64_t packed, size;
-	int r;
-
-	*ret = (struct data_piece){
-		.kind = DATA_PLAIN, .place = begin, .length = s->size, .size = s->size};
-	if (s->packed) {
-		if (s->size < TRACE_DAT_PACKED_HEAD)
-			return fault_at(why, -ENODATA, v->dat->path, s->place,
-					"the compressed section of %" PRIu64 " bytes is too short",
-					s->size);
-		r = trace_dat_data_file(v->data, head, sizeof(head), begin, why);
-		if (r < 0)
-			return r;
-		packed = number(v, head, 4);
-		size = number(v, head + 4, 4);
-		if (packed > s->size - TRACE_DAT_PACKED_HEAD)
-			return fault_at(why, -EBADMSG, v->dat->path, begin,
-					"%" PRIu64
-					" compressed bytes do not fit into the section of %" PRIu64,
-					packed, s->size);
-		*ret = (struct data_piece){.kind = DATA_BLOCK,
-					   .place = begin + TRACE_DAT_PACKED_HEAD,
-					   .length = packed,
-					   .size = size};
-	}
-	if (ret->size > max)
-		return fault_at(why, -EBADMSG, v->dat->path, s->place,
-				"a section of %" PRIu64 " bytes, which cannot be", ret->size);
-	return 0;
+	return sections_name(id, NULL, 0);
 }
 
 /* A section by the option that names it, else by where it lies; 1, 0 there is none, or negative */
@@ -296,24 +93,24 @@ static int find_section(struct v7 *v, enum trace_dat_section id, struct section 
 	char room[32];
 	int r;
 
-	if (v->found[id] != 0) {
-		r = read_section(v, v->found[id], ret, why);
+	if (v->options.found[id] != 0) {
+		r = sections_read(&v->sections, v->options.found[id], ret, why);
 		if (r < 0)
 			return r;
 		if (ret->id != id)
-			return fault_at(why, -EBADMSG, v->dat->path, v->found_by[id],
-					"%s should be at 0x%" PRIx64 ", where %s is",
-					section_names[id], v->found[id],
-					section_name(ret->id, room, sizeof(room)));
-		if (cut_section(v, ret) && !ret->packed)
+			return fault_at(why, -EBADMSG, v->dat->path, v->options.found_by[id],
+					"%s should be at 0x%" PRIx64 ", where %s is", name_of(id),
+					v->options.found[id],
+					sections_name(ret->id, room, sizeof(room)));
+		if (sections_cut(&v->sections, ret) && !ret->packed)
 			return fault_at(why, -ENODATA, v->dat->path, ret->place,
 					"%s: the section runs past the end of the file",
-					section_names[id]);
+					name_of(id));
 		return 1;
 	}
-	for (size_t i = 0; i < v->n_sections; i++)
-		if (v->sections[i].id == id) {
-			*ret = v->sections[i];
+	for (size_t i = 0; i < v->sections.n; i++)
+		if (v->sections.items[i].id == id) {
+			*ret = v->sections.items[i];
 			return 1;
 		}
 	return 0;
@@ -338,15 +135,14 @@ static int check_section(struct v7 *v, enum trace_dat_section id, const struct d
 
 	if (piece->size < MAX(word, (size_t)4))
 		return fault_at(why, -EBADMSG, v->dat->path, piece->place,
-				"%s: %" PRIu64 " bytes are too few", section_names[id],
-				piece->size);
+				"%s: %" PRIu64 " bytes are too few", name_of(id), piece->size);
 	r = trace_dat_data_read(v->data, bytes, MAX(word, (size_t)4), at, &n, why);
 	if (r < 0 || word == 0)
 		return r;
 	if (number(v, bytes, word) != piece->size - word)
 		return fault_at(why, -EBADMSG, v->dat->path, piece->place,
-				"%s: %" PRIu64 " bytes, but the section has %" PRIu64,
-				section_names[id], number(v, bytes, word), piece->size - word);
+				"%s: %" PRIu64 " bytes, but the section has %" PRIu64, name_of(id),
+				number(v, bytes, word), piece->size - word);
 	return 0;
 }
 
@@ -358,11 +154,12 @@ static int put_section(struct v7 *v, enum trace_dat_section id, struct fault *wh
 
 	if (r == 0)
 		return fault_at(why, -EBADMSG, v->dat->path, v->options_place,
-				"no section has the %s", section_names[id]);
+				"no section has the %s", name_of(id));
 	if (r >= 0)
-		r = section_piece(v, &s, DATA_SECTION_MAX, &piece, why);
+		r = sections_piece(&v->sections, &s, DATA_SECTION_MAX, &piece, why);
 	if (r >= 0)
-		r = claim(v, s.place, s.place + TRACE_DAT_SECTION_HEAD + s.size, section_names[id]);
+		r = sections_claim(&v->sections, s.place, s.place + TRACE_DAT_SECTION_HEAD + s.size,
+				   name_of(id));
 	if (r >= 0 && piece.size > 0)
 		r = trace_dat_data_add(v->data, &piece, NULL);
 	if (r < 0)
@@ -413,167 +210,6 @@ static int put_sections(struct v7 *v, struct fault *why)
 	return r;
 }
 
-/* --- options */
-
-static int add_option(struct v7 *v, const struct option *option)
-{
-	uint16_t id = option->id;
-	int r;
-
-	if (id >= TRACE_DAT_SECTION_HEADERS && id < _TRACE_DAT_SECTION_MAX && option->size >= 8) {
-		v->found[id] = number(v, option->data, 8);
-		v->found_by[id] = option->place;
-	}
-	r = array_grow(&v->options, v->n_options, sizeof(*v->options));
-	if (r >= 0)
-		v->options[v->n_options++] = *option;
-	return r;
-}
-
-/* @ret_next: 0: these are the last; also if they have no end */
-static int parse_options(struct v7 *v, const struct section *s, const uint8_t *bytes, size_t size,
-			 uint64_t *ret_next)
-{
-	*ret_next = 0;
-	for (size_t at = 0; at + OPTION_HEAD <= size;) {
-		struct option o = {
-			.id = (uint16_t)number(v, bytes + at, 2),
-			.size = (uint32_t)number(v, bytes + at + 2, 4),
-			.data = bytes + at + OPTION_HEAD,
-			.place = s->packed ? s->place : s->place + TRACE_DAT_SECTION_HEAD + at,
-			.packed = s->packed,
-		};
-		int r;
-
-		if (o.size > size - at - OPTION_HEAD) {
-			v->chain_broken = true;
-			return damage_add(
-				v->damages, o.place,
-				"option %u has %u bytes, but only %zu follow in its section", o.id,
-				o.size, size - at - OPTION_HEAD);
-		}
-		if (o.id == TRACE_DAT_OPTION_END) {
-			*ret_next = o.size >= 8 ? number(v, o.data, 8) : 0;
-			return 0;
-		}
-		r = add_option(v, &o);
-		if (r < 0)
-			return r;
-		at += OPTION_HEAD + o.size;
-	}
-	v->chain_broken = true;
-	return damage_add(v->damages, s->place, "the options have no end");
-}
-
-static int read_options(struct v7 *v, const struct section *s, uint64_t *ret_next)
-{
-	_cleanup_free_ uint8_t *bytes = NULL;
-	struct data_piece piece;
-	struct fault why;
-	int r = section_piece(v, s, MAX_OPTIONS - v->options_size, &piece, &why);
-
-	*ret_next = 0;
-	if (r >= 0) {
-		bytes = malloc(piece.size + 1);
-		if (!bytes)
-			return -ENOMEM;
-		r = s->packed ? trace_dat_data_unpack(v->data, piece.place, piece.length, bytes,
-						      piece.size, &why)
-			      : trace_dat_data_file(v->data, bytes, piece.size, piece.place, &why);
-	}
-	if (r < 0) {
-		v->chain_broken = true;
-		return damage_add_fault(v->damages, r, &why);
-	}
-	r = array_grow(&v->texts, v->n_texts, sizeof(*v->texts));
-	if (r < 0)
-		return r;
-	v->options_size += piece.size;
-	v->texts[v->n_texts++] = bytes;
-	return parse_options(v, s, TAKE_PTR(bytes), piece.size, ret_next);
-}
-
-/* The section of options at @place, if there is one: 1, 0 that ends the chain, negative errno */
-static int chain_section(struct v7 *v, uint64_t place, uint64_t from, struct section *ret)
-{
-	struct fault why;
-	char room[32];
-	int r;
-
-	if (place == 0)
-		return damage_add(v->damages, from,
-				  "the file was not finished: there is no place of options");
-	if (place >= v->size)
-		return damage_add(v->damages, from,
-				  "options at 0x%" PRIx64
-				  ", behind the end of the file at 0x%" PRIx64,
-				  place, v->size);
-	r = read_section(v, place, ret, &why);
-	if (r < 0)
-		return damage_add_fault(v->damages, r, &why);
-	if (ret->id != TRACE_DAT_SECTION_OPTIONS)
-		return damage_add(v->damages, from,
-				  "options should be at 0x%" PRIx64 ", where %s is", place,
-				  section_name(ret->id, room, sizeof(room)));
-	(void)cut_section(v, ret);
-	return 1;
-}
-
-static bool was_read(const uint64_t *places, size_t n, uint64_t place)
-{
-	for (size_t i = 0; i < n; i++)
-		if (places[i] == place)
-			return true;
-	return false;
-}
-
-static int read_chain(struct v7 *v, uint64_t from, uint64_t *places, size_t *n)
-{
-	uint64_t place = v->options_place;
-	int r;
-
-	do {
-		struct section s;
-
-		r = chain_section(v, place, from, &s);
-		if (r <= 0) {
-			v->chain_broken = true;
-			return r;
-		}
-		if (*n == MAX_OPTION_CHAIN || was_read(places, *n, place)) {
-			v->chain_broken = true;
-			return damage_add(v->damages, from,
-					  "the options have no end: those at 0x%" PRIx64
-					  " come again",
-					  place);
-		}
-		places[(*n)++] = place;
-		r = claim(v, place, place + TRACE_DAT_SECTION_HEAD + s.size,
-			  section_names[TRACE_DAT_SECTION_OPTIONS]);
-		if (r >= 0)
-			r = read_options(v, &s, &place);
-		from = s.place;
-	} while (r >= 0 && place != 0);
-	return r;
-}
-
-/* Where they end too early, those that lie somewhere in the file count, too */
-static int read_all_options(struct v7 *v, uint64_t from)
-{
-	_cleanup_free_ uint64_t *places = calloc(MAX_OPTION_CHAIN, sizeof(*places));
-	uint64_t next;
-	size_t n = 0;
-	int r = places ? read_chain(v, from, places, &n) : -ENOMEM;
-
-	for (size_t i = 0; i < v->n_sections && v->chain_broken && r >= 0; i++)
-		if (v->sections[i].id == TRACE_DAT_SECTION_OPTIONS &&
-		    !was_read(places, n, v->sections[i].place) && n < MAX_OPTION_CHAIN) {
-			places[n++] = v->sections[i].place;
-			r = read_options(v, &v->sections[i], &next);
-		}
-	return r;
-}
-
 /* --- ring buffers */
 
 static struct buffer *add_buffer(struct v7 *v)
@@ -588,7 +224,7 @@ static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
 {
 	int r;
 
-	if (area->place > v->size || area->size > v->size - area->place)
+	if (area->place > v->sections.file_size || area->size > v->sections.file_size - area->place)
 		r = damage_add(v->damages, area->entry,
 			       "cpu %u: the data at 0x%" PRIx64 " of %" PRIu64
 			       " bytes runs past the end of the file",
@@ -604,18 +240,10 @@ static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
 	return 0;
 }
 
-static struct section *section_at(struct v7 *v, uint64_t place)
-{
-	for (size_t i = 0; i < v->n_sections; i++)
-		if (v->sections[i].place == place)
-			return &v->sections[i];
-	return NULL;
-}
-
 /* Is the section that the option names compressed? Where it is not found, as all others are */
 static int look_at_section(struct v7 *v, const struct option *o, uint64_t place, bool *ret)
 {
-	struct section *known = section_at(v, place);
+	struct section *known = sections_at(&v->sections, place);
 	struct section s;
 	struct fault why;
 	int r;
@@ -623,7 +251,7 @@ static int look_at_section(struct v7 *v, const struct option *o, uint64_t place,
 	*ret = v->zstd;
 	if (known)
 		known->named = true;
-	r = place < v->size ? read_section(v, place, &s, &why) : -ENODATA;
+	r = place < v->sections.file_size ? sections_read(&v->sections, place, &s, &why) : -ENODATA;
 	if (r == -EIO)
 		return r;
 	if (r < 0 || s.id != TRACE_DAT_SECTION_BUFFER)
@@ -746,7 +374,8 @@ static int put_buffer_first(struct v7 *v)
 
 static int put_plain(struct v7 *v, const struct area *area, uint64_t *ret_end)
 {
-	uint64_t size = MIN(area->size, v->size - MIN(area->place, v->size));
+	uint64_t size =
+		MIN(area->size, v->sections.file_size - MIN(area->place, v->sections.file_size));
 	struct data_piece piece = {.kind = DATA_PLAIN, .place = area->place};
 
 	piece.size = piece.length = round_down(size, v->dat->page_size);
@@ -767,12 +396,12 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 
 	trace_dat_data_align(v->data, v->dat->page_size);
 	at = trace_dat_data_end(v->data);
-	if (area->place >= v->size)
+	if (area->place >= v->sections.file_size)
 		return 0;
 	r = b->packed ? chunks_put(&v->chunks, area->cpu, area->place, area->size, &end)
 		      : put_plain(v, area, &end);
 	if (r >= 0)
-		r = claim(v, area->place, end, "the data of a CPU");
+		r = sections_claim(&v->sections, area->place, end, "the data of a CPU");
 	if (r < 0)
 		return r;
 	trace_dat_put(v->dat, entry, 8, at);
@@ -836,8 +465,8 @@ static int recover_buffers(struct v7 *v)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < v->n_sections && r >= 0; i++) {
-		const struct section *s = &v->sections[i];
+	for (size_t i = 0; i < v->sections.n && r >= 0; i++) {
+		const struct section *s = &v->sections.items[i];
 		struct buffer *b;
 
 		if (s->id != TRACE_DAT_SECTION_BUFFER || s->named || s->size == 0)
@@ -866,8 +495,8 @@ static int read_buffers(struct v7 *v)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < v->n_options && v->n_buffers < MAX_BUFFERS && r >= 0; i++) {
-		const struct option *o = &v->options[i];
+	for (size_t i = 0; i < v->options.n && v->n_buffers < MAX_BUFFERS && r >= 0; i++) {
+		const struct option *o = &v->options.items[i];
 
 		if (o->id == TRACE_DAT_OPTION_BUFFER)
 			r = read_buffer(v, o);
@@ -875,7 +504,7 @@ static int read_buffers(struct v7 *v)
 			v->n_cpus = MAX(v->n_cpus,
 					(uint32_t)MIN(number(v, o->data, 4), (uint64_t)MAX_CPU));
 	}
-	if (r >= 0 && v->chain_broken)
+	if (r >= 0 && v->options.broken)
 		r = recover_buffers(v);
 	return r < 0 ? r : put_buffer_first(v);
 }
@@ -926,10 +555,10 @@ static int put_buffer_option(struct v7 *v, struct buffer *b)
 static char *clock_text(const struct v7 *v, bool *ret_option)
 {
 	*ret_option = true;
-	for (size_t i = 0; i < v->n_options; i++)
-		if (v->options[i].id == TRACE_DAT_OPTION_TRACECLOCK)
-			return strndup((const char *)v->options[i].data,
-				       MIN(v->options[i].size, CURSOR_NAME_MAX - 1));
+	for (size_t i = 0; i < v->options.n; i++)
+		if (v->options.items[i].id == TRACE_DAT_OPTION_TRACECLOCK)
+			return strndup((const char *)v->options.items[i].data,
+				       MIN(v->options.items[i].size, CURSOR_NAME_MAX - 1));
 	*ret_option = false;
 	for (size_t i = 0; i < v->n_buffers; i++)
 		if (v->buffers[i].clock[0])
@@ -942,9 +571,9 @@ static int put_options(struct v7 *v, const char *clock, bool has_option)
 	uint32_t n = (uint32_t)strlen(clock) + 1;
 	int r = put_made(v, v->options_place, TRACE_DAT_OPTIONS, TRACE_DAT_WORD_SIZE);
 
-	for (size_t i = 0; i < v->n_options && r >= 0; i++)
-		if (is_common(v->options[i].id))
-			r = put_option(v, &v->options[i]);
+	for (size_t i = 0; i < v->options.n && r >= 0; i++)
+		if (is_common(v->options.items[i].id))
+			r = put_option(v, &v->options.items[i]);
 	for (size_t i = 1; i < v->n_buffers && r >= 0; i++)
 		r = put_buffer_option(v, &v->buffers[i]);
 	if (r >= 0 && !has_option && clock[0]) {
@@ -1016,7 +645,7 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 	uint8_t first;
 	size_t n;
 	struct fault why;
-	int r = section_piece(v, s, DATA_SECTION_MAX, &piece, &why);
+	int r = sections_piece(&v->sections, s, DATA_SECTION_MAX, &piece, &why);
 
 	if (r < 0)
 		return damage_add_fault(v->damages, r, &why);
@@ -1025,7 +654,8 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 		return r;
 	dat->kept[dat->n_kept++] =
 		(struct trace_dat_kept){o->id, {trace_dat_data_end(v->data), piece.size}};
-	r = claim(v, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size, "a section");
+	r = sections_claim(&v->sections, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size,
+			   "a section");
 	if (r < 0 || piece.size == 0)
 		return r;
 	r = trace_dat_data_add(v->data, &piece, NULL);
@@ -1045,14 +675,15 @@ static int keep_sections(struct v7 *v)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < v->n_options && r >= 0; i++) {
-		const struct option *o = &v->options[i];
+	for (size_t i = 0; i < v->options.n && r >= 0; i++) {
+		const struct option *o = &v->options.items[i];
 		struct section s;
 
 		if (o->id < _TRACE_DAT_SECTION_MAX || o->size != 8 || v->dat->n_kept == MAX_KEPT ||
-		    read_section(v, number(v, o->data, 8), &s, NULL) < 0 || s.id != o->id)
+		    sections_read(&v->sections, number(v, o->data, 8), &s, NULL) < 0 ||
+		    s.id != o->id)
 			continue;
-		if (!cut_section(v, &s)) /* else the walk has told it */
+		if (!sections_cut(&v->sections, &s)) /* else the walk has told it */
 			r = keep_section(v, o, &s);
 	}
 	return r;
@@ -1090,7 +721,7 @@ static int put_data(struct v7 *v)
 			r = put_area(v, &v->buffers[i], &v->buffers[i].areas[k]);
 	if (r >= 0)
 		r = keep_sections(v);
-	return r < 0 ? r : check_claims(v);
+	return r < 0 ? r : sections_check_claims(&v->sections);
 }
 
 /* --- the file */
@@ -1135,8 +766,8 @@ static int put_head(struct v7 *v, struct fault *why)
 /* Whoever reads it looks at its checksums: it may be cut */
 static void find_own(struct v7 *v)
 {
-	for (size_t i = 0; i < v->n_sections; i++) {
-		const struct section *s = &v->sections[i];
+	for (size_t i = 0; i < v->sections.n; i++) {
+		const struct section *s = &v->sections.items[i];
 
 		if (s->id == TRACE_DAT_V7_OWN && !s->packed)
 			v->dat->own = (struct trace_dat_extent){s->place + TRACE_DAT_SECTION_HEAD,
@@ -1146,11 +777,11 @@ static void find_own(struct v7 *v)
 
 static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 {
-	int r = walk_sections(v, first);
+	int r = sections_walk(&v->sections, first, v->options_place != 0);
 
 	find_own(v);
 	if (r >= 0)
-		r = read_all_options(v, from);
+		r = options_read(&v->options, v->options_place, from);
 	if (r >= 0)
 		r = put_head(v, why);
 	if (r >= 0)
@@ -1168,8 +799,7 @@ static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 
 int trace_dat_v7_open(struct cursor *c)
 {
-	_cleanup_(v7_done) struct v7 v = {
-		.dat = c->dat, .damages = &c->dat->damages, .size = c->dat->file_size};
+	_cleanup_(v7_done) struct v7 v = {.dat = c->dat, .damages = &c->dat->damages};
 	struct fault why = {};
 	uint64_t from;
 	int r;
@@ -1179,11 +809,18 @@ int trace_dat_v7_open(struct cursor *c)
 		return c->error;
 	from = c->pos - 8;
 	v.data = trace_dat_data_new(c->dat->fd, c->dat->path, c->dat->big_endian);
+	v.sections = (struct sections){
+		.data = v.data,
+		.path = c->dat->path,
+		.damages = v.damages,
+		.file_size = c->dat->file_size,
+	};
+	v.options = (struct options){.sections = &v.sections, .data = v.data};
 	v.chunks = (struct chunk_source){
 		.data = v.data,
 		.damages = v.damages,
 		.fd = c->dat->fd,
-		.size = v.size,
+		.size = c->dat->file_size,
 		.page_size = c->dat->page_size,
 	};
 	r = v.data ? build(&v, from, c->pos, &why) : -ENOMEM;
