@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "ctl/input.h"
 #include "ctl/output.h"
 #include "ctl/rewrite.h"
 
@@ -29,25 +28,14 @@ static bool choose(const struct ctl *ctl, struct rewrite *w)
 	return false;
 }
 
-/* Version 7 is not written front to back */
-static int open_spool(struct new_file *spool, struct fault *why)
-{
-	const char *directory = getenv("TMPDIR");
-	_cleanup_free_ char *path =
-		strf("%s/flyrec", directory && *directory ? directory : "/var/tmp");
-	int r = path ? new_file_open(spool, path, 0600) : -ENOMEM;
-
-	return r < 0 ? fault_errno(why, r, "%s: cannot create a temporary file", path ? path : "")
-		     : 0;
-}
-
 static int convert_to(struct rewrite *w, struct out_file *out, struct fault *why)
 {
 	_cleanup_(new_file_done) struct new_file spool = {.fd = -EBADF};
 	int r, published = 0;
 
+	/* Version 7 is not written front to back */
 	if (out->kind != OUT_FILE_NEW && w->version == 7) {
-		r = open_spool(&spool, why);
+		r = spool_open(&spool, why);
 		if (r < 0)
 			return r;
 	}
@@ -59,16 +47,30 @@ static int convert_to(struct rewrite *w, struct out_file *out, struct fault *why
 	return published < 0 ? published : r;
 }
 
+static int convert_file(const struct ctl *ctl, struct rewrite *w, const char *path,
+			struct fault *why)
+{
+	_cleanup_(out_file_done) struct out_file out = {.fd = -EBADF, .file = {.fd = -EBADF}};
+	_cleanup_(input_done) struct input input;
+	int r = input_open(&input, path, why);
+
+	if (r >= 0)
+		r = out_file_open(&out, ctl->output, input.fd, "convert", OUT_FILE_BINARY, why);
+	if (r < 0)
+		return r;
+	w->name = input.name;
+	w->in_fd = input.fd;
+	return convert_to(w, &out, why);
+}
+
 enum ctl_status verb_convert(struct ctl *ctl, int argc, char **argv)
 {
-	_cleanup_close_ int fd = -EBADF;
-	struct rewrite work = {.name = argv[1]};
+	struct rewrite work = {};
 	struct fault why = {};
-	struct out_file out;
 	int r;
 
 	if (argc != 2)
-		return ctl_complain(ctl, "one FILE is wanted");
+		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
 	if (ctl->host)
 		return ctl_complain(ctl, "works on local files, not with -H");
 	if (!ctl->output)
@@ -76,16 +78,8 @@ enum ctl_status verb_convert(struct ctl *ctl, int argc, char **argv)
 	if (!choose(ctl, &work))
 		return CTL_USAGE;
 	(void)signal(SIGPIPE, SIG_IGN);
-	work.in_fd = fd = io_open_at(AT_FDCWD, argv[1], 0);
-	if (fd < 0) {
-		log_error("%s: cannot open: %s", argv[1], strerror(-fd));
-		return CTL_FAILED;
-	}
-	r = out_file_open(&out, ctl->output, fd, "convert", OUT_FILE_BINARY, &why);
-	if (r >= 0)
-		r = convert_to(&work, &out, &why);
+	r = convert_file(ctl, &work, argv[1], &why);
 	if (why.error)
 		log_error("%s", why.text);
-	out_file_done(&out);
 	return r == 0 ? CTL_DONE : CTL_FAILED;
 }

@@ -11,13 +11,10 @@
 #include "convert/convert.h"
 #include "ctl/command.h"
 #include "ctl/confine.h"
+#include "ctl/input.h"
 #include "ctl/output.h"
 #include "decode/plugins.h"
 #include "decode/print-all.h"
-#include "formats/file-kind.h"
-#include "formats/trace-dat.h"
-
-#define COPY_SIZE MIB
 
 static void on_fault(const char *text)
 {
@@ -43,51 +40,6 @@ static const struct format {
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
 };
-
-static int not_a_trace(const char *bytes, size_t size, struct fault *why)
-{
-	const char *kind = file_kind((const uint8_t *)bytes, size);
-
-	return fault_set(why, -EBADMSG, "standard input: not a trace.dat%s%s", kind ? ", but " : "",
-			 kind ? kind : "");
-}
-
-/*
- * What comes through a pipe goes to a temporary file first: a trace.dat is not read front to back
- */
-static int open_standard_input(struct new_file *file, struct fault *why)
-{
-	const char *directory = getenv("TMPDIR");
-	_cleanup_free_ char *buffer = malloc(COPY_SIZE), *path = NULL;
-	bool any = false;
-	struct stat st;
-	ssize_t n;
-	int r;
-
-	if (fstat(STDIN_FILENO, &st) >= 0 && S_ISREG(st.st_mode))
-		return STDIN_FILENO;
-	if (!buffer ||
-	    asprintf(&path, "%s/flyrec", directory && *directory ? directory : "/var/tmp") < 0)
-		return fault_errno(why, -ENOMEM, "standard input");
-	r = new_file_open(file, path, 0600);
-	if (r < 0)
-		return fault_errno(why, r, "%s: cannot create a temporary file", path);
-	while ((n = read(STDIN_FILENO, buffer, COPY_SIZE)) > 0) {
-		/* before much is copied of what may have no end */
-		if (!any && memcmp(buffer, TRACE_DAT_MAGIC,
-				   MIN((size_t)n, (size_t)TRACE_DAT_MAGIC_SIZE)) != 0)
-			return not_a_trace(buffer, (size_t)n, why);
-		any = true;
-		r = io_write_all(file->fd, buffer, (size_t)n);
-		if (r < 0)
-			return fault_errno(why, r, "%s: cannot write a temporary file", path);
-	}
-	if (n < 0)
-		return fault_errno(why, -errno, "standard input: cannot read");
-	if (!any)
-		return fault_set(why, -ENODATA, "standard input: empty");
-	return file->fd;
-}
 
 /* One file to export; the output is open but for formats with more files */
 struct work {
@@ -199,24 +151,20 @@ static enum ctl_status export_confined(struct work *w)
 static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *filter,
 				   const struct format *format, const char *path)
 {
-	_cleanup_(new_file_done) struct new_file input = {.fd = -EBADF};
-	_cleanup_close_ int fd = -EBADF;
-	struct work work = {.ctl = ctl, .filter = filter, .format = format, .name = path};
+	_cleanup_(input_done) struct input input;
 	struct fault why;
 
-	if (strcmp(path, "-") == 0) {
-		work.name = "standard input";
-		work.fd = open_standard_input(&input, &why);
-	} else {
-		work.fd = fd = io_open_at(AT_FDCWD, path, 0);
-		if (fd < 0)
-			(void)fault_errno(&why, fd, "%s: cannot open", path);
-	}
-	if (work.fd < 0) {
+	if (input_open(&input, path, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
-	return export_confined(&work);
+	return export_confined(&(struct work){
+		.ctl = ctl,
+		.filter = filter,
+		.format = format,
+		.name = input.name,
+		.fd = input.fd,
+	});
 }
 
 enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)

@@ -120,8 +120,8 @@ static const struct verb verbs[] = {
 	{FILES, "convert", verb_convert, "FILE", "Write a trace.dat file as another version",
 	 "Version 6, the default, is not compressed and every program reads it; version 7 is\n"
 	 "compressed with zstd unless --compress=no. FILE: a trace.dat of flyrec or trace-cmd,\n"
-	 "version 6 or 7. Of a damaged one what can be read is written, each damage is a line on\n"
-	 "standard error, and the exit status is 1. -o - is standard output.\n",
+	 "version 6 or 7; - is standard input. Of a damaged one what can be read is written, each\n"
+	 "damage is a line on standard error, and the exit status is 1. -o - is standard output.\n",
 	 .here = true},
 	{FILES, "pin", verb_pin, "FILE...", "Keep recordings from being deleted by retention", ""},
 	{FILES, "unpin", verb_pin, "FILE...", "Let retention delete recordings again", ""},

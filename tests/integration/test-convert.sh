@@ -86,6 +86,9 @@ usage "not with -H" -H nowhere convert -o x graph.dat
 refused "graph.dat: is the file to convert" "$FLYRECCTL" convert -o graph.dat graph.dat
 refused "none.dat: cannot open" "$FLYRECCTL" convert -o x none.dat
 refused "not a trace.dat" "$FLYRECCTL" convert -o x "$SRC/README.md"
+refused "standard input: not a trace.dat" "$FLYRECCTL" convert -o x - </dev/zero
+refused "standard input: empty" "$FLYRECCTL" convert -o x - </dev/null
+refused "graph.dat: is the file to convert" "$FLYRECCTL" convert -o graph.dat - <graph.dat
 [ ! -e x ] || fail "something was made"
 
 echo "== files of all kinds"
@@ -128,6 +131,16 @@ at=$(($(stat -c %s zstd.dat) * 4))
 [ "$at" -lt "$(stat -c %s large.dat)" ] || fail "only to $(stat -c %s zstd.dat) of $(stat -c %s large.dat)"
 "$FLYRECCTL" convert -o - zstd.dat | cmp - six.dat || fail "version 6 through a pipe"
 "$FLYRECCTL" convert --compress=zstd -o - six.dat | cmp - zstd.dat || fail "version 7 through a pipe"
+# a pipe is read to its end before anything of it is converted; a file is read where it is
+cat six.dat | "$FLYRECCTL" convert --compress=zstd -o - - | cmp - zstd.dat || fail "version 6 from a pipe"
+cat zstd.dat | "$FLYRECCTL" convert -o - - | cmp - six.dat || fail "version 7 from a pipe"
+TMPDIR=/nowhere "$FLYRECCTL" convert -o again.dat - <zstd.dat || fail "a file on standard input"
+cmp six.dat again.dat
+head -c $((at / 8)) zstd.dat >cut.dat
+! "$FLYRECCTL" convert -o cut.file.dat cut.dat 2>cut.file || fail "convert of a cut file succeeds"
+! cat cut.dat | "$FLYRECCTL" convert -o cut.pipe.dat - 2>cut.pipe || fail "convert of a cut pipe succeeds"
+cmp cut.file.dat cut.pipe.dat || fail "from a pipe that was cut"
+sed 's/standard input: /cut.dat: /' cut.pipe | cmp - cut.file || fail "a cut pipe: $(head -n 3 cut.pipe)"
 # a sparse file, as it is recorded, becomes a dense one
 "$FLYRECCTL" convert -o again.dat six.dat
 cmp six.dat again.dat
@@ -142,6 +155,9 @@ done
 mkdir small/temporary
 TMPDIR=small/temporary refused "cannot write: No space left" \
 	"$FLYRECCTL" convert --version=7 --compress=no -o - six.dat
+# shellcheck disable=SC2002 # a pipe, not a file
+cat six.dat | TMPDIR=small/temporary refused "cannot write a temporary file: No space left" \
+	"$FLYRECCTL" convert -o x -
 [ -z "$(ls -A small/temporary)" ] || fail "left: $(ls -A small/temporary)"
 
 echo "== killed"
