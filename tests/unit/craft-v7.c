@@ -105,6 +105,8 @@ static void first_options(struct craft *c, const char *cpustat, struct craft_v7 
 		option(c, id, 8);
 		if (id == 18)
 			at->option_events = c->size;
+		if (id == 19)
+			at->option_kallsyms = c->size;
 		craft_number(c, 8, at->sections[id]);
 	}
 	option(c, 4, 8);

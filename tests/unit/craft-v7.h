@@ -16,6 +16,7 @@ struct craft_v7 {
 	size_t last_options;  /* their section */
 	size_t last_end;      /* the option that ends them */
 	size_t option_events; /* data of the option that names section 18 */
+	size_t option_kallsyms;
 	size_t buffer_option; /* data of the first */
 	size_t entry[2];      /* of the first buffer */
 	size_t area[2];	      /* data of its CPUs */

@@ -269,6 +269,11 @@ static void test_bad_sections(void **state)
 			 "headers: the section runs past the end", s[16]},
 			{s[19] + 8, 8, UINT64_C(1) << 50, zstd ? ALL_EVENTS : ALL_EVENTS,
 			 "kallsyms: the section runs past the end", s[19]},
+			{s[19], 2, 99, ALL_EVENTS, "kallsyms should be at", at.option_kallsyms - 6},
+			{s[0] + 2, 2, 1, ALL_EVENTS,
+			 c.big_endian ? "1048576 compressed bytes do not fit into the section"
+				      : "524304 compressed bytes do not fit into the section",
+			 s[0] + 16},
 			{at.buffer_option, 8, s[16], ALL_EVENTS,
 			 "option BUFFER: no section of a ring buffer is at", at.buffer_option - 6},
 			{at.entry[1], 4, 0, 5, "cpu 0 has data already", at.entry[1]},
@@ -286,6 +291,19 @@ static void test_bad_sections(void **state)
 	}
 }
 
+static void test_missing_section(void **state)
+{
+	FOR_EACH_V7(c, zstd)
+	{
+		struct craft_v7 at;
+
+		craft_v7(&c, zstd, NULL, &at);
+		craft_set(&c, at.option_kallsyms - 6, 2, 98);
+		assert_told(&c, &(struct change){at.sections[19], 2, 99, ALL_EVENTS,
+						 "no section has the kallsyms", at.sections[0]});
+	}
+}
+
 static void test_overlaps(void **state)
 {
 	FOR_EACH_V7(c, zstd)
@@ -293,6 +311,10 @@ static void test_overlaps(void **state)
 		struct craft_v7 at;
 
 		craft_v7(&c, zstd, NULL, &at);
+		const size_t *s = at.sections;
+
+		assert_told(&c, &(struct change){s[19] + 8, 8, s[20] - s[19] - 8, ALL_EVENTS,
+						 "printk formats overlaps kallsyms at", s[20]});
 		assert_told(&c, &(struct change){at.entry[1] + 4, 8, at.area[0], 8,
 						 "the data of a CPU overlaps the data of a CPU at",
 						 at.area[0]});
@@ -329,6 +351,47 @@ static void test_bad_chunks(void **state)
 
 		for (size_t i = 0; i < ARRAY_SIZE(changes); i++)
 			assert_told(&c, &changes[i]);
+	}
+}
+
+/* What a chunk says of itself is the room that its bytes get */
+static void test_chunk_larger_than_it_says(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		struct craft_long at;
+
+		craft_v7_long(&c, &at);
+		const size_t chunk = at.heads[0][3];
+		const unsigned all = 2 * CRAFT_PAGES;
+
+		craft_set(&c, at.own, 2, 99); /* without the index, which would tell, too */
+		assert_told(&c, &(struct change){chunk + 4, 4, PAGE, all - CRAFT_CHUNK_PAGES,
+						 "16384 bytes are compressed here, not 4096 as it",
+						 chunk + 8});
+	}
+}
+
+/* Few bytes of options that would become many */
+static void test_options_bomb(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		_cleanup_free_ uint8_t *zeros = calloc(1, 32 * MIB);
+		struct craft_v7 at;
+		size_t place;
+
+		craft_v7(&c, true, NULL, &at);
+		place = c.size;
+		craft_number(&c, 2, 0);
+		craft_number(&c, 2, 1);
+		craft_number(&c, 4, 0);
+		craft_number(&c, 8, 0);
+		craft_v7_packed(&c, zeros, 32 * MIB);
+		craft_set(&c, place + 8, 8, c.size - place - 16);
+		assert_told(&c, &(struct change){at.next, 8, place, ALL_EVENTS,
+						 "a section of 33554432 bytes, which cannot be",
+						 place});
 	}
 }
 
@@ -438,7 +501,8 @@ static void test_bomb(void **state)
 	data = trace_dat_data_new(fd, "f", false);
 	assert_non_null(data);
 	assert_int_equal(trace_dat_data_unpack(data, 8, c.size - 8, room, PAGE, &why), -EBADMSG);
-	assert_non_null(strstr(why.text, "8388608 bytes are compressed here, not 4096 as it says"));
+	assert_non_null(strstr(why.text, "f: offset 0x8: 8388608 bytes are compressed here, not "
+					 "4096 as it says"));
 	craft_done(&c);
 }
 #endif
@@ -451,9 +515,12 @@ int main(void)
 		cmocka_unit_test(test_cut_at_every_byte),
 		cmocka_unit_test(test_every_byte_changed),
 		cmocka_unit_test(test_bad_sections),
+		cmocka_unit_test(test_missing_section),
 		cmocka_unit_test(test_overlaps),
 #if HAVE_ZSTD
 		cmocka_unit_test(test_bad_chunks),
+		cmocka_unit_test(test_chunk_larger_than_it_says),
+		cmocka_unit_test(test_options_bomb),
 		cmocka_unit_test(test_place_inside),
 		cmocka_unit_test(test_many_chunks),
 		cmocka_unit_test(test_cut_block),
