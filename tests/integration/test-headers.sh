@@ -4,12 +4,13 @@
 # beside: yes
 #
 # What a file has beside its events is as small as it can be: the hour of a quiet session is less than
-# 4 MB, symbols that name nothing are left out and all names stay right, there is room for the names of
-# tasks that came, and segments share what they have in common where the file system can.
+# 4 MB on two CPUs, and less than 1 MB compressed, symbols that name nothing are left out and all names stay
+# right, there is room for the names of tasks that came, and segments share what they have in common where
+# the file system can.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
-need_command trace-cmd filefrag awk
+need_command trace-cmd filefrag awk jq
 need_event oom:mark_victim sched:sched_switch timer:timer_start
 
 on_disk() { # FILE: bytes, preallocated ones too
@@ -24,13 +25,14 @@ names_room() {
 	"$TOOLS/seed-reader" "$1" | sed -n 's/^task names [0-9]* in \([0-9]*\)/\1/p'
 }
 
-# quiet: a session with an event now and then, segments in $segments
-quiet() { # SEGMENTS
+# quiet: a session with an event now and then, segments in $segments. The flush timer takes what a CPU
+# has, each time a sub-buffer.
+quiet() { # SEGMENTS [EVENTS A CPU, each by a flush of its own]
 	local i
 	segments=()
 	flyrecd_start
 	for ((i = 1; i <= $1; i++)); do
-		"$TOOLS/markers" "--instance=${PREFIX}quiet" --count=3 "${next[@]}" >"$T/expect"
+		"$TOOLS/markers" "--instance=${PREFIX}quiet" "--count=${2:-3}" ${2:+--rate=6} "${next[@]}" >"$T/expect"
 		cp "$T/expect" "$T/last"
 		next=("--continue=$T/last")
 		segments+=("$(ctl rotate quiet)")
@@ -46,22 +48,46 @@ session quiet <<-EOF
 	Event=oom:mark_victim
 	BufferSize=1M
 	[Storage]
-	FlushSec=200ms
+	FlushSec=100ms
 	KeepFree=0
 	MaxUse=100M
 EOF
 
-echo "== a quiet hour"
+# least_subbufs FILE: of the CPU that has the fewest
+least_subbufs() {
+	"$FLYRECCTL" --json verify "$1" | jq '[.files[0].cpus[].subbufs] | min'
+}
+
+is_compressed() { # FILE
+	[ "$(od -An -c -j 10 -N 1 "$1" | tr -d ' ')" = 7 ]
+}
+
+echo "== a quiet hour, with an event a minute on each CPU"
 next=()
-quiet 3
+quiet 2 60
 for segment in "${segments[@]}"; do
 	bytes=$(on_disk "$segment")
-	echo "$bytes bytes: symbols $(symbols "$segment"), room for names $(names_room "$segment")"
-	[ "$bytes" -lt 4000000 ] || fail "the segment of a quiet session is $bytes bytes"
+	n=$(least_subbufs "$segment")
+	echo "$bytes bytes: symbols $(symbols "$segment"), room for names $(names_room "$segment"), $n sub-buffers a CPU"
+	[ "$n" -ge 40 ] || fail "only $n sub-buffers, which is no hour of flushes"
+	[ "$bytes" -lt $((3500000 + $(nproc) * 250000)) ] || fail "the segment of a quiet session is $bytes bytes"
+	# what is allocated ahead of the data is given back
+	length=$(stat -c %s "$segment")
+	[ "$bytes" -lt $((length + 65536)) ] || fail "the segment of $length bytes takes $bytes on the disk"
 done
 # of which the later ones know how few tasks come
-[ "$(names_room "${segments[2]}")" -le "$(names_room "${segments[0]}")" ] ||
-	fail "room for names grows: $(names_room "${segments[0]}"), $(names_room "${segments[2]}")"
+[ "$(names_room "${segments[1]}")" -le "$(names_room "${segments[0]}")" ] ||
+	fail "room for names grows: $(names_room "${segments[0]}"), $(names_room "${segments[1]}")"
+
+echo "== compressed"
+echo Compress=zstd >>"$CONFIG/sessions.d/quiet.conf"
+flyrecd_start
+wait_for 60 is_compressed "${segments[0]}" || fail "not compressed: $(tail -n 3 "$FLYRECD_LOG")"
+flyrecd_stop
+bytes=$(on_disk "${segments[0]}")
+echo "$bytes bytes"
+[ "$bytes" -lt 1000000 ] || fail "the segment of a quiet session is $bytes bytes, compressed"
+[ "$(least_subbufs "${segments[0]}")" -ge 40 ] || fail "sub-buffers are missing"
 rm -r "$STATE"
 
 echo "== names of functions"
