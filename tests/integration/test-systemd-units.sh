@@ -6,7 +6,8 @@
 # The units beside flyrecd.service, under a real systemd in a container: flyrecd.socket starts a daemon
 # that was stopped, no call is refused over a restart, and AdminGroup= may connect; flyrec-metrics.timer
 # writes whole files for node_exporter and takes them away with the daemon; the drop-ins grant what
-# they say and no more.
+# they say and no more. Under the unit as it is, segments are compressed by a thread that gets the CPU and the
+# disk only when nobody else wants them.
 . "$(dirname "$0")/lib.sh"
 . "$SRC/tests/integration/container.sh"
 need_tracefs
@@ -79,6 +80,48 @@ wait "$caller" || fail "calls"
 ! grep -v ' flyrecd has hung up: ' "$T/refused" || fail "calls during restarts"
 echo "calls over three restarts: $(cat "$T/calls"), cut off: $(wc -l <"$T/refused")"
 [ "$(cat "$T/calls")" -ge 3 ] || fail "hardly a call was made"
+
+# --- compressing: flyrecd is stopped while it does so, and its threads are looked at
+main_pid() {
+	guest systemctl show --property=MainPID --value flyrecd
+}
+
+stops_at() { # FAULT-POINT: another process than before
+	local before
+	before=$(main_pid)
+	printf '[Service]\nEnvironment=FLYREC_FAULT_POINT=%s\n' "$1" | drop_in flyrecd.service fault
+	guest systemctl kill --signal=KILL flyrecd
+	stopped() {
+		local pid
+		pid=$(main_pid)
+		[ "$pid" != "$before" ] && guest grep -q '^State:[[:space:]]*T' "/proc/$pid/status" 2>/dev/null
+	}
+	wait_for 30 stopped || fail "does not come to $1: $(guest systemctl status flyrecd)"
+	guest grep -q /flyrecd.service "/proc/$(main_pid)/cgroup" || fail "not in the unit's cgroup"
+	guest sh -c "for task in /proc/$(main_pid)/task/*; do
+		chrt -p \${task##*/} | sed -n 's/.*policy: //p'
+		ionice -p \${task##*/}
+	done" | paste -d ' ' - - | sort | uniq -c >"$T/threads"
+	cat "$T/threads"
+}
+
+for _ in 1 2; do
+	guest /usr/bin/true
+	ctl rotate units >/dev/null || fail "rotate"
+done
+# The next process does it
+printf '[Storage]\nKeepFree=0\nMaxUse=1G\nCompress=zstd\n' >>"$CONFIG/sessions.d/units.conf"
+stops_at compress-packed
+grep -q '^ *1 SCHED_IDLE idle$' "$T/threads" || fail "no thread has the lowest priority"
+[ "$(grep -c 'SCHED_IDLE\|idle$' "$T/threads")" = 1 ] || fail "others have it, too"
+stops_at compress-replaced # others may wait for the directory
+! grep -q 'SCHED_IDLE\|idle$' "$T/threads" || fail "a priority is not what it was"
+rm "$T/root/etc/systemd/system/flyrecd.service.d/fault.conf"
+guest systemctl daemon-reload
+guest systemctl kill --signal=KILL flyrecd
+ctl status units >/dev/null || fail "flyrecd does not come back"
+guest journalctl --quiet --unit=flyrecd >"$T/journal"
+! grep 'not permitted' "$T/journal" || fail "the sandbox is too narrow"
 
 # --- with AdminGroup= everybody may connect, as long as it is set
 rights_are() { # MODE WHEN
