@@ -12,7 +12,7 @@
 #define MAX_OPTIONS	 (16 * MIB) /* bytes, all together */
 #define MAX_OPTION_CHAIN 4096U
 
-void options_done(struct options *options)
+void v7_options_done(struct v7_options *options)
 {
 	for (size_t i = 0; i < options->n_texts; i++)
 		free(options->texts[i]);
@@ -20,7 +20,7 @@ void options_done(struct options *options)
 	free(options->items);
 }
 
-static int add_option(struct options *options, const struct option *option)
+static int add_option(struct v7_options *options, const struct option *option)
 {
 	uint16_t id = option->id;
 	int r;
@@ -36,7 +36,7 @@ static int add_option(struct options *options, const struct option *option)
 }
 
 /* @ret_next: 0: these are the last; also if they have no end */
-static int parse_options(struct options *options, const struct section *s, const uint8_t *bytes,
+static int parse_options(struct v7_options *options, const struct section *s, const uint8_t *bytes,
 			 size_t size, uint64_t *ret_next)
 {
 	*ret_next = 0;
@@ -71,12 +71,12 @@ static int parse_options(struct options *options, const struct section *s, const
 	return damage_add(options->sections->damages, s->place, "the options have no end");
 }
 
-static int read_options(struct options *options, const struct section *s, uint64_t *ret_next)
+static int read_options(struct v7_options *options, const struct section *s, uint64_t *ret_next)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct data_piece piece;
 	struct fault why;
-	int r = sections_piece(options->sections, s, MAX_OPTIONS - options->size, &piece, &why);
+	int r = v7_sections_piece(options->sections, s, MAX_OPTIONS - options->size, &piece, &why);
 
 	*ret_next = 0;
 	if (r >= 0) {
@@ -101,7 +101,7 @@ static int read_options(struct options *options, const struct section *s, uint64
 }
 
 /* The section of options at @place, if there is one: 1, 0 that ends the chain, negative errno */
-static int chain_section(struct options *options, uint64_t place, uint64_t from,
+static int chain_section(struct v7_options *options, uint64_t place, uint64_t from,
 			 struct section *ret)
 {
 	struct fault why;
@@ -116,14 +116,14 @@ static int chain_section(struct options *options, uint64_t place, uint64_t from,
 				  "options at 0x%" PRIx64
 				  ", behind the end of the file at 0x%" PRIx64,
 				  place, options->sections->file_size);
-	r = sections_read(options->sections, place, ret, &why);
+	r = v7_sections_read(options->sections, place, ret, &why);
 	if (r < 0)
 		return damage_add_fault(options->sections->damages, r, &why);
 	if (ret->id != TRACE_DAT_SECTION_OPTIONS)
 		return damage_add(options->sections->damages, from,
 				  "options should be at 0x%" PRIx64 ", where %s is", place,
-				  sections_name(ret->id, room, sizeof(room)));
-	(void)sections_cut(options->sections, ret);
+				  v7_sections_name(ret->id, room, sizeof(room)));
+	(void)v7_sections_cut(options->sections, ret);
 	return 1;
 }
 
@@ -135,7 +135,7 @@ static bool was_read(const uint64_t *places, size_t n, uint64_t place)
 	return false;
 }
 
-static int read_chain(struct options *options, uint64_t place, uint64_t from, uint64_t *places,
+static int read_chain(struct v7_options *options, uint64_t place, uint64_t from, uint64_t *places,
 		      size_t *n)
 {
 	int r;
@@ -156,8 +156,8 @@ static int read_chain(struct options *options, uint64_t place, uint64_t from, ui
 					  place);
 		}
 		places[(*n)++] = place;
-		r = sections_claim(options->sections, place,
-				   place + TRACE_DAT_SECTION_HEAD + s.size, "options");
+		r = v7_sections_claim(options->sections, place,
+				      place + TRACE_DAT_SECTION_HEAD + s.size, "options");
 		if (r >= 0)
 			r = read_options(options, &s, &place);
 		from = s.place;
@@ -165,7 +165,7 @@ static int read_chain(struct options *options, uint64_t place, uint64_t from, ui
 	return r;
 }
 
-int options_read(struct options *options, uint64_t place, uint64_t from)
+int v7_options_read(struct v7_options *options, uint64_t place, uint64_t from)
 {
 	_cleanup_free_ uint64_t *places = calloc(MAX_OPTION_CHAIN, sizeof(*places));
 	uint64_t next;

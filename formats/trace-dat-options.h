@@ -19,8 +19,8 @@ struct option {
 };
 
 /* Begins with the first two members set */
-struct options {
-	struct sections *sections;
+struct v7_options {
+	struct v7_sections *sections;
 	struct trace_dat_data *data;
 
 	struct option *items;
@@ -33,12 +33,12 @@ struct options {
 	uint64_t size; /* of all together */
 };
 
-void options_done(struct options *options);
+void v7_options_done(struct v7_options *options);
 
 /**
- * options_read() - all of them
+ * v7_options_read() - all of them
  * @place: of the first ones; 0: the file was not finished
  * @from: place of what says so
  * Their bytes are claimed; damages are told and stop nothing. Return: 0 or negative errno.
  */
-int options_read(struct options *options, uint64_t place, uint64_t from);
+int v7_options_read(struct v7_options *options, uint64_t place, uint64_t from);

@@ -26,13 +26,13 @@ struct section_claim {
 	const char *what;
 };
 
-void sections_done(struct sections *list)
+void v7_sections_done(struct v7_sections *list)
 {
 	free(list->items);
 	free(list->claims);
 }
 
-const char *sections_name(unsigned id, char *room, size_t size)
+const char *v7_sections_name(unsigned id, char *room, size_t size)
 {
 	if (id < _TRACE_DAT_SECTION_MAX && section_names[id])
 		return section_names[id];
@@ -40,8 +40,8 @@ const char *sections_name(unsigned id, char *room, size_t size)
 	return room;
 }
 
-int sections_read(const struct sections *list, uint64_t place, struct section *ret,
-		  struct fault *why)
+int v7_sections_read(const struct v7_sections *list, uint64_t place, struct section *ret,
+		     struct fault *why)
 {
 	uint8_t head[TRACE_DAT_SECTION_HEAD];
 	int r = trace_dat_data_file(list->data, head, sizeof(head), place, why);
@@ -57,7 +57,7 @@ int sections_read(const struct sections *list, uint64_t place, struct section *r
 	return 0;
 }
 
-bool sections_cut(const struct sections *list, struct section *s)
+bool v7_sections_cut(const struct v7_sections *list, struct section *s)
 {
 	uint64_t left = list->file_size - s->place - TRACE_DAT_SECTION_HEAD;
 
@@ -67,15 +67,15 @@ bool sections_cut(const struct sections *list, struct section *s)
 	return true;
 }
 
-static bool section_follows(const struct sections *list, uint64_t place)
+static bool section_follows(const struct v7_sections *list, uint64_t place)
 {
 	struct section s;
 
-	return sections_read(list, place, &s, NULL) >= 0 &&
+	return v7_sections_read(list, place, &s, NULL) >= 0 &&
 	       s.size <= list->file_size - place - TRACE_DAT_SECTION_HEAD;
 }
 
-int sections_walk(struct sections *list, uint64_t place, bool finished)
+int v7_sections_walk(struct v7_sections *list, uint64_t place, bool finished)
 {
 	char room[32];
 	int r = 0;
@@ -88,16 +88,16 @@ int sections_walk(struct sections *list, uint64_t place, bool finished)
 		if (n >= MAX_SECTIONS)
 			return damage_add(list->damages, place, "more than %u sections",
 					  MAX_SECTIONS);
-		r = sections_read(list, place, &s, &why);
+		r = v7_sections_read(list, place, &s, &why);
 		if (r < 0)
 			return damage_add_fault(list->damages, r, &why);
-		cut = sections_cut(list, &s);
+		cut = v7_sections_cut(list, &s);
 		if (cut)
 			r = damage_add(
 				list->damages, place,
 				"%s: the section runs past the end of the file, only %" PRIu64
 				" bytes of it are there",
-				sections_name(s.id, room, sizeof(room)), s.size);
+				v7_sections_name(s.id, room, sizeof(room)), s.size);
 		/* its size is written when its content is there */
 		if (!finished && s.id == TRACE_DAT_SECTION_BUFFER && s.size == 0 &&
 		    !section_follows(list, place + TRACE_DAT_SECTION_HEAD))
@@ -114,7 +114,7 @@ int sections_walk(struct sections *list, uint64_t place, bool finished)
 	return r;
 }
 
-int sections_claim(struct sections *list, uint64_t place, uint64_t end, const char *what)
+int v7_sections_claim(struct v7_sections *list, uint64_t place, uint64_t end, const char *what)
 {
 	int r = array_grow(&list->claims, list->n_claims, sizeof(*list->claims));
 
@@ -130,7 +130,7 @@ static int compare_claims(const void *a, const void *b)
 	return x->place != y->place ? (x->place < y->place ? -1 : 1) : x->end < y->end;
 }
 
-int sections_check_claims(struct sections *list)
+int v7_sections_check_claims(struct v7_sections *list)
 {
 	const struct section_claim *widest = NULL;
 	int r = 0;
@@ -149,8 +149,8 @@ int sections_check_claims(struct sections *list)
 	return r;
 }
 
-int sections_piece(const struct sections *list, const struct section *s, uint64_t max,
-		   struct data_piece *ret, struct fault *why)
+int v7_sections_piece(const struct v7_sections *list, const struct section *s, uint64_t max,
+		      struct data_piece *ret, struct fault *why)
 {
 	uint64_t begin = s->place + TRACE_DAT_SECTION_HEAD;
 	uint8_t head[TRACE_DAT_PACKED_HEAD];
@@ -185,7 +185,7 @@ int sections_piece(const struct sections *list, const struct section *s, uint64_
 	return 0;
 }
 
-struct section *sections_at(const struct sections *list, uint64_t place)
+struct section *v7_sections_at(const struct v7_sections *list, uint64_t place)
 {
 	for (size_t i = 0; i < list->n; i++)
 		if (list->items[i].place == place)

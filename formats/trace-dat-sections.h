@@ -43,7 +43,7 @@ struct section {
 struct section_claim;
 
 /* Begins with the first four members set */
-struct sections {
+struct v7_sections {
 	const struct trace_dat_data *data;
 	const char *path; /* for messages */
 	struct damages *damages;
@@ -55,52 +55,52 @@ struct sections {
 	size_t n_claims;
 };
 
-void sections_done(struct sections *list);
+void v7_sections_done(struct v7_sections *list);
 
 /**
- * sections_walk() - find all from @place on, as far as their sizes make sense
+ * v7_sections_walk() - find all from @place on, as far as their sizes make sense
  * @finished: the file has a place of options; else the data of a ring buffer may have no size yet
  * Damages are told and stop nothing. Return: 0 or negative errno.
  */
-int sections_walk(struct sections *list, uint64_t place, bool finished);
+int v7_sections_walk(struct v7_sections *list, uint64_t place, bool finished);
 
 /**
- * sections_read() - the head of one; its end may be behind that of the file
+ * v7_sections_read() - the head of one; its end may be behind that of the file
  * Return: 0, -ENODATA: the file ends before, or negative errno.
  */
-int sections_read(const struct sections *list, uint64_t place, struct section *ret,
-		  struct fault *why);
+int v7_sections_read(const struct v7_sections *list, uint64_t place, struct section *ret,
+		     struct fault *why);
 
 /**
- * sections_cut() - let it end with the file. Return: does it run past that?
+ * v7_sections_cut() - let it end with the file. Return: does it run past that?
  */
-bool sections_cut(const struct sections *list, struct section *s);
+bool v7_sections_cut(const struct v7_sections *list, struct section *s);
 
 /**
- * sections_piece() - where the bytes of a section are: whole, or the compressed block
+ * v7_sections_piece() - where the bytes of a section are: whole, or the compressed block
  * @max: more than that, unpacked, cannot be
  * Return: 0, -EBADMSG, -ENODATA, or another negative errno.
  */
-int sections_piece(const struct sections *list, const struct section *s, uint64_t max,
-		   struct data_piece *ret, struct fault *why);
+int v7_sections_piece(const struct v7_sections *list, const struct section *s, uint64_t max,
+		      struct data_piece *ret, struct fault *why);
 
 /**
- * sections_at() - the one at @place that the walk has found, or NULL
+ * v7_sections_at() - the one at @place that the walk has found, or NULL
  */
-struct section *sections_at(const struct sections *list, uint64_t place);
+struct section *v7_sections_at(const struct v7_sections *list, uint64_t place);
 
 /**
- * sections_name() - what people call it
+ * v7_sections_name() - what people call it
  * @room: for one that is not of enum trace_dat_section; else NULL will do
  */
-const char *sections_name(unsigned id, char *room, size_t size);
+const char *v7_sections_name(unsigned id, char *room, size_t size);
 
 /**
- * sections_claim() - these bytes of the file are @what, a literal. Return: 0 or -ENOMEM.
+ * v7_sections_claim() - these bytes of the file are @what, a literal. Return: 0 or -ENOMEM.
  */
-int sections_claim(struct sections *list, uint64_t place, uint64_t end, const char *what);
+int v7_sections_claim(struct v7_sections *list, uint64_t place, uint64_t end, const char *what);
 
 /**
- * sections_check_claims() - tell of those that overlap. Return: 0 or -ENOMEM.
+ * v7_sections_check_claims() - tell of those that overlap. Return: 0 or -ENOMEM.
  */
-int sections_check_claims(struct sections *list);
+int v7_sections_check_claims(struct v7_sections *list);

@@ -50,9 +50,9 @@ struct v7 {
 	struct trace_dat_index *index;
 	bool zstd;
 
-	struct sections sections;
+	struct v7_sections sections;
 	uint64_t options_place;
-	struct options options;
+	struct v7_options options;
 	struct buffer *buffers;
 	size_t n_buffers;
 	uint32_t n_cpus;
@@ -65,8 +65,8 @@ static void v7_done(struct v7 *v)
 		free(v->buffers[i].clock);
 		free(v->buffers[i].areas);
 	}
-	options_done(&v->options);
-	sections_done(&v->sections);
+	v7_options_done(&v->options);
+	v7_sections_done(&v->sections);
 	free(v->buffers);
 	trace_dat_index_free(v->index);
 	trace_dat_data_free(v->data);
@@ -83,7 +83,7 @@ static uint64_t number(const struct v7 *v, const uint8_t *bytes, size_t size)
 
 static const char *name_of(enum trace_dat_section id)
 {
-	return sections_name(id, NULL, 0);
+	return v7_sections_name(id, NULL, 0);
 }
 
 /* A section by the option that names it, else by where it lies; 1, 0 there is none, or negative */
@@ -94,15 +94,15 @@ static int find_section(struct v7 *v, enum trace_dat_section id, struct section 
 	int r;
 
 	if (v->options.found[id] != 0) {
-		r = sections_read(&v->sections, v->options.found[id], ret, why);
+		r = v7_sections_read(&v->sections, v->options.found[id], ret, why);
 		if (r < 0)
 			return r;
 		if (ret->id != id)
 			return fault_at(why, -EBADMSG, v->dat->path, v->options.found_by[id],
 					"%s should be at 0x%" PRIx64 ", where %s is", name_of(id),
 					v->options.found[id],
-					sections_name(ret->id, room, sizeof(room)));
-		if (sections_cut(&v->sections, ret) && !ret->packed)
+					v7_sections_name(ret->id, room, sizeof(room)));
+		if (v7_sections_cut(&v->sections, ret) && !ret->packed)
 			return fault_at(why, -ENODATA, v->dat->path, ret->place,
 					"%s: the section runs past the end of the file",
 					name_of(id));
@@ -156,10 +156,10 @@ static int put_section(struct v7 *v, enum trace_dat_section id, struct fault *wh
 		return fault_at(why, -EBADMSG, v->dat->path, v->options_place,
 				"no section has the %s", name_of(id));
 	if (r >= 0)
-		r = sections_piece(&v->sections, &s, DATA_SECTION_MAX, &piece, why);
+		r = v7_sections_piece(&v->sections, &s, DATA_SECTION_MAX, &piece, why);
 	if (r >= 0)
-		r = sections_claim(&v->sections, s.place, s.place + TRACE_DAT_SECTION_HEAD + s.size,
-				   name_of(id));
+		r = v7_sections_claim(&v->sections, s.place,
+				      s.place + TRACE_DAT_SECTION_HEAD + s.size, name_of(id));
 	if (r >= 0 && piece.size > 0)
 		r = trace_dat_data_add(v->data, &piece, NULL);
 	if (r < 0)
@@ -243,7 +243,7 @@ static int add_area(struct v7 *v, struct buffer *b, const struct area *area)
 /* Is the section that the option names compressed? Where it is not found, as all others are */
 static int look_at_section(struct v7 *v, const struct option *o, uint64_t place, bool *ret)
 {
-	struct section *known = sections_at(&v->sections, place);
+	struct section *known = v7_sections_at(&v->sections, place);
 	struct section s;
 	struct fault why;
 	int r;
@@ -251,7 +251,8 @@ static int look_at_section(struct v7 *v, const struct option *o, uint64_t place,
 	*ret = v->zstd;
 	if (known)
 		known->named = true;
-	r = place < v->sections.file_size ? sections_read(&v->sections, place, &s, &why) : -ENODATA;
+	r = place < v->sections.file_size ? v7_sections_read(&v->sections, place, &s, &why)
+					  : -ENODATA;
 	if (r == -EIO)
 		return r;
 	if (r < 0 || s.id != TRACE_DAT_SECTION_BUFFER)
@@ -401,7 +402,7 @@ static int put_area(struct v7 *v, const struct buffer *b, const struct area *are
 	r = b->packed ? chunks_put(&v->chunks, area->cpu, area->place, area->size, &end)
 		      : put_plain(v, area, &end);
 	if (r >= 0)
-		r = sections_claim(&v->sections, area->place, end, "the data of a CPU");
+		r = v7_sections_claim(&v->sections, area->place, end, "the data of a CPU");
 	if (r < 0)
 		return r;
 	trace_dat_put(v->dat, entry, 8, at);
@@ -645,7 +646,7 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 	uint8_t first;
 	size_t n;
 	struct fault why;
-	int r = sections_piece(&v->sections, s, DATA_SECTION_MAX, &piece, &why);
+	int r = v7_sections_piece(&v->sections, s, DATA_SECTION_MAX, &piece, &why);
 
 	if (r < 0)
 		return damage_add_fault(v->damages, r, &why);
@@ -654,8 +655,8 @@ static int keep_section(struct v7 *v, const struct option *o, const struct secti
 		return r;
 	dat->kept[dat->n_kept++] =
 		(struct trace_dat_kept){o->id, {trace_dat_data_end(v->data), piece.size}};
-	r = sections_claim(&v->sections, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size,
-			   "a section");
+	r = v7_sections_claim(&v->sections, s->place, s->place + TRACE_DAT_SECTION_HEAD + s->size,
+			      "a section");
 	if (r < 0 || piece.size == 0)
 		return r;
 	r = trace_dat_data_add(v->data, &piece, NULL);
@@ -680,10 +681,10 @@ static int keep_sections(struct v7 *v)
 		struct section s;
 
 		if (o->id < _TRACE_DAT_SECTION_MAX || o->size != 8 || v->dat->n_kept == MAX_KEPT ||
-		    sections_read(&v->sections, number(v, o->data, 8), &s, NULL) < 0 ||
+		    v7_sections_read(&v->sections, number(v, o->data, 8), &s, NULL) < 0 ||
 		    s.id != o->id)
 			continue;
-		if (!sections_cut(&v->sections, &s)) /* else the walk has told it */
+		if (!v7_sections_cut(&v->sections, &s)) /* else the walk has told it */
 			r = keep_section(v, o, &s);
 	}
 	return r;
@@ -721,7 +722,7 @@ static int put_data(struct v7 *v)
 			r = put_area(v, &v->buffers[i], &v->buffers[i].areas[k]);
 	if (r >= 0)
 		r = keep_sections(v);
-	return r < 0 ? r : sections_check_claims(&v->sections);
+	return r < 0 ? r : v7_sections_check_claims(&v->sections);
 }
 
 /* --- the file */
@@ -777,11 +778,11 @@ static void find_own(struct v7 *v)
 
 static int build(struct v7 *v, uint64_t from, uint64_t first, struct fault *why)
 {
-	int r = sections_walk(&v->sections, first, v->options_place != 0);
+	int r = v7_sections_walk(&v->sections, first, v->options_place != 0);
 
 	find_own(v);
 	if (r >= 0)
-		r = options_read(&v->options, v->options_place, from);
+		r = v7_options_read(&v->options, v->options_place, from);
 	if (r >= 0)
 		r = put_head(v, why);
 	if (r >= 0)
@@ -809,13 +810,13 @@ int trace_dat_v7_open(struct cursor *c)
 		return c->error;
 	from = c->pos - 8;
 	v.data = trace_dat_data_new(c->dat->fd, c->dat->path, c->dat->big_endian);
-	v.sections = (struct sections){
+	v.sections = (struct v7_sections){
 		.data = v.data,
 		.path = c->dat->path,
 		.damages = v.damages,
 		.file_size = c->dat->file_size,
 	};
-	v.options = (struct options){.sections = &v.sections, .data = v.data};
+	v.options = (struct v7_options){.sections = &v.sections, .data = v.data};
 	v.chunks = (struct chunk_source){
 		.data = v.data,
 		.damages = v.damages,
