@@ -35,6 +35,15 @@ open_files() {
 	echo ${#files[@]}
 }
 
+# Into BEFORE: what a start opens for a moment is closed by then
+note_open_files() {
+	BEFORE=0
+	while [ "$BEFORE" != "$(open_files)" ]; do
+		BEFORE=$(open_files)
+		sleep 0.5
+	done
+}
+
 as_before() {
 	[ "$(open_files)" = "$BEFORE" ]
 }
@@ -85,7 +94,7 @@ echo AdminGroup=flyrecadm | daemon_config
 flyrecd_start
 chmod 755 "$RUNTIME"
 answers_in_time 'before'
-BEFORE=$(open_files)
+note_open_files
 
 # --- descriptors: none stays, and none holds the main thread when it is closed
 for attack in 'descriptors 200' 'declared 3' 'pile 2000' 'signal 2'; do
@@ -258,7 +267,7 @@ flyrecd_start
 bus_has_name
 SOCKET=$T/bus OPTIONS=(--bus)
 answers_in_time "on the bus"
-BEFORE=$(open_files)
+note_open_files
 for who in $STRANGER $MEMBER:$FLYREC_GID; do
 	hostile "$who" declared 2 >"$T/out"
 	grep -q '^error org.freedesktop.DBus.Error.AccessDenied: Rejected send message' "$T/out" ||

@@ -40,7 +40,8 @@ begin() {
 	"$TOOLS/markers" "--instance=${PREFIX}load" "--rate=$RATE" >"$T/expect" &
 	MARKERS=$!
 	CHILDREN+=("$MARKERS")
-	background "$TOOLS/storm" --duration=120 >/dev/null
+	# so that ring buffers last while the next process starts on a busy machine, too
+	background "$TOOLS/storm" --duration=120 --rate=100000 >/dev/null
 	STORM=$!
 	sleep 0.5
 }
