@@ -10,7 +10,7 @@
  * NAME is a complete file at each moment, and nothing is written to the original. What a killed
  * process leaves is a ".NAME.new", which store_remove_unfinished() removes at the next start. Who
  * has the original open reads on in it. Thread: job; while it makes the copy it has the lowest
- *priority.
+ * priority.
  */
 #pragma once
 
