@@ -5,12 +5,14 @@
 
 #include "engine/drain.h"
 
-/*
- * Unprivileged processes get 16384 pages of pipe in all (pipe-user-pages-soft), and we keep below
- * it so that one session does not take it from the next.
- */
-#define PIPE_SIZE_MAX	MIB
-#define PIPE_SIZE_TOTAL (16 * MIB)
+#define NOTES_MAGIC 0x3165746f6e646166ULL /* "fadnote1" */
+
+/* The memfd beside the pipes */
+struct notes {
+	uint64_t magic;
+	uint64_t reserved;
+	struct staging_note pipes[DRAIN_PIPES_MAX]; /* by their numbers */
+};
 
 struct drain {
 	unsigned n_cpus;
@@ -19,9 +21,14 @@ struct drain {
 	struct pump *pumps;	  /* [n_cpus] */
 	struct pump **order;	  /* [n_cpus], worker after worker */
 	struct pump_target *next; /* [n_cpus], in the same order */
-	struct worker **workers;  /* [n_workers] */
+	struct staging *stagings; /* [n_workers_wanted], one each; then what earlier drains had */
+	size_t n_stagings;
+	unsigned n_workers_wanted;
+	struct worker **workers; /* [n_workers] */
 	unsigned n_workers;
 	char *slots; /* n_cpus sub-buffers */
+	struct notes *notes;
+	bool *lost; /* [n_cpus] */
 	uint64_t chunk_max;
 	int file_fd;
 	_Atomic int64_t bytes_left;
@@ -29,15 +36,24 @@ struct drain {
 
 struct drain_fds *drain_fds_new(unsigned n_cpus)
 {
-	struct drain_fds *fds = calloc(1, sizeof(*fds) + n_cpus * sizeof(fds->cpus[0]));
+	struct drain_fds *fds = calloc(1, sizeof(*fds) + n_cpus * sizeof(fds->traces[0]));
 
 	if (!fds)
 		return NULL;
 	fds->n_cpus = n_cpus;
-	fds->slots = -EBADF;
+	fds->slots.fd = fds->notes.fd = -EBADF;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
-		fds->cpus[cpu] = (struct drain_cpu_fds){.trace = -EBADF, .pipe = -EBADF};
+		fds->traces[cpu].fd = -EBADF;
 	return fds;
+}
+
+int drain_fds_add_pipe(struct drain_fds *fds, const struct drain_pipe *pipe)
+{
+	int r = array_grow(&fds->pipes, fds->n_pipes, sizeof(*pipe));
+
+	if (r >= 0)
+		fds->pipes[fds->n_pipes++] = *pipe;
+	return r;
 }
 
 void drain_fds_free(struct drain_fds *fds)
@@ -45,11 +61,13 @@ void drain_fds_free(struct drain_fds *fds)
 	if (!fds)
 		return;
 	/* Pipes first: their pages are of what the trace fds keep */
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		close_p(&fds->pipes[i].end.fd);
 	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
-		close_p(&fds->cpus[cpu].pipe);
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
-		close_p(&fds->cpus[cpu].trace);
-	close_p(&fds->slots);
+		close_p(&fds->traces[cpu].fd);
+	close_p(&fds->slots.fd);
+	close_p(&fds->notes.fd);
+	free(fds->pipes);
 	free(fds);
 }
 
@@ -74,91 +92,310 @@ static size_t slots_size(const struct drain *d)
 	return round_up((uint64_t)d->n_cpus * d->subbuf_size, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-static int open_slots(struct drain *d, struct drain_fds *fds)
+static int map_memory(struct drain_fd *memory, const char *name, size_t size, void **ret)
 {
 	struct stat st;
 	void *p;
 
-	if (fds->slots >= 0 &&
-	    (fstat(fds->slots, &st) < 0 || (size_t)st.st_size != slots_size(d))) {
-		close(fds->slots);
-		fds->slots = -EBADF;
+	if (memory->fd >= 0 && (fstat(memory->fd, &st) < 0 || (size_t)st.st_size != size)) {
+		close(memory->fd);
+		memory->fd = -EBADF;
 	}
-	if (fds->slots < 0) {
-		fds->old_slots = false;
-		fds->slots = memfd_create("flyrec-slots", MFD_CLOEXEC);
-		if (fds->slots < 0 || ftruncate(fds->slots, (off_t)slots_size(d)) < 0)
+	if (memory->fd < 0) {
+		memory->old = false;
+		memory->fd = memfd_create(name, MFD_CLOEXEC);
+		if (memory->fd < 0 || ftruncate(memory->fd, (off_t)size) < 0)
 			return -errno;
 	}
-	p = mmap(NULL, slots_size(d), PROT_READ | PROT_WRITE, MAP_SHARED, fds->slots, 0);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
-	d->slots = p;
+	*ret = p;
 	return 0;
+}
+
+static int open_memory(struct drain *d, struct drain_fds *fds)
+{
+	void *slots, *notes;
+	int r = map_memory(&fds->slots, "flyrec-slots", slots_size(d), &slots);
+
+	if (r < 0)
+		return r;
+	d->slots = slots;
+	r = map_memory(&fds->notes, "flyrec-notes", sizeof(struct notes), &notes);
+	if (r < 0)
+		return r;
+	d->notes = notes;
+	if (d->notes->magic != NOTES_MAGIC) {
+		fds->notes.old = false; /* of no version that is known */
+		*d->notes = (struct notes){.magic = NOTES_MAGIC};
+	}
+	return 0;
+}
+
+/* --- the pipes: which worker has which, and what was in them */
+
+static unsigned first_cpu(const struct drain *d, unsigned worker)
+{
+	return (unsigned)((uint64_t)worker * d->n_cpus / d->n_workers_wanted);
+}
+
+static unsigned worker_of(const struct drain *d, unsigned cpu)
+{
+	unsigned worker = 0;
+
+	while (cpu >= first_cpu(d, worker + 1))
+		worker++;
+	return worker;
+}
+
+/* NULL: there is none, as with an earlier version's, or its note was lost and is another's now */
+static struct staging_note *note_of(const struct drain *d, const struct drain_pipe *pipe)
+{
+	struct staging_note *note = &d->notes->pipes[pipe->number];
+
+	return !pipe->of_cpu && note->pipe == staging_inode(pipe->end.fd) ? note : NULL;
+}
+
+/* A note of the kept memory whose pipe was not: what its CPU had in there is lost */
+static void find_lost(struct drain *d, const struct drain_fds *fds)
+{
+	bool there[DRAIN_PIPES_MAX] = {};
+
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		d->lost[cpu] = !fds->notes.old;
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		if (fds->pipes[i].of_cpu)
+			d->lost[fds->pipes[i].number] = false;
+		else
+			there[fds->pipes[i].number] = note_of(d, &fds->pipes[i]);
+	for (unsigned i = 0; i < DRAIN_PIPES_MAX; i++) {
+		struct staging_note *note = &d->notes->pipes[i];
+		unsigned cpu = atomic_load(&note->pipe_cpu);
+
+		if (there[i] || note->pipe == 0)
+			continue;
+		if (cpu > 0 && cpu <= d->n_cpus)
+			d->lost[cpu - 1] = true;
+		else
+			note->pipe = 0;
+	}
+}
+
+/* Those pipes were lost, and that has been told */
+static void forget_lost(struct drain *d)
+{
+	for (unsigned i = 0; i < DRAIN_PIPES_MAX; i++) {
+		struct staging_note *note = &d->notes->pipes[i];
+		unsigned cpu = atomic_load(&note->pipe_cpu);
+		bool used = false;
+
+		for (size_t k = 0; k < d->n_stagings; k++)
+			used |= d->stagings[k].note == note;
+		if (!used && cpu > 0)
+			*note = (struct staging_note){};
+	}
+}
+
+/* The CPU whose data is in an old pipe; n_cpus: nobody's that is wanted */
+static unsigned cpu_of(const struct drain *d, const struct drain_pipe *pipe,
+		       const struct staging *s)
+{
+	const struct staging_note *note = s->note;
+	unsigned cpu = d->n_cpus;
+
+	if (s->in_pipe == 0)
+		return cpu;
+	if (pipe->of_cpu)
+		cpu = pipe->number;
+	else if (note)
+		cpu = atomic_load(&note->pipe_cpu) - 1U;
+	return MIN(cpu, d->n_cpus);
+}
+
+/*
+ * A pipe with data goes on as that of its CPU's worker, if it is a worker's and that has none yet;
+ * else it is kept beside it until it is empty
+ */
+static int adopt_pipe(struct drain *d, const struct drain_pipe *pipe)
+{
+	struct staging s, *place = &d->stagings[d->n_stagings];
+	unsigned cpu;
+	int r = staging_adopt(&s, note_of(d, pipe), pipe->end.fd);
+
+	if (r < 0)
+		return r;
+	cpu = cpu_of(d, pipe, &s);
+	if (cpu < d->n_cpus && s.note && d->pumps[cpu].staging->pipe_read < 0)
+		place = d->pumps[cpu].staging;
+	else
+		d->n_stagings++;
+	*place = s;
+	if (cpu < d->n_cpus)
+		pump_adopt(&d->pumps[cpu], place);
+	return 0;
+}
+
+static bool number_is_free(const struct drain *d, const struct drain_fds *fds, unsigned number)
+{
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		if (!fds->pipes[i].of_cpu && fds->pipes[i].number == number)
+			return false;
+	return d->notes->pipes[number].pipe == 0;
+}
+
+static int make_pipe(struct drain *d, struct drain_fds *fds, struct staging *place)
+{
+	struct drain_pipe pipe = {.number = 0};
+	int r;
+
+	while (!number_is_free(d, fds, pipe.number))
+		if (++pipe.number == DRAIN_PIPES_MAX)
+			return -ENOSPC;
+	r = staging_make(place, &d->notes->pipes[pipe.number]);
+	if (r < 0)
+		return r;
+	pipe.end.fd = place->pipe_read;
+	r = drain_fds_add_pipe(fds, &pipe);
+	if (r < 0)
+		close_p(&pipe.end.fd);
+	return r;
+}
+
+/* An empty one of an earlier worker, or a new one */
+static int give_pipe(struct drain *d, struct drain_fds *fds, struct staging *place)
+{
+	for (size_t i = d->n_workers_wanted; i < d->n_stagings; i++) {
+		struct staging *s = &d->stagings[i];
+
+		if (s->pipe_read < 0 || s->holder || !s->note)
+			continue;
+		*place = *s;
+		s->pipe_read = s->pipe_write = -EBADF;
+		return 0;
+	}
+	return make_pipe(d, fds, place);
+}
+
+static int open_pipes(struct drain *d, struct drain_fds *fds)
+{
+	int r = 0;
+
+	d->stagings = calloc(d->n_workers_wanted + fds->n_pipes, sizeof(*d->stagings));
+	d->lost = calloc(d->n_cpus, sizeof(*d->lost));
+	if (!d->stagings || !d->lost)
+		return -ENOMEM;
+	d->n_stagings = d->n_workers_wanted;
+	for (size_t i = 0; i < d->n_workers_wanted; i++)
+		d->stagings[i].pipe_read = d->stagings[i].pipe_write = -EBADF;
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		d->pumps[cpu].staging = &d->stagings[worker_of(d, cpu)];
+	find_lost(d, fds);
+	for (size_t i = 0; i < fds->n_pipes && r >= 0; i++)
+		r = adopt_pipe(d, &fds->pipes[i]);
+	for (size_t i = 0; i < d->n_workers_wanted && r >= 0; i++)
+		if (d->stagings[i].pipe_read < 0)
+			r = give_pipe(d, fds, &d->stagings[i]);
+	for (size_t i = d->n_workers_wanted; i < d->n_stagings; i++)
+		if (!d->stagings[i].holder)
+			atomic_store(&d->stagings[i].emptied, true);
+	return r;
+}
+
+bool drain_pop_pipe(struct drain *d, struct drain_pipe *ret)
+{
+	for (size_t i = d->n_workers_wanted; i < d->n_stagings; i++) {
+		struct staging *s = &d->stagings[i];
+		size_t k = 0;
+
+		if (s->pipe_read < 0 || !atomic_load(&s->emptied))
+			continue;
+		while (d->fds->pipes[k].end.fd != s->pipe_read)
+			k++;
+		*ret = d->fds->pipes[k];
+		d->fds->pipes[k] = d->fds->pipes[--d->fds->n_pipes];
+		if (s->note)
+			*s->note = (struct staging_note){};
+		staging_done(s);
+		return true;
+	}
+	return false;
+}
+
+bool drain_lost(const struct drain *d, unsigned cpu)
+{
+	return d->lost[cpu];
 }
 
 static int open_pump(struct drain *d, unsigned cpu, struct instance *instance,
-		     struct drain_cpu_fds *fds, struct fault *why)
+		     struct drain_fd *trace, struct fault *why)
 {
-	_cleanup_close_ int new_fd = -EBADF, stats_fd = -EBADF;
-	uint64_t pipe_size = MIN(PIPE_SIZE_MAX, PIPE_SIZE_TOTAL / d->n_cpus);
-	int r;
+	int r = 0;
 
-	if (fds->trace < 0) {
-		r = instance_open_cpu(instance, cpu, &new_fd, why);
-		if (r < 0)
-			return r;
-	}
-	stats_fd = instance_open_stats(instance, cpu);
-	r = pump_init(&d->pumps[cpu], cpu, d->subbuf_size, fds->trace >= 0 ? fds->trace : new_fd,
-		      stats_fd, fds->pipe, pipe_size, d->slots + (size_t)cpu * d->subbuf_size);
+	if (trace->fd < 0)
+		r = instance_open_cpu(instance, cpu, &trace->fd, why);
 	if (r < 0)
-		return fault_errno(why, r, "cannot make a pipe for CPU %u", cpu);
-	TAKE_FD(new_fd);
-	TAKE_FD(stats_fd);
-	fds->trace = d->pumps[cpu].trace_fd;
-	fds->pipe = d->pumps[cpu].pipe_read;
+		return r;
+	pump_init(&d->pumps[cpu], cpu, d->subbuf_size, trace->fd,
+		  instance_open_stats(instance, cpu), NULL,
+		  d->slots + (size_t)cpu * d->subbuf_size);
+	d->order[cpu] = &d->pumps[cpu];
 	return 0;
 }
 
-static void free_pumps(struct drain *d)
+/* d->fds, or those of the caller, have what the pumps and stagings work with */
+static void release(struct drain *d)
 {
 	for (unsigned cpu = 0; d->pumps && cpu < d->n_cpus; cpu++) {
-		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = -EBADF; /* d->fds has them */
+		d->pumps[cpu].trace_fd = -EBADF;
 		pump_done(&d->pumps[cpu]);
+	}
+	for (size_t i = 0; i < d->n_stagings; i++) {
+		d->stagings[i].pipe_read = -EBADF;
+		staging_done(&d->stagings[i]);
 	}
 	if (d->slots)
 		(void)munmap(d->slots, slots_size(d));
+	if (d->notes)
+		(void)munmap(d->notes, sizeof(*d->notes));
 	free(d->pumps);
 	free(d->order);
 	free(d->next);
+	free(d->stagings);
+	free(d->lost);
 	*d = (struct drain){.file_fd = -EBADF};
 }
 
-int drain_open(struct drain *d, struct instance *instance, struct drain_fds *fds, struct fault *why)
+int drain_open(struct drain *d, struct instance *instance, struct drain_fds *fds,
+	       unsigned n_workers, struct fault *why)
 {
 	unsigned n_cpus = instance_n_cpus(instance);
 	int r = 0;
 
 	d->subbuf_size = instance_subbuf_size(instance);
 	d->n_cpus = n_cpus;
+	d->n_workers_wanted = MIN(MAX(n_workers, 1U), n_cpus);
 	d->pumps = calloc(n_cpus, sizeof(*d->pumps));
 	d->order = calloc(n_cpus, sizeof(struct pump *));
 	d->next = calloc(n_cpus, sizeof(*d->next));
 	if (!d->pumps || !d->order || !d->next)
 		r = fault_errno(why, -ENOMEM, "cannot start draining");
 	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
-		d->pumps[cpu].trace_fd = d->pumps[cpu].pipe_read = d->pumps[cpu].pipe_write =
-			d->pumps[cpu].stats_fd = -EBADF;
+		d->pumps[cpu].trace_fd = d->pumps[cpu].stats_fd = -EBADF;
 	if (r >= 0) {
-		r = open_slots(d, fds);
+		r = open_memory(d, fds);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot make memory for partial sub-buffers");
 	}
 	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
-		r = open_pump(d, cpu, instance, &fds->cpus[cpu], why);
+		r = open_pump(d, cpu, instance, &fds->traces[cpu], why);
+	if (r >= 0) {
+		r = open_pipes(d, fds);
+		if (r < 0)
+			(void)fault_errno(why, r, "cannot make pipes");
+	}
 	if (r < 0)
-		free_pumps(d);
+		release(d);
 	else
 		d->fds = fds;
 	return r;
@@ -186,36 +423,33 @@ static void target_of(const struct drain *d, const struct trace_file *file, unsi
 	};
 }
 
-int drain_run(struct drain *d, struct trace_file *file, unsigned n_workers, uint64_t max_bytes,
-	      uint64_t chunk_max, int notify_fd, struct fault *why)
+int drain_run(struct drain *d, struct trace_file *file, uint64_t max_bytes, uint64_t chunk_max,
+	      int notify_fd, struct fault *why)
 {
 	uint64_t there = 0;
-	unsigned first = 0;
 
 	d->chunk_max = chunk_max;
-	n_workers = MIN(MAX(n_workers, 1U), d->n_cpus);
-	d->workers = calloc(n_workers, sizeof(struct worker *));
+	d->workers = calloc(d->n_workers_wanted, sizeof(struct worker *));
 	if (!d->workers)
 		return fault_errno(why, -ENOMEM, "cannot start draining");
+	forget_lost(d);
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++) {
 		struct pump_target target;
 
 		target_of(d, file, cpu, &target);
 		pump_set_target(&d->pumps[cpu], &target);
 		d->file_fd = target.buffered_fd;
-		d->order[cpu] = &d->pumps[cpu];
 		there += target.size;
 	}
 	atomic_store(&d->bytes_left, (int64_t)max_bytes - (int64_t)there);
-	for (unsigned i = 0; i < n_workers; i++) {
-		unsigned n = (d->n_cpus - first) / (n_workers - i);
-		int r = worker_new(&d->order[first], &d->next[first], n, notify_fd, &d->bytes_left,
-				   &d->workers[i]);
+	for (unsigned i = 0; i < d->n_workers_wanted; i++) {
+		unsigned first = first_cpu(d, i);
+		int r = worker_new(&d->order[first], &d->next[first], first_cpu(d, i + 1) - first,
+				   notify_fd, &d->bytes_left, &d->workers[i]);
 
 		if (r < 0)
 			return fault_errno(why, r, "cannot start a worker thread");
 		d->n_workers++;
-		first += n;
 	}
 	return 0;
 }
@@ -313,7 +547,7 @@ void drain_cpu(const struct drain *d, unsigned cpu, struct drain_counts *ret)
 		.total_bytes = atomic_load(&p->total_bytes),
 		.subbufs = atomic_load(&p->subbufs),
 		.dropped_bytes = atomic_load(&p->dropped_bytes),
-		.pipe_capacity = p->pipe_capacity,
+		.pipe_capacity = pump_capacity(p),
 		.behind = atomic_load(&p->behind),
 		.stats = p->stats,
 	};
@@ -389,12 +623,12 @@ void drain_close(struct drain *d, struct drain_fds **ret_fds)
 {
 	struct drain_fds *fds = TAKE_PTR(d->fds);
 
-	for (unsigned cpu = 0; fds && cpu < d->n_cpus; cpu++)
-		fds->cpus[cpu].empty = d->n_workers == 0;
+	if (fds)
+		fds->unused = d->n_workers == 0;
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_free(d->workers[i]);
 	free(d->workers);
-	free_pumps(d);
+	release(d);
 	if (ret_fds && fds)
 		*ret_fds = fds;
 	else

@@ -15,22 +15,34 @@ struct drain;
  * What holds the data that a drain has in hand, and outlives it: kept somewhere it is there for the
  * next drain_open(), in this process or another. -EBADF: none.
  */
-struct drain_cpu_fds {
-	int trace;		  /* trace_pipe_raw */
-	int pipe;		  /* to be read */
-	bool old_trace, old_pipe; /* they came from an earlier drain; the caller's */
-	bool empty;		  /* nothing was ever drained into this pipe */
+struct drain_fd {
+	int fd;
+	bool old; /* it came from an earlier drain; the caller's */
 };
 
+/* To be read. A worker's has a number of its own; each CPU had one in earlier versions. */
+struct drain_pipe {
+	struct drain_fd end;
+	bool of_cpu;
+	unsigned number;
+};
+
+#define DRAIN_PIPES_MAX \
+	512U /* numbers of workers' pipes, to keep those of more than are used now */
+
 struct drain_fds {
-	int slots; /* memfd, a partial sub-buffer of each CPU */
-	bool old_slots;
+	struct drain_fd slots; /* memfd, a partial sub-buffer of each CPU */
+	struct drain_fd notes; /* memfd, whose data is in which pipe */
+	bool unused;	       /* nothing was ever drained into the new pipes */
+	size_t n_pipes;
+	struct drain_pipe *pipes; /* drain_fds_add_pipe() */
 	unsigned n_cpus;
-	struct drain_cpu_fds cpus[];
+	struct drain_fd traces[]; /* trace_pipe_raw */
 };
 
 /* All -EBADF; NULL: no memory */
 struct drain_fds *drain_fds_new(unsigned n_cpus);
+int drain_fds_add_pipe(struct drain_fds *fds, const struct drain_pipe *pipe);
 /* Closes; NULL is fine */
 void drain_fds_free(struct drain_fds *fds);
 
@@ -45,21 +57,31 @@ void drain_free(struct drain *drain);
 /**
  * drain_open() - take over fds and memory, and make what is missing
  * @fds: of as many CPUs as the instance has; consumed on success, on error all fds in it are still
- * there. An old slots memfd that does not fit is replaced, and old_slots is false then.
+ * there. An old memfd that does not fit is replaced, and is not "old" then.
+ * @n_workers: that drain_run() starts, each with a pipe
  */
 int drain_open(struct drain *drain, struct instance *instance, struct drain_fds *fds,
-	       struct fault *why);
+	       unsigned n_workers, struct fault *why);
 
 /* Once open: its fds, which stay the drain's */
 const struct drain_fds *drain_fds(const struct drain *drain);
 
 /**
- * drain_run() - start @n_workers threads that move data into @file
+ * drain_pop_pipe() - of the pipes of earlier drains one that holds nothing that is wanted any more
+ * It is closed. Any time while it is open. Return: is there one?
+ */
+bool drain_pop_pipe(struct drain *drain, struct drain_pipe *ret);
+
+/* May something be lost that an earlier drain had in hand of this CPU? Before drain_run(). */
+bool drain_lost(const struct drain *drain, unsigned cpu);
+
+/**
+ * drain_run() - start the threads that move data into @file
  * @max_bytes: of all CPUs together until @notify_fd is written
  * @chunk_max: preallocation a CPU at most, bytes
  */
-int drain_run(struct drain *drain, struct trace_file *file, unsigned n_workers, uint64_t max_bytes,
-	      uint64_t chunk_max, int notify_fd, struct fault *why);
+int drain_run(struct drain *drain, struct trace_file *file, uint64_t max_bytes, uint64_t chunk_max,
+	      int notify_fd, struct fault *why);
 
 /**
  * drain_retarget() - ask the workers to go on in @file; drain_idle() tells when they all do

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
 
 #include "basic/io.h"
 #include "recorder/pump.h"
@@ -38,81 +37,60 @@ static uint32_t slot_commit(const struct pump *p)
 	return slot_in_use(p) ? commit & (uint32_t)COMMIT_MASK : 0;
 }
 
-static int make_pipe(struct pump *p, uint64_t size)
+void pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	       struct staging *staging, char *slot)
 {
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
-		return -errno;
-	p->pipe_read = fds[0];
-	p->pipe_write = fds[1];
-	/* Beyond pipe-user-pages-soft it is EPERM: ask for less, keep the 64 KiB it has at the end
-	 */
-	for (; size > 64 * KIB; size /= 2)
-		if (fcntl(p->pipe_write, F_SETPIPE_SZ, (int)size) >= 0)
-			break;
-	return 0;
-}
-
-static int adopt_pipe(struct pump *p, int fd)
-{
-	char path[32];
-	int waiting;
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	p->pipe_write = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (p->pipe_write < 0)
-		return -errno;
-	if (ioctl(fd, FIONREAD, &waiting) < 0)
-		return -errno;
-	p->pipe_read = fd;
-	p->in_pipe = (uint64_t)waiting;
-	return 0;
-}
-
-int pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
-	      int pipe_read, uint64_t pipe_size, char *slot)
-{
-	int slots, r;
-
 	*p = (struct pump){
 		.cpu = cpu,
 		.subbuf_size = subbuf_size,
-		.trace_fd = -EBADF,
-		.stats_fd = -EBADF,
-		.pipe_read = -EBADF,
-		.pipe_write = -EBADF,
+		.trace_fd = trace_fd,
+		.stats_fd = stats_fd,
+		.staging = staging,
 		.slot = slot,
 		.target = {.data_fd = -EBADF, .buffered_fd = -EBADF},
 	};
-	r = pipe_read >= 0 ? adopt_pipe(p, pipe_read) : make_pipe(p, pipe_size);
-	if (r < 0)
-		goto fail;
-	slots = fcntl(p->pipe_write, F_GETPIPE_SZ);
-	if (slots < 0) {
-		r = -errno;
-		goto fail;
-	}
-	/* The pipe counts pages, and takes a whole sub-buffer by reference in the place of one */
-	p->pipe_capacity = (uint64_t)(slots / (int)sysconf(_SC_PAGESIZE)) * subbuf_size;
-	p->trace_fd = trace_fd;
-	p->stats_fd = stats_fd;
-	return 0;
-fail:
-	if (pipe_read >= 0)
-		p->pipe_read = -EBADF; /* still the caller's */
-	pump_done(p);
-	return r;
+}
+
+void pump_adopt(struct pump *p, struct staging *left)
+{
+	staging_hold(left, p);
+	if (left != p->staging)
+		p->left = left;
+}
+
+uint64_t pump_capacity(const struct pump *p)
+{
+	return (uint64_t)p->staging->pipe_subbufs * p->subbuf_size;
+}
+
+/* Where data of this CPU is that was taken by reference; NULL: nowhere */
+static struct staging *in_hand(const struct pump *p)
+{
+	if (p->left)
+		return p->left;
+	return p->staging->holder == p ? p->staging : NULL;
+}
+
+static bool is_held(const struct pump *p)
+{
+	return p->staging->holder && p->staging->holder != p;
+}
+
+/* Nothing is left in it */
+static void let_go(struct pump *p, struct staging *s)
+{
+	staging_release(s);
+	if (s != p->left)
+		return;
+	p->left = NULL;
+	atomic_store(&s->emptied, true); /* from here on the main thread's */
 }
 
 void pump_done(struct pump *p)
 {
-	/* The pipe first: the kernel's pages in it point into the instance that trace_fd keeps */
-	close_p(&p->pipe_read);
-	close_p(&p->pipe_write);
 	close_p(&p->trace_fd);
 	close_p(&p->stats_fd);
-	p->pipe_read = p->pipe_write = p->trace_fd = p->stats_fd = -EBADF;
+	p->trace_fd = p->stats_fd = -EBADF;
 }
 
 static void use_target(struct pump *p, const struct pump_target *target)
@@ -127,26 +105,34 @@ static void use_target(struct pump *p, const struct pump_target *target)
 	atomic_store(&p->trouble, 0);
 }
 
-/* The rest of a sub-buffer whose head is elsewhere, or lost, is of no use */
-static void drop_torn(struct pump *p, uint64_t rest)
+/* The rest of a sub-buffer whose head is elsewhere, or lost, is of no use. @done: bytes of it that
+ * are */
+static void drop_torn(struct pump *p, uint64_t done)
 {
+	struct staging *s = in_hand(p);
+	uint64_t rest = s ? MIN(p->subbuf_size - done, s->in_pipe) : 0;
 	char scratch[512];
 
 	atomic_fetch_add(&p->dropped_bytes, p->subbuf_size);
 	while (rest > 0) {
-		ssize_t n = read(p->pipe_read, scratch, MIN(rest, sizeof(scratch)));
+		ssize_t n = read(s->pipe_read, scratch, MIN(rest, sizeof(scratch)));
 
 		if (n <= 0)
 			break;
 		rest -= (uint64_t)n;
-		p->in_pipe -= (uint64_t)n;
+		s->in_pipe -= (uint64_t)n;
 	}
+	if (s && s->in_pipe == 0)
+		let_go(p, s);
 }
 
 void pump_set_target(struct pump *p, const struct pump_target *target)
 {
-	if (p->in_pipe % p->subbuf_size != 0)
-		drop_torn(p, p->in_pipe % p->subbuf_size);
+	struct staging *s = in_hand(p);
+	uint64_t rest = s ? s->in_pipe % p->subbuf_size : 0;
+
+	if (rest > 0)
+		drop_torn(p, p->subbuf_size - rest);
 	use_target(p, target);
 }
 
@@ -214,11 +200,11 @@ static bool leave_direct(struct pump *p)
 	return true;
 }
 
-static int push_pipe(struct pump *p)
+static int push_pipe(struct pump *p, struct staging *s)
 {
-	while (p->in_pipe > 0) {
+	while (s->in_pipe > 0) {
 		off_t at = (off_t)(p->target.region + p->size);
-		ssize_t n = splice(p->pipe_read, NULL, p->target.data_fd, &at, p->in_pipe,
+		ssize_t n = splice(s->pipe_read, NULL, p->target.data_fd, &at, s->in_pipe,
 				   SPLICE_F_MOVE);
 
 		if (n < 0 && errno == EINTR)
@@ -230,11 +216,12 @@ static int push_pipe(struct pump *p)
 		if (n == 0)
 			return -EIO;
 		p->size += (uint64_t)n;
-		p->in_pipe -= (uint64_t)n;
+		s->in_pipe -= (uint64_t)n;
 		/* An odd length (a nearly full disk) is no longer one that O_DIRECT takes */
-		if (p->size % p->subbuf_size != 0 && p->in_pipe > 0)
+		if (p->size % p->subbuf_size != 0 && s->in_pipe > 0)
 			(void)leave_direct(p);
 	}
+	let_go(p, s);
 	return 0;
 }
 
@@ -263,13 +250,20 @@ static int push_slot(struct pump *p)
 
 uint64_t pump_pending(const struct pump *p)
 {
-	return p->in_pipe + (slot_in_use(p) ? p->subbuf_size : 0);
+	uint64_t pending = slot_in_use(p) ? p->subbuf_size : 0;
+
+	if (p->left)
+		pending += p->left->in_pipe;
+	if (p->staging->holder == p)
+		pending += p->staging->in_pipe;
+	return pending;
 }
 
 /* What is in hand already: it goes before anything new is taken out of the ring buffer */
 static int push_pending(struct pump *p)
 {
 	uint64_t pending = pump_pending(p);
+	struct staging *s;
 	int r;
 
 	if (pending == 0)
@@ -279,23 +273,28 @@ static int push_pending(struct pump *p)
 	r = preallocate(p, pending);
 	if (r < 0)
 		return r;
-	r = push_pipe(p);
-	if (r < 0)
-		return r;
+	while ((s = in_hand(p))) {
+		r = push_pipe(p, s);
+		if (r < 0)
+			return r;
+	}
 	return slot_in_use(p) ? push_slot(p) : 0;
 }
 
 /* Full sub-buffers, by reference. 0: moved some; PUMP_E_EMPTY: none there */
 static int pull_pipe(struct pump *p)
 {
+	struct staging *s = p->staging;
 	ssize_t n;
 
-	n = TEMP_FAILURE_RETRY(splice(p->trace_fd, NULL, p->pipe_write, NULL, p->pipe_capacity,
+	staging_hold(s, p);
+	n = TEMP_FAILURE_RETRY(splice(p->trace_fd, NULL, s->pipe_write, NULL, pump_capacity(p),
 				      SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
 	if (n > 0) {
-		p->in_pipe += (uint64_t)n;
+		s->in_pipe += (uint64_t)n;
 		return 0;
 	}
+	staging_release(s); /* leaves errno alone */
 	return n == 0 || errno == EAGAIN ? PUMP_E_EMPTY : -errno;
 }
 
@@ -353,9 +352,9 @@ static int move(struct pump *p, bool flush, unsigned budget)
 			return PUMP_E_EMPTY;
 		if (budget-- == 0)
 			return partial ? PUMP_E_EMPTY : PUMP_E_MORE;
-		if (p->size + p->pipe_capacity > p->target.room)
+		if (p->size + pump_capacity(p) > p->target.room)
 			return PUMP_E_FULL;
-		r = preallocate(p, p->pipe_capacity);
+		r = preallocate(p, pump_capacity(p));
 		if (r < 0)
 			return r;
 		r = pull(p, (flush || first) && !partial, &copies);
@@ -365,7 +364,7 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		 * What little has come while the last was being written: more would come while this
 		 * is, a small write after the other, each as dear as a large one.
 		 */
-		tail = !flush && p->in_pipe > 0 && p->in_pipe < p->pipe_capacity / TAIL_PART;
+		tail = !flush && in_hand(p) && p->staging->in_pipe < pump_capacity(p) / TAIL_PART;
 		/*
 		 * One that is far from full was the last there is, and the next is the next
 		 * flush's; or it was the rest of one that had been read before, with full ones
@@ -377,8 +376,11 @@ static int move(struct pump *p, bool flush, unsigned budget)
 
 int pump_run(struct pump *p, bool flush, unsigned budget)
 {
-	int r = move(p, flush, budget), published;
+	int r, published;
 
+	if (is_held(p))
+		return PUMP_E_HELD;
+	r = move(p, flush, budget);
 	/*
 	 * Once a run, not once a pipe-full: the small buffered write waits for the file's lock,
 	 * which the other CPUs' direct writes hold, and keeps them waiting in turn.
@@ -400,16 +402,13 @@ void pump_note_stats(struct pump *p)
 
 void pump_retarget(struct pump *p, const struct pump_target *target)
 {
-	uint64_t torn;
-
 	(void)push_pending(p);
 	/* What the old file does not tell of is cut off with what is preallocated */
 	if (publish(p) < 0)
 		atomic_fetch_add(&p->dropped_bytes, pump_written(p) - atomic_load(&p->published));
 	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
-	torn = p->size % p->subbuf_size;
-	if (torn > 0)
-		drop_torn(p, MIN(p->subbuf_size - torn, p->in_pipe));
+	if (p->size % p->subbuf_size > 0)
+		drop_torn(p, p->size % p->subbuf_size);
 	use_target(p, target);
 }

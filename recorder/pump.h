@@ -6,8 +6,9 @@
  *   trace_pipe_raw ──splice──▶ pipe ──splice──▶ region      full sub-buffers, by reference
  *   trace_pipe_raw ──read────▶ slot ──pwrite──▶ region      the partial one, on the flush timer
  *
- * What a killed process leaves in the pipe or in the slot (a memfd) is not lost when their fds are
- * kept elsewhere: pump_init() takes them up again. At most one of the two holds data at a time.
+ * The pipe is the worker's, shared by its pumps; the slot is the CPU's own. What a killed process
+ * leaves in the pipe or in the slot (a memfd) is not lost when their fds are kept elsewhere:
+ * pump_adopt() and pump_init() take them up again. A CPU has data in one of the two at a time.
  *
  * Owner: the session makes and frees pumps on the main thread; pump_run() and pump_retarget() are
  * called by one worker thread only. No locks, no logging, no allocation in those.
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 
 #include "basic/fault.h"
+#include "recorder/staging.h"
 
 #define PUMP_STATS_SIZE 512
 
@@ -37,15 +39,15 @@ enum pump_result {
 	PUMP_E_EMPTY = 1, /* nothing more now */
 	PUMP_E_MORE,	  /* the budget is used up, there may be more */
 	PUMP_E_FULL,	  /* the region is full: give it another target */
+	PUMP_E_HELD,	  /* another CPU's data waits in the pipe: nothing was taken */
 };
 
 struct pump {
 	unsigned cpu;
 	unsigned subbuf_size;
 	int trace_fd;
-	int pipe_read, pipe_write;
-	uint64_t pipe_capacity;	     /* bytes of whole sub-buffers that fit */
-	uint64_t in_pipe;	     /* bytes */
+	struct staging *staging;     /* the worker's */
+	struct staging *left;	     /* what an earlier process had in another pipe, or NULL */
 	char *slot;		     /* one sub-buffer, in the slots memfd */
 	int stats_fd;		     /* per_cpu/cpuN/stats, or -1 */
 	char stats[PUMP_STATS_SIZE]; /* its text when the last segment ended, NUL-terminated */
@@ -68,16 +70,22 @@ struct pump {
 
 /**
  * pump_init() - take over a CPU's fds
- * @trace_fd: trace_pipe_raw, non-blocking; consumed on success
- * @stats_fd: per_cpu/cpuN/stats, or -1; consumed on success
- * @pipe_read: a pipe kept from an earlier process, maybe with data; or -1: make one. Consumed on
- * success
- * @pipe_size: bytes wanted for a new pipe; less is taken where the limit is lower
+ * @trace_fd: trace_pipe_raw, non-blocking; consumed
+ * @stats_fd: per_cpu/cpuN/stats, or -1; consumed
+ * @staging: shared with the other pumps of the worker; stays the caller's
  * @slot: one sub-buffer of page-aligned shared memory, maybe with data in it; stays the caller's
- * Thread: main. Return: 0 or negative errno.
+ * Thread: main.
  */
-int pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
-	      int pipe_read, uint64_t pipe_size, char *slot);
+void pump_init(struct pump *pump, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
+	       struct staging *staging, char *slot);
+
+/**
+ * pump_adopt() - take up what an earlier process left of this CPU
+ * @left: the pump's own, or one that is of no use any more when it is in the file: then it is
+ *        "emptied". Stays the caller's.
+ * Thread: main, before any worker runs.
+ */
+void pump_adopt(struct pump *pump, struct staging *left);
 
 /**
  * pump_set_target() - the first target, before any worker runs
@@ -117,9 +125,13 @@ void pump_retarget(struct pump *pump, const struct pump_target *target);
  * @budget: pipe-fulls to move at most
  * Thread: worker. Fds stay the pump's.
  * Return: an enum pump_result, or negative errno (-ENOSPC before anything was taken out of the ring
- * buffer where the file system preallocates; else it waits in the pipe). Calling again is safe.
+ * buffer where the file system preallocates; else it waits in the pipe, and the worker's other CPUs
+ * with it: run the pump that holds it). Calling again is safe.
  */
 int pump_run(struct pump *pump, bool flush, unsigned budget);
 
-/* Closes fds; what is in the pipe is gone unless it is open elsewhere. */
+/* Bytes that one pull by splice can bring */
+uint64_t pump_capacity(const struct pump *pump);
+
+/* Closes fds */
 void pump_done(struct pump *pump);

@@ -55,7 +55,7 @@ static void arm(struct worker *w, size_t i)
 }
 
 /* Run a pump, account for what it moved, tell the main thread what it must know */
-static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
+static int run_one(struct worker *w, struct pump *p, bool flush, unsigned budget)
 {
 	int trouble = atomic_load_explicit(&p->trouble, memory_order_relaxed);
 	uint64_t before = atomic_load_explicit(&p->total_bytes, memory_order_relaxed);
@@ -65,10 +65,21 @@ static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
 	r = pump_run(p, flush, budget);
 	moved = (int64_t)(atomic_load_explicit(&p->total_bytes, memory_order_relaxed) - before);
 	left = atomic_fetch_sub(w->bytes_left, moved);
-	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL || (trouble != 0) != (r < 0) ||
-	    (r < 0 && trouble != r) || (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
+	if ((left > 0 && left - moved <= 0) || r == PUMP_E_FULL ||
+	    trouble != atomic_load_explicit(&p->trouble, memory_order_relaxed) ||
+	    (!flush && moved > 0 && atomic_exchange(&w->tell, false)))
 		wake(w->notify_fd);
 	return r;
+}
+
+/* What the disk did not take from another CPU is in the pipe still, and goes first */
+static int run(struct worker *w, struct pump *p, bool flush, unsigned budget)
+{
+	struct pump *holder = p->staging->holder;
+
+	if (holder && holder != p)
+		(void)run_one(w, holder, false, 0);
+	return run_one(w, p, flush, budget);
 }
 
 static void on_readable(struct worker *w, size_t i)
@@ -122,7 +133,7 @@ static void drain_all(struct worker *w)
 			int r = run(w, p, true, BUDGET);
 
 			/* EMPTY after a partial sub-buffer is "for now": ask once more */
-			if (r < 0 || r == PUMP_E_FULL ||
+			if (r < 0 || r == PUMP_E_FULL || r == PUMP_E_HELD ||
 			    (r == PUMP_E_EMPTY && atomic_load(&p->total_bytes) == before))
 				break;
 		}
@@ -140,6 +151,8 @@ static void serve(struct worker *w)
 		 * Partial sub-buffers too: what comes later begins later, on every CPU. Not what is
 		 * held: that is the next file's.
 		 */
+		if (w->pumps[0]->staging->holder)
+			(void)pump_run(w->pumps[0]->staging->holder, false, 0);
 		for (size_t i = 0; i < w->n_pumps; i++) {
 			if (!atomic_load(&w->held))
 				(void)pump_run(w->pumps[i], true, RETARGET_BUDGET);

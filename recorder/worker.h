@@ -22,8 +22,8 @@ struct worker;
 
 /**
  * worker_new() - start a thread
- * @pumps: initialised, with targets; borrowed until worker_free(). Only the worker touches them
- * now.
+ * @pumps: initialised, with one staging and with targets; borrowed until worker_free(). Only the
+ * worker touches them now.
  * @next: one target for each pump, read at WORKER_RETARGET; borrowed
  * @notify_fd: eventfd, written when a request is done, a region fills up, the session's
  *             bytes pass their limit, trouble begins or ends, or as worker_tell() says; borrowed

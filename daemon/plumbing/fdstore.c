@@ -43,7 +43,8 @@ static bool is_ours(const char *name)
 {
 	const char *dot = strchr(name, '.');
 
-	return dot && (strcmp(dot, ".slots") == 0 || strncmp(dot, ".cpu", 4) == 0);
+	return dot && (strcmp(dot, ".slots") == 0 || strcmp(dot, ".notes") == 0 ||
+		       strncmp(dot, ".cpu", 4) == 0 || strncmp(dot, ".worker", 7) == 0);
 }
 
 int fdstore_new(struct fdstore **ret)
@@ -139,7 +140,7 @@ static bool has_room(struct fdstore *store, const char *session, size_t name_siz
 			session);
 	else if (store->fds >= store->max_fds)
 		log_warning(
-			"the service manager's file descriptor store has room for %u, which is too few: what is in the pipes of session %s is lost if flyrecd is killed; each session takes one and two for each CPU, FileDescriptorStoreMax= sets how many there may be",
+			"the service manager's file descriptor store has room for %u, which is too few: what is in the pipes of session %s is lost if flyrecd is killed; each session takes two, one for each CPU and one for each worker, FileDescriptorStoreMax= sets how many there may be",
 			store->max_fds, session);
 	else
 		return true;

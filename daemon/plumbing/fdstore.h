@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The service manager's FD store (sd_notify, FDSTORE=1) keeps what a kill would lose: each CPU's
- * pipe with the pages in it, the memfd with partial sub-buffers, and the trace fds that keep the
- * instance those pages belong to. Without a service manager all of it does nothing.
+ * The service manager's FD store (sd_notify, FDSTORE=1) keeps what a kill would lose: each worker's
+ * pipe with the pages in it, the memfd that says whose they are, the memfd with partial
+ * sub-buffers, and the trace fds that keep the instance those pages belong to. Without a service
+ * manager all of it does nothing.
  *
- * Names: SESSION.cpuN.pipe, SESSION.cpuN.trace, SESSION.slots. Main thread.
+ * Names: SESSION.workerN.pipe, SESSION.notes, SESSION.slots, SESSION.cpuN.trace; of an earlier
+ * version also SESSION.cpuN.pipe. Main thread.
  */
 #pragma once
 

@@ -36,95 +36,151 @@
 
 /* --- a drain's fds, into the service manager's FD store and out of it: what a kill would lose */
 
-static const char *name_of(char name[static 32], unsigned cpu, const char *what)
+struct fd_name {
+	char text[32];
+};
+
+static struct fd_name trace_name(unsigned cpu)
 {
-	(void)snprintf(name, 32, "cpu%u.%s", cpu, what);
+	struct fd_name name;
+
+	(void)snprintf(name.text, sizeof(name.text), "cpu%u.trace", cpu);
 	return name;
+}
+
+static struct fd_name pipe_name(const struct drain_pipe *pipe)
+{
+	struct fd_name name;
+
+	(void)snprintf(name.text, sizeof(name.text), "%s%u.pipe", pipe->of_cpu ? "cpu" : "worker",
+		       pipe->number);
+	return name;
+}
+
+static struct drain_fd take_fd(struct session *s, const char *what)
+{
+	int fd = fdstore_take(s->env->fdstore, s->name, what);
+
+	return (struct drain_fd){.fd = fd >= 0 ? fd : -EBADF, .old = fd >= 0};
+}
+
+static int take_pipe(struct session *s, struct drain_fds *fds, bool of_cpu, unsigned number)
+{
+	struct drain_pipe pipe = {.of_cpu = of_cpu, .number = number};
+
+	pipe.end = take_fd(s, pipe_name(&pipe).text);
+	return pipe.end.old ? drain_fds_add_pipe(fds, &pipe) : 0;
 }
 
 static struct drain_fds *take_fds(struct session *s)
 {
 	struct drain_fds *fds = drain_fds_new(instance_n_cpus(s->claim.instance));
-	struct fdstore *store = s->env->fdstore;
-	char name[32];
+	int r = 0;
 
 	if (!fds)
 		return NULL;
-	fds->slots = fdstore_take(store, s->name, "slots");
-	fds->old_slots = fds->slots >= 0;
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
-		struct drain_cpu_fds *c = &fds->cpus[cpu];
-
-		c->trace = fdstore_take(store, s->name, name_of(name, cpu, "trace"));
-		c->old_trace = c->trace >= 0;
-		c->pipe = fdstore_take(store, s->name, name_of(name, cpu, "pipe"));
-		c->old_pipe = c->pipe >= 0;
+	fds->slots = take_fd(s, "slots");
+	fds->notes = take_fd(s, "notes");
+	for (unsigned cpu = 0; cpu < fds->n_cpus && r >= 0; cpu++) {
+		fds->traces[cpu] = take_fd(s, trace_name(cpu).text);
+		r = take_pipe(s, fds, true, cpu);
 	}
-	return fds;
+	for (unsigned i = 0; i < DRAIN_PIPES_MAX && r >= 0; i++)
+		r = take_pipe(s, fds, false, i);
+	if (r >= 0)
+		return fds;
+	drain_fds_free(fds);
+	return NULL;
 }
 
-/* Those that were not there yet */
-static void store_fds(struct session *s, bool had_slots)
+static void store_fd(struct session *s, const char *what, const struct drain_fd *fd)
+{
+	if (!fd->old)
+		fdstore_put(s->env->fdstore, s->name, what, fd->fd);
+}
+
+/*
+ * Those that were not there yet. The notes before the pipes, without which those are of no use; and
+ * a trace fd before them: it keeps the instance that their pages belong to.
+ */
+static void store_fds(struct session *s, bool had_slots, bool had_notes)
 {
 	const struct drain_fds *fds = drain_fds(s->rec.drain);
-	struct fdstore *store = s->env->fdstore;
-	char name[32];
 
-	if (had_slots && !fds->old_slots)
-		fdstore_drop(store, s->name, "slots");
-	if (!fds->old_slots)
-		fdstore_put(store, s->name, "slots", fds->slots);
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
-		const struct drain_cpu_fds *c = &fds->cpus[cpu];
-
-		if (!c->old_trace)
-			fdstore_put(store, s->name, name_of(name, cpu, "trace"), c->trace);
-		if (!c->old_pipe)
-			fdstore_put(store, s->name, name_of(name, cpu, "pipe"), c->pipe);
-	}
+	if (had_slots && !fds->slots.old)
+		fdstore_drop(s->env->fdstore, s->name, "slots");
+	if (had_notes && !fds->notes.old)
+		fdstore_drop(s->env->fdstore, s->name, "notes");
+	store_fd(s, "slots", &fds->slots);
+	store_fd(s, "notes", &fds->notes);
+	store_fd(s, trace_name(0).text, &fds->traces[0]);
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		store_fd(s, pipe_name(&fds->pipes[i]).text, &fds->pipes[i].end);
+	for (unsigned cpu = 1; cpu < fds->n_cpus; cpu++)
+		store_fd(s, trace_name(cpu).text, &fds->traces[cpu]);
 }
 
-static void keep_fd(struct session *s, const char *what, int *fd, bool stored, bool keep)
+/*
+ * What an earlier process had in these pipes is in the file, or nobody knows whose it is. Not
+ * before it is certain that this start succeeds: the next one would take them for lost.
+ */
+static void drop_old_pipes(struct session *s)
 {
-	if (*fd < 0 || !stored)
+	struct drain_pipe pipe;
+
+	while (drain_pop_pipe(s->rec.drain, &pipe))
+		if (pipe.end.old)
+			fdstore_drop(s->env->fdstore, s->name, pipe_name(&pipe).text);
+}
+
+static void keep_fd(struct session *s, const char *what, struct drain_fd *fd, bool stored,
+		    bool keep)
+{
+	if (fd->fd < 0 || (!stored && !fd->old))
 		return;
 	if (keep)
-		fdstore_keep(s->env->fdstore, s->name, what, TAKE_FD(*fd));
+		fdstore_keep(s->env->fdstore, s->name, what, TAKE_FD(fd->fd));
 	else
 		fdstore_drop(s->env->fdstore, s->name, what);
 }
 
 /*
- * For the next start, in this process or another. Pipes that nobody has used yet are not kept: with
- * them the next one would not know that others were lost.
+ * For the next start, in this process or another. New notes that nobody has used yet are not kept,
+ * nor pipes: with them the next one would not know that others were lost.
  * @stored: the new ones have been put into the store, too
  */
 static void put_back(struct session *s, struct drain_fds *fds, bool stored, bool keep)
 {
-	char name[32];
+	bool keep_new = keep && (fds->notes.old || !fds->unused);
 
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
-		struct drain_cpu_fds *c = &fds->cpus[cpu];
-
-		keep_fd(s, name_of(name, cpu, "pipe"), &c->pipe, stored || c->old_pipe,
-			keep && (c->old_pipe || !c->empty));
-		keep_fd(s, name_of(name, cpu, "trace"), &c->trace, stored || c->old_trace, keep);
-	}
-	keep_fd(s, "slots", &fds->slots, stored || fds->old_slots, keep);
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		keep_fd(s, pipe_name(&fds->pipes[i]).text, &fds->pipes[i].end, stored,
+			fds->pipes[i].end.old ? keep : keep_new);
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
+		keep_fd(s, trace_name(cpu).text, &fds->traces[cpu], stored, keep);
+	keep_fd(s, "slots", &fds->slots, stored, keep);
+	keep_fd(s, "notes", &fds->notes, stored, keep_new);
 	drain_fds_free(fds);
+}
+
+static unsigned workers_wanted(const struct session *s)
+{
+	if (s->env->workers > 0)
+		return s->env->workers;
+	return MIN(instance_n_cpus(s->claim.instance), WORKERS_DEFAULT);
 }
 
 static int open_drain(struct session *s, struct fault *why)
 {
 	struct drain_fds *fds = take_fds(s);
-	bool had_slots = fds && fds->old_slots;
+	bool had_slots = fds && fds->slots.old, had_notes = fds && fds->notes.old;
 	int r;
 
 	if (!fds)
 		return fault_errno(why, -ENOMEM, "cannot start draining");
-	r = drain_open(s->rec.drain, s->claim.instance, fds, why);
+	r = drain_open(s->rec.drain, s->claim.instance, fds, workers_wanted(s), why);
 	if (r >= 0)
-		store_fds(s, had_slots);
+		store_fds(s, had_slots, had_notes);
 	else
 		put_back(s, fds, false, true);
 	return r;
@@ -437,6 +493,7 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 		return 0;
 	/* Before it is asked of the workers again what they have just done */
 	report_trouble(s);
+	drop_old_pipes(s);
 	if (disk_watch_observe(&s->disk.watch, s->disk.trouble, now))
 		wants |= WANT_LEAVE;
 	if (!s->rec.held)
@@ -477,40 +534,32 @@ static int on_notify(sd_event_source *source, int fd, uint32_t revents, void *us
 
 /* --- begin */
 
-static unsigned workers_wanted(const struct session *s)
-{
-	if (s->env->workers > 0)
-		return s->env->workers;
-	return MIN(instance_n_cpus(s->claim.instance), WORKERS_DEFAULT);
-}
-
 /* What the pipes of a killed process held is gone with those that the FD store has not kept */
 static void count_lost_pipes(struct session *s)
 {
-	const struct drain_fds *fds = drain_fds(s->rec.drain);
-	struct cpu_list new_pipes = {};
+	unsigned n_cpus = drain_n_cpus(s->rec.drain), n = 0;
+	struct cpu_list lost = {};
 	_cleanup_free_ char *cpus = NULL;
 	uint64_t bytes = 0;
-	unsigned n = 0;
 
 	/* Those made later may be smaller (pipe-user-pages-soft), so each counts as the largest */
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct drain_counts counts;
 
 		drain_cpu(s->rec.drain, cpu, &counts);
 		bytes = MAX(bytes, counts.pipe_capacity);
 	}
-	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++) {
-		if (fds->cpus[cpu].old_pipe)
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		if (!drain_lost(s->rec.drain, cpu))
 			continue;
 		n++;
-		cpu_list_add(&new_pipes, cpu);
+		cpu_list_add(&lost, cpu);
 		session_note_in_flight(s, cpu, bytes);
 	}
 	if (n == 0)
 		return;
-	if (n < fds->n_cpus)
-		(void)cpu_list_format(&new_pipes, &cpus);
+	if (n < n_cpus)
+		(void)cpu_list_format(&lost, &cpus);
 	(void)log_full(
 		LOG_WARNING, s->name, MESSAGE_EVENTS_LOST, 0,
 		"the earlier process was killed, and no service manager kept its pipes%s%s: up to %llu bytes of events a CPU may be lost",
@@ -574,8 +623,10 @@ static int record_begin(struct session *s, struct fault *why)
 	if (r >= 0)
 		r = record_watch(s, why);
 	if (r >= 0)
-		r = drain_run(rec->drain, recording_file(rec->recording), workers_wanted(s),
-			      session_max_file_size(s), chunk, rec->notify_fd, why);
+		r = drain_run(rec->drain, recording_file(rec->recording), session_max_file_size(s),
+			      chunk, rec->notify_fd, why);
+	if (r >= 0)
+		drop_old_pipes(s);
 	if (r >= 0 && !s->mode->salvage)
 		r = session_trace(s, why);
 	rec->segment_usec = rec->synced_usec = now_usec(CLOCK_MONOTONIC);

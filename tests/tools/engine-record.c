@@ -97,9 +97,9 @@ static void begin(struct run *run, const struct trace_config *config, const char
 	run->in.plan.params.max_file_size = run->max_bytes;
 	run->in.plan.params.slack = 2 * config->buffer_size;
 	run->in.limits.max_use = UINT64_MAX;
-	check(drain_open(run->drain, run->instance, fds, &why), &why);
+	check(drain_open(run->drain, run->instance, fds, WORKERS, &why), &why);
 	check(recording_open(run->recording, &run->in, &run->report, &why), &why);
-	check(drain_run(run->drain, recording_file(run->recording), WORKERS, run->max_bytes, MIB,
+	check(drain_run(run->drain, recording_file(run->recording), run->max_bytes, MIB,
 			run->notify_fd, &why),
 	      &why);
 	check(instance_trace(run->instance, true, &why), &why);

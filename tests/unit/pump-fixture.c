@@ -51,6 +51,8 @@ ssize_t __wrap_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size,
 	bool pull = in == world.trace_fd;
 	struct order o = next_order(pull ? &world.pull : &world.push);
 
+	if (pull)
+		world.noted = atomic_load(&world.note->pipe_cpu);
 	if (pull && world.splice_empty)
 		o.error = EAGAIN;
 	if (refuse_direct(out) < 0)
@@ -123,6 +125,19 @@ void fixture_put(struct fixture *f, unsigned n)
 	fixture_put_into(f, f->ring, n, f->subbuf - 16);
 }
 
+/* With a pipe of 64 KiB */
+static void open_staging(struct fixture *f, int pipe_read)
+{
+	int fds[2] = {-1, -1};
+
+	if (pipe_read < 0) {
+		assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+		pipe_read = fds[0];
+	}
+	assert_int_equal(staging_adopt(&f->staging, &f->note, pipe_read), 0);
+	close_p(&fds[1]);
+}
+
 void fixture_open(struct fixture *f, unsigned subbuf, int pipe_read, char *slot)
 {
 	int fds[2];
@@ -133,12 +148,16 @@ void fixture_open(struct fixture *f, unsigned subbuf, int pipe_read, char *slot)
 	assert_true(fcntl(fds[1], F_SETPIPE_SZ, MIB) >= 0);
 	f->ring = fds[1];
 	world.trace_fd = fds[0];
+	world.note = &f->note;
 	f->file = memfd_create("pump-fixture", MFD_CLOEXEC);
 	f->direct = fcntl(f->file, F_DUPFD_CLOEXEC, 0);
 	assert_true(f->file >= 0 && f->direct >= 0);
 	world.direct_fd = f->direct;
 	assert_int_equal(ftruncate(f->file, (off_t)(REGION + ROOM)), 0);
-	assert_int_equal(pump_init(&f->pump, 3, subbuf, fds[0], -1, pipe_read, 64 * KIB, slot), 0);
+	open_staging(f, pipe_read);
+	pump_init(&f->pump, 3, subbuf, fds[0], -1, &f->staging, slot);
+	if (f->staging.in_pipe > 0)
+		pump_adopt(&f->pump, &f->staging);
 	f->target = (struct pump_target){
 		.data_fd = f->file,
 		.buffered_fd = f->file,
@@ -159,6 +178,7 @@ void fixture_begin(struct fixture *f, unsigned subbuf)
 void fixture_end(struct fixture *f)
 {
 	pump_done(&f->pump);
+	staging_done(&f->staging);
 	close(f->ring);
 	close(f->file);
 	close(f->direct);

@@ -40,6 +40,8 @@ extern struct world {
 	bool splice_empty;   /* of the trace fd: EAGAIN, as with a partial or mapped page */
 	bool direct_refused; /* EINVAL for all that goes to direct_fd */
 	unsigned direct_calls;
+	const struct staging_note *note;
+	uint32_t noted;		 /* what it said when something was last pulled by splice */
 	struct calls pull, push; /* splice from the trace fd, and into the file */
 	struct calls fallocate, pwrite_data, pwrite_size;
 	off_t allocated_from, allocated_to; /* by the last fallocate */
@@ -53,6 +55,8 @@ struct fixture {
 	int ring; /* the end of the fake ring buffer to write to */
 	int file, direct;
 	char *slot;
+	struct staging_note note;
+	struct staging staging;
 	struct pump pump;
 	struct pump_target target;
 	uint64_t made; /* sub-buffers */
@@ -60,7 +64,8 @@ struct fixture {
 
 /*
  * A pump that has no target yet; @f->target is one for it.
- * @pipe_read: the pipe of a killed process, or -1; @slot: malloc'ed, @subbuf bytes; both taken over
+ * @pipe_read: the pipe of a killed process with this CPU's data, or -1; @slot: malloc'ed, @subbuf
+ * bytes; both taken over
  */
 void fixture_open(struct fixture *f, unsigned subbuf, int pipe_read, char *slot);
 

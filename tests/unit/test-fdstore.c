@@ -173,7 +173,7 @@ static void assert_closed(int fd)
 /* While its disk is away a session takes all there is, and keeps it again, every few seconds */
 static void test_keep_and_take(void **state)
 {
-	static const char *const whats[] = {"slots", "cpu0.pipe", "cpu0.trace", "cpu1.pipe"};
+	static const char *const whats[] = {"slots", "notes", "cpu0.trace", "worker0.pipe"};
 	int fds[] = {some_fd(), some_fd(), some_fd(), some_fd()};
 
 	for (int round = 0; round < 1000; round++) {
@@ -196,7 +196,7 @@ static void test_drop_session(void **state)
 	int a = some_fd(), b = some_fd(), c = some_fd(), d = some_fd();
 
 	fdstore_keep(*state, "one", "cpu0.trace", a);
-	fdstore_keep(*state, "one", "cpu0.pipe", b);
+	fdstore_keep(*state, "one", "worker0.pipe", b);
 	fdstore_keep(*state, "one-more", "slots", c);
 	fdstore_keep(*state, "one", "slots", d);
 	fdstore_drop_session(*state, "one");

@@ -28,7 +28,7 @@ static void test_fallocate_enospc_takes_nothing(void **state)
 	assert_int_equal(atomic_load(&f.pump.trouble), -ENOSPC);
 	assert_int_equal(fixture_in_ring(&f), 5);
 	assert_int_equal(world.pull.calls, 0);
-	assert_int_equal(f.pump.in_pipe, 0);
+	assert_int_equal(f.staging.in_pipe, 0);
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
 	assert_int_equal(atomic_load(&f.pump.trouble), 0);
 	fixture_assert_data(&f, 0, 5);
@@ -174,7 +174,7 @@ static void test_full_with_data_in_hand(void **state)
 	fixture_put(&f, 4);
 	world_order(&world.push, ENOSPC, 0);
 	assert_int_equal(pump_run(&f.pump, false, 8), -ENOSPC);
-	assert_int_equal(f.pump.in_pipe, 4 * 4096);
+	assert_int_equal(f.staging.in_pipe, 4 * 4096);
 	f.pump.target.room = 3 * 4096;
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_FULL);
 	assert_int_equal(atomic_load(&f.pump.trouble), 0);

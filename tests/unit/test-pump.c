@@ -3,6 +3,7 @@
  * What recorder/pump moves when nothing fails: whole sub-buffers by splice, partial ones and those
  * of a mapped ring buffer by copy, what a killed process had in hand; and where it stops.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +62,7 @@ static void test_budget(void **state)
 
 	fixture_begin(&f, 4096);
 	fixture_put(&f, 100); /* the pipe holds 16 */
-	assert_int_equal(f.pump.pipe_capacity, 16 * 4096);
+	assert_int_equal(pump_capacity(&f.pump), 16 * 4096);
 	assert_int_equal(pump_run(&f.pump, false, 0), PUMP_E_MORE);
 	assert_int_equal(fixture_in_ring(&f), 100);
 	assert_int_equal(pump_run(&f.pump, false, 2), PUMP_E_MORE);
@@ -201,6 +202,64 @@ static int old_pipe(struct fixture *f, unsigned torn, unsigned n)
 	return fds[0];
 }
 
+/* Whose data is in the pipe is known before there is any, until it is in the file */
+static void test_note(void **state)
+{
+	struct pump other = {.cpu = 5, .subbuf_size = 4096};
+	struct fixture f;
+
+	fixture_begin(&f, 4096);
+	fixture_put(&f, 2);
+	world_order(&world.push, EIO, 0);
+	assert_int_equal(pump_run(&f.pump, false, 8), -EIO);
+	assert_int_equal(world.noted, 3 + 1);
+	assert_int_equal(atomic_load(&f.note.pipe_cpu), 3 + 1);
+	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
+	assert_int_equal(atomic_load(&f.note.pipe_cpu), 0);
+	fixture_assert_data(&f, 0, 2);
+	/* Held by another CPU: nothing is taken, and its data stays its */
+	other.staging = &f.staging;
+	pump_adopt(&other, &f.staging);
+	f.staging.in_pipe = 4096;
+	fixture_put(&f, 1);
+	assert_int_equal(pump_run(&f.pump, true, 8), PUMP_E_HELD);
+	assert_int_equal(fixture_in_ring(&f), 1);
+	assert_int_equal(atomic_load(&f.note.pipe_cpu), 5 + 1);
+	assert_int_equal(pump_pending(&f.pump), 0);
+	fixture_end(&f);
+}
+
+/* In a pipe of its own, of another worker or an earlier version: it goes first, torn or not */
+static void test_left(void **state)
+{
+	for (unsigned torn = 0; torn < 2000; torn += 1000) {
+		struct staging left;
+		struct fixture f;
+		uint64_t made;
+		int fd = old_pipe(&f, torn, 5);
+
+		made = f.made;
+		assert_int_equal(staging_adopt(&left, NULL, fd), 0);
+		fixture_open(&f, 4096, -1, calloc(1, 4096));
+		f.made = made;
+		pump_adopt(&f.pump, &left);
+		assert_int_equal(pump_pending(&f.pump), torn + 5 * 4096);
+		pump_set_target(&f.pump, &f.target);
+		fixture_put(&f, 2);
+		world_order(&world.push, EIO, 0);
+		assert_int_equal(pump_run(&f.pump, false, 8), -EIO);
+		assert_int_equal(fixture_in_ring(&f), 2);
+		assert_false(atomic_load(&left.emptied));
+		assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
+		assert_true(atomic_load(&left.emptied));
+		assert_null(f.pump.left);
+		fixture_assert_data(&f, 0, 7);
+		assert_int_equal(atomic_load(&f.pump.dropped_bytes), torn > 0 ? 4096 : 0);
+		staging_done(&left);
+		fixture_end(&f);
+	}
+}
+
 static void test_adopted_pipe(void **state)
 {
 	struct fixture f;
@@ -210,7 +269,7 @@ static void test_adopted_pipe(void **state)
 	made = f.made;
 	fixture_open(&f, 4096, fd, calloc(1, 4096));
 	f.made = made;
-	assert_int_equal(f.pump.in_pipe, 5 * 4096);
+	assert_int_equal(f.staging.in_pipe, 5 * 4096);
 	pump_set_target(&f.pump, &f.target);
 	fixture_put(&f, 20);
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
@@ -229,7 +288,7 @@ static void test_adopted_pipe_torn(void **state)
 	fixture_open(&f, 4096, fd, calloc(1, 4096));
 	f.made = made;
 	pump_set_target(&f.pump, &f.target);
-	assert_int_equal(f.pump.in_pipe, 3 * 4096);
+	assert_int_equal(f.staging.in_pipe, 3 * 4096);
 	assert_int_equal(atomic_load(&f.pump.dropped_bytes), 4096);
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
 	fixture_assert_data(&f, 0, 3);
@@ -256,19 +315,17 @@ static void test_adopted_slot(void **state)
 	fixture_end(&f);
 }
 
-/* A failed pump_init() leaves the fds the caller's */
-static void test_init_refused(void **state)
+/* A failed staging_adopt() leaves the fd the caller's */
+static void test_adopt_refused(void **state)
 {
 	_cleanup_close_ int file = memfd_create("no-pipe", MFD_CLOEXEC);
-	_cleanup_close_ int trace = memfd_create("trace", MFD_CLOEXEC);
-	char slot[4096] = {};
-	struct pump pump;
+	struct staging_note note = {};
+	struct staging staging;
 
-	assert_true(pump_init(&pump, 0, 4096, trace, -1, file, MIB, slot) < 0);
+	assert_true(staging_adopt(&staging, &note, file) < 0);
 	assert_true(fcntl(file, F_GETFD) >= 0);
-	assert_true(fcntl(trace, F_GETFD) >= 0);
-	assert_true(pump_init(&pump, 0, 4096, trace, -1, 1 << 20, MIB, slot) < 0);
-	pump_done(&pump);
+	assert_true(staging_adopt(&staging, &note, 1 << 20) < 0);
+	assert_int_equal(staging_inode(file), 0);
 }
 
 int main(void)
@@ -282,10 +339,12 @@ int main(void)
 		cmocka_unit_test(test_partial_subbuf),
 		cmocka_unit_test(test_missed_flags_are_kept),
 		cmocka_unit_test(test_mapped),
+		cmocka_unit_test(test_note),
+		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_adopted_pipe),
 		cmocka_unit_test(test_adopted_pipe_torn),
 		cmocka_unit_test(test_adopted_slot),
-		cmocka_unit_test(test_init_refused),
+		cmocka_unit_test(test_adopt_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,7 +111,7 @@ static void end(struct bench *b)
 }
 
 /* @n sub-buffers with an event each */
-static void put(struct bench *b, unsigned n)
+static void put_into(int fd, unsigned n)
 {
 	static uint64_t timestamp = 1000;
 
@@ -125,8 +125,13 @@ static void put(struct bench *b, unsigned n)
 		assert_int_equal(subbuf_write_event(&subbuf, timestamp, 8, (void **)&event), 0);
 		*event = 314;
 		subbuf_write_end(&subbuf);
-		assert_int_equal(io_write_all(b->rings[0], (const char *)bytes, sizeof(bytes)), 0);
+		assert_int_equal(io_write_all(fd, (const char *)bytes, sizeof(bytes)), 0);
 	}
+}
+
+static void put(struct bench *b, unsigned n)
+{
+	put_into(b->rings[0], n);
 }
 
 static void wait_for(struct bench *b, bool (*done)(const struct drain *drain))
@@ -140,15 +145,20 @@ static void wait_for(struct bench *b, bool (*done)(const struct drain *drain))
 	}
 }
 
-static void start(struct bench *b, struct drain_fds *fds)
+static void start_workers(struct bench *b, struct drain_fds *fds, unsigned n_workers)
 {
 	assert_non_null(fds);
-	assert_int_equal(drain_open(b->drain, b->instance, fds, &b->why), 0);
+	assert_int_equal(drain_open(b->drain, b->instance, fds, n_workers, &b->why), 0);
 	b->in.slots = drain_slots(b->drain);
 	assert_int_equal(recording_open(b->recording, &b->in, &b->report, &b->why), 0);
-	assert_int_equal(drain_run(b->drain, recording_file(b->recording), 1, MIB, 64 * KIB,
+	assert_int_equal(drain_run(b->drain, recording_file(b->recording), MIB, 64 * KIB,
 				   b->notify_fd, &b->why),
 			 0);
+}
+
+static void start(struct bench *b, struct drain_fds *fds)
+{
+	start_workers(b, fds, 1);
 }
 
 static void request(struct bench *b, enum worker_request what)
@@ -259,6 +269,16 @@ static void test_evicted(void **state)
 	end(&b);
 }
 
+/* They came from an earlier process */
+static void say_old(struct drain_fds *fds)
+{
+	fds->slots.old = fds->notes.old = true;
+	for (unsigned cpu = 0; cpu < fds->n_cpus; cpu++)
+		fds->traces[cpu].old = true;
+	for (size_t i = 0; i < fds->n_pipes; i++)
+		fds->pipes[i].end.old = true;
+}
+
 /* A drain's hands go over to the next one, which goes on in the same file */
 static void test_hand_over(void **state)
 {
@@ -271,15 +291,18 @@ static void test_hand_over(void **state)
 	request(&b, WORKER_LEAVE);
 	drain_close(b.drain, &fds);
 	assert_non_null(fds);
-	assert_true(fds->slots >= 0 && fds->cpus[0].trace >= 0 && fds->cpus[0].pipe >= 0);
-	assert_false(fds->cpus[0].empty);
+	assert_true(fds->slots.fd >= 0 && fds->notes.fd >= 0 && fds->traces[0].fd >= 0);
+	assert_int_equal(fds->n_pipes, 1);
+	assert_false(fds->unused);
 	recording_close(b.recording);
 
 	b.in.adopt = true;
-	fds->cpus[0].old_pipe = true;
+	say_old(fds);
 	start(&b, fds);
 	assert_ptr_equal(drain_fds(b.drain), fds);
-	assert_true(fds->cpus[0].old_pipe);
+	assert_true(fds->notes.old && fds->slots.old);
+	assert_int_equal(fds->n_pipes, 1);
+	assert_true(fds->pipes[0].end.old);
 	assert_int_equal(drain_pending(b.drain), 0);
 	assert_int_equal(b.report.notes.n, 1);
 	assert_string_equal(b.report.notes.items[0].fault.text, "continuing record/current.dat");
@@ -338,7 +361,7 @@ static void test_clocks(void **state)
 
 	b.in.adopt = true;
 	b.in.n_clocks = 0;
-	fds->cpus[0].old_pipe = true;
+	say_old(fds);
 	own_clocks_init(&b.in.plan.clocks, "mono", b.in.plan.params.boot_id);
 	(void)own_clocks_add(&b.in.plan.clocks, &second);
 	start(&b, fds);
@@ -378,13 +401,12 @@ static void test_slots_of_another_size(void **state)
 	begin(&b);
 	fds = drain_fds_new(b.n_cpus);
 	assert_non_null(fds);
-	fds->slots = memfd_create("slots", MFD_CLOEXEC);
-	fds->old_slots = true;
-	assert_true(fds->slots >= 0);
-	assert_int_equal(ftruncate(fds->slots, (off_t)(b.n_cpus + 1) * SUBBUF), 0);
-	assert_int_equal(drain_open(b.drain, b.instance, fds, &b.why), 0);
-	assert_false(fds->old_slots);
-	assert_int_equal(fstat(fds->slots, &st), 0);
+	fds->slots = (struct drain_fd){memfd_create("slots", MFD_CLOEXEC), true};
+	assert_true(fds->slots.fd >= 0);
+	assert_int_equal(ftruncate(fds->slots.fd, (off_t)(b.n_cpus + 1) * SUBBUF), 0);
+	assert_int_equal(drain_open(b.drain, b.instance, fds, 1, &b.why), 0);
+	assert_false(fds->slots.old);
+	assert_int_equal(fstat(fds->slots.fd, &st), 0);
 	assert_int_equal(st.st_size, (off_t)b.n_cpus * SUBBUF);
 	drain_close(b.drain, NULL);
 	end(&b);
@@ -393,6 +415,7 @@ static void test_slots_of_another_size(void **state)
 /* Then the fds are still the caller's, and the drain can be opened another time */
 static void test_open_fails(void **state)
 {
+	struct drain_pipe pipe = {.end.old = true};
 	struct drain_fds *fds;
 	struct bench b;
 
@@ -400,14 +423,233 @@ static void test_open_fails(void **state)
 	fds = drain_fds_new(b.n_cpus);
 	assert_non_null(fds);
 	/* What is kept for the pipe is none */
-	fds->cpus[0].pipe = openat(b.tmp.fd, "saved_cmdlines", O_RDONLY | O_CLOEXEC);
-	fds->cpus[0].old_pipe = true;
-	assert_true(drain_open(b.drain, b.instance, fds, &b.why) < 0);
-	assert_non_null(strstr(b.why.text, "cannot make a pipe for CPU 0"));
-	assert_true(fcntl(fds->cpus[0].pipe, F_GETFD) >= 0);
+	pipe.end.fd = openat(b.tmp.fd, "saved_cmdlines", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(drain_fds_add_pipe(fds, &pipe), 0);
+	assert_true(drain_open(b.drain, b.instance, fds, 1, &b.why) < 0);
+	assert_non_null(strstr(b.why.text, "cannot make pipes"));
+	assert_true(fcntl(pipe.end.fd, F_GETFD) >= 0);
 	assert_int_equal(drain_n_cpus(b.drain), 0);
 	drain_fds_free(fds);
 	start(&b, drain_fds_new(b.n_cpus));
+	finish(&b);
+	end(&b);
+}
+
+/* --- what a killed process had in its pipes */
+
+/* The fds of a process with so many workers, killed while nothing was in its hands */
+static struct drain_fds *killed(struct bench *b, unsigned n_workers)
+{
+	struct drain_fds *fds = NULL;
+
+	start_workers(b, drain_fds_new(b->n_cpus), n_workers);
+	drain_close(b->drain, &fds);
+	recording_close(b->recording);
+	assert_non_null(fds);
+	assert_int_equal(fds->n_pipes, n_workers);
+	say_old(fds);
+	b->in.adopt = true;
+	return fds;
+}
+
+/* What is in no file yet of that process; @cpu: whose it says it is */
+static void put_in_pipe(const struct drain_fds *fds, size_t i, unsigned cpu, unsigned n)
+{
+	const struct drain_pipe *pipe = &fds->pipes[i];
+	/* after magic and padding, see struct notes */
+	const off_t at = 16 + (off_t)(pipe->number * sizeof(struct staging_note) +
+				      offsetof(struct staging_note, pipe_cpu));
+	_cleanup_close_ int fd = -EBADF;
+	uint32_t word = cpu + 1;
+	char path[40];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", pipe->end.fd);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	put_into(fd, n);
+	if (!pipe->of_cpu)
+		assert_int_equal(io_pwrite_all(fds->notes.fd, &word, sizeof(word), (uint64_t)at),
+				 0);
+}
+
+static void assert_written(struct bench *b, unsigned cpu, unsigned n)
+{
+	struct drain_counts counts;
+
+	drain_cpu(b->drain, cpu, &counts);
+	assert_int_equal(counts.published, n * SUBBUF);
+	assert_int_equal(counts.dropped_bytes, 0);
+}
+
+static void assert_no_pipe_left(struct bench *b)
+{
+	struct drain_pipe pipe;
+
+	assert_false(drain_pop_pipe(b->drain, &pipe));
+}
+
+/* As many workers as before: each pipe is a worker's again, whatever CPU's data is in it */
+static void test_pipes_of_a_killed_process(void **state)
+{
+	struct drain_fds *fds;
+	struct bench b;
+
+	begin(&b);
+	if (b.n_cpus < 2)
+		skip();
+	fds = killed(&b, 2);
+	put_in_pipe(fds, 0, 1, 3);
+	put_in_pipe(fds, 1, 0, 2);
+	start_workers(&b, fds, 2);
+	assert_false(drain_lost(b.drain, 0) || drain_lost(b.drain, 1));
+	put(&b, 1);
+	request(&b, WORKER_FINISH);
+	assert_written(&b, 0, 3);
+	assert_written(&b, 1, 3);
+	assert_int_equal(drain_fds(b.drain)->n_pipes, 2);
+	assert_no_pipe_left(&b);
+	finish(&b);
+	end(&b);
+}
+
+/* Fewer workers than before: a pipe too many is emptied, and then of no use */
+static void test_pipes_of_other_workers(void **state)
+{
+	struct drain_pipe pipe;
+	struct drain_fds *fds;
+	struct bench b;
+
+	begin(&b);
+	if (b.n_cpus < 2)
+		skip();
+	fds = killed(&b, 2);
+	put_in_pipe(fds, 0, 0, 4);
+	put_in_pipe(fds, 1, 1, 5);
+	start(&b, fds);
+	put_into(b.rings[1], 1);
+	put(&b, 2);
+	request(&b, WORKER_FINISH);
+	assert_written(&b, 0, 6);
+	assert_written(&b, 1, 6);
+	assert_true(drain_pop_pipe(b.drain, &pipe));
+	assert_true(!pipe.of_cpu && pipe.number == 1 && pipe.end.old);
+	assert_no_pipe_left(&b);
+	assert_int_equal(drain_fds(b.drain)->n_pipes, 1);
+	drain_close(b.drain, &fds);
+	recording_close(b.recording);
+	say_old(fds);
+
+	start_workers(&b, fds, 2); /* and more */
+	assert_false(drain_lost(b.drain, 0) || drain_lost(b.drain, 1));
+	assert_int_equal(drain_fds(b.drain)->n_pipes, 2);
+	put(&b, 1);
+	finish(&b);
+	end(&b);
+}
+
+/* The disk does not take what is in the pipe too many: it is kept for the next one */
+static void test_pipes_are_kept_until_empty(void **state)
+{
+	struct drain_fds *fds;
+	struct bench b;
+
+	begin(&b);
+	if (b.n_cpus < 2)
+		skip();
+	fds = killed(&b, 2);
+	put_in_pipe(fds, 0, 0, 4);
+	put_in_pipe(fds, 1, 1, 5);
+	assert_int_equal(drain_open(b.drain, b.instance, fds, 1, &b.why), 0);
+	assert_int_equal(drain_pending(b.drain), 9 * SUBBUF);
+	assert_no_pipe_left(&b);
+	drain_close(b.drain, &fds);
+	assert_int_equal(fds->n_pipes, 2);
+	assert_true(fds->unused);
+	start_workers(&b, fds, 2);
+	request(&b, WORKER_FINISH);
+	assert_written(&b, 0, 4);
+	assert_written(&b, 1, 5);
+	finish(&b);
+	end(&b);
+}
+
+/* An earlier version had a pipe for each CPU and no notes */
+static void test_pipes_of_an_earlier_version(void **state)
+{
+	struct drain_pipe pipe;
+	struct drain_fds *fds;
+	struct bench b;
+
+	begin(&b);
+	fds = killed(&b, 1);
+	close(fds->pipes[0].end.fd);
+	fds->n_pipes = 0;
+	close(fds->notes.fd);
+	fds->notes = (struct drain_fd){-EBADF, false};
+	for (unsigned cpu = 0; cpu < b.n_cpus; cpu++) {
+		int ends[2];
+
+		assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+		pipe = (struct drain_pipe){{ends[0], true}, .of_cpu = true, .number = cpu};
+		put_into(ends[1], cpu + 1 < b.n_cpus ? cpu : b.n_cpus);
+		close(ends[1]);
+		assert_int_equal(drain_fds_add_pipe(fds, &pipe), 0);
+	}
+	start(&b, fds);
+	request(&b, WORKER_FINISH);
+	for (unsigned cpu = 0; cpu < b.n_cpus; cpu++) {
+		assert_false(drain_lost(b.drain, cpu));
+		assert_written(&b, cpu, cpu + 1 < b.n_cpus ? cpu : b.n_cpus);
+		assert_true(drain_pop_pipe(b.drain, &pipe));
+		assert_true(pipe.of_cpu && pipe.end.old);
+	}
+	assert_no_pipe_left(&b);
+	assert_int_equal(drain_fds(b.drain)->n_pipes, 1);
+	finish(&b);
+	end(&b);
+}
+
+/* What is known of pipes that were not kept, until it has been told */
+static void test_pipes_lost(void **state)
+{
+	struct drain_pipe other;
+	struct drain_fds *fds;
+	struct bench b;
+	int ends[2];
+
+	begin(&b);
+	if (b.n_cpus < 2)
+		skip();
+	assert_int_equal(drain_open(b.drain, b.instance, drain_fds_new(b.n_cpus), 1, &b.why), 0);
+	assert_true(drain_lost(b.drain, 0) && drain_lost(b.drain, 1));
+	drain_close(b.drain, NULL);
+
+	fds = killed(&b, 2);
+	put_in_pipe(fds, 1, 1, 2);
+	/* Another one of the same name: nobody knows whose data is in there */
+	close(fds->pipes[1].end.fd);
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	put_into(ends[1], 7);
+	close(ends[1]);
+	fds->pipes[1].end.fd = ends[0];
+	for (unsigned i = 0; i < 2; i++) { /* the first start failed */
+		assert_int_equal(drain_open(b.drain, b.instance, fds, 2, &b.why), 0);
+		assert_false(drain_lost(b.drain, 0));
+		assert_true(drain_lost(b.drain, 1));
+		assert_int_equal(drain_pending(b.drain), 0);
+		drain_close(b.drain, &fds);
+		say_old(fds);
+	}
+	start_workers(&b, fds, 2);
+	request(&b, WORKER_FINISH);
+	assert_written(&b, 1, 0);
+	assert_true(drain_pop_pipe(b.drain, &other));
+	assert_int_equal(other.number, 1);
+	drain_close(b.drain, &fds);
+	recording_close(b.recording);
+	say_old(fds);
+	start_workers(&b, fds, 2);
+	assert_false(drain_lost(b.drain, 0) || drain_lost(b.drain, 1));
 	finish(&b);
 	end(&b);
 }
@@ -461,6 +703,11 @@ int main(void)
 		cmocka_unit_test(test_leftover),
 		cmocka_unit_test(test_slots_of_another_size),
 		cmocka_unit_test(test_open_fails),
+		cmocka_unit_test(test_pipes_of_a_killed_process),
+		cmocka_unit_test(test_pipes_of_other_workers),
+		cmocka_unit_test(test_pipes_are_kept_until_empty),
+		cmocka_unit_test(test_pipes_of_an_earlier_version),
+		cmocka_unit_test(test_pipes_lost),
 		cmocka_unit_test(test_names_fill),
 	};
 

@@ -30,6 +30,55 @@ static void test_retarget(void **state)
 	fixture_end(&f);
 }
 
+/* The old disk takes nothing more: what is in the pipe goes to the next file, in its CPU's region
+ */
+static void test_retarget_with_a_held_pipe(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, INT64_MAX);
+	atomic_store(&world.disk_error, EIO);
+	fixture_put(&f, 1, 2, 4080);
+	assert_true(fixture_notified(&f, DEADLINE_MS) > 0);
+	fixture_put(&f, 0, 3, 4080);
+	fixture_request(&f, WORKER_RETARGET);
+	assert_int_equal(fixture_total(&f), 0);
+	atomic_store(&world.disk_error, 0);
+	fixture_put(&f, 2, 1, 4080);
+	worker_flush(f.worker);
+	fixture_wait_total(&f, 6);
+	for (unsigned cpu = 0; cpu < N_CPUS; cpu++) {
+		assert_int_equal(fixture_size_in_file(&f, 0, cpu), 0);
+		assert_int_equal(atomic_load(&f.pumps[cpu].dropped_bytes), 0);
+	}
+	assert_int_equal(fixture_size_in_file(&f, 1, 0), 3 * SUBBUF);
+	assert_int_equal(fixture_size_in_file(&f, 1, 1), 2 * SUBBUF);
+	assert_int_equal(fixture_size_in_file(&f, 1, 2), SUBBUF);
+	fixture_end(&f);
+}
+
+/* The old disk is all right again at this moment: it gets all that came before */
+static void test_retarget_makes_way(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, INT64_MAX);
+	atomic_store(&world.disk_error, EIO);
+	fixture_put(&f, 2, 2, 4080);
+	assert_true(fixture_notified(&f, DEADLINE_MS) > 0);
+	fixture_assert_idle(0);
+	worker_hold(f.worker);
+	fixture_put(&f, 0, 3, 4080);
+	fixture_assert_idle(1);
+	atomic_store(&world.disk_error, 0);
+	fixture_request(&f, WORKER_RETARGET);
+	assert_in_range(fixture_size_in_file(&f, 0, 2), SUBBUF, 2 * SUBBUF); /* as they came */
+	assert_int_equal(fixture_size_in_file(&f, 0, 0), 0);
+	fixture_wait_total(&f, 5);
+	assert_int_equal(fixture_size_in_file(&f, 1, 0), 3 * SUBBUF);
+	fixture_end(&f);
+}
+
 static void test_full_notifies_and_goes_on(void **state)
 {
 	uint64_t in_first;
@@ -157,6 +206,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_retarget),
+		cmocka_unit_test(test_retarget_with_a_held_pipe),
+		cmocka_unit_test(test_retarget_makes_way),
 		cmocka_unit_test(test_full_notifies_and_goes_on),
 		cmocka_unit_test(test_finish),
 		cmocka_unit_test(test_leave),

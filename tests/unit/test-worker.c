@@ -106,8 +106,8 @@ static void test_flush_tells(void **state)
 	worker_flush(f.worker);
 	assert_int_equal(fixture_notified(&f, DEADLINE_MS), 1);
 	assert_true(worker_flushed(f.worker));
-	assert_true(atomic_load(&f.pumps[1].behind));
-	assert_false(atomic_load(&f.pumps[0].behind));
+	for (unsigned cpu = 0; cpu < N_CPUS; cpu++) /* their pipe holds the data of one */
+		assert_true(atomic_load(&f.pumps[cpu].behind));
 	atomic_store(&world.disk_error, 0);
 	fixture_end(&f);
 }
@@ -175,6 +175,68 @@ static void test_trouble_notifies(void **state)
 	fixture_end(&f);
 }
 
+static void assert_held(struct fixture *f, unsigned holder, bool held)
+{
+	assert_int_equal(atomic_load(&f->note.pipe_cpu), held ? holder + 1 : 0);
+	assert_true(f->staging.holder == (held ? &f->pumps[holder] : NULL));
+}
+
+/* What the disk did not take of one CPU is in the pipe of all: the others wait, and then go on */
+static void test_disk_error_holds_the_pipe(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, INT64_MAX);
+	atomic_store(&world.disk_error, ENOSPC);
+	fixture_put(&f, 1, 2, 4080);
+	assert_true(fixture_notified(&f, DEADLINE_MS) > 0);
+	fixture_assert_idle(0);
+	assert_held(&f, 1, true);
+	fixture_put(&f, 0, 3, 4080);
+	fixture_put(&f, 2, 1, 4080);
+	fixture_assert_idle(0);
+	assert_int_equal(fixture_in_ring(&f, 0), 3 * SUBBUF);
+	assert_int_equal(fixture_in_ring(&f, 2), SUBBUF);
+	assert_int_equal(atomic_load(&f.pumps[0].trouble), 0); /* nothing of its was tried */
+	assert_int_equal(atomic_load(&f.pumps[1].trouble), -ENOSPC);
+	worker_flush(f.worker);
+	fixture_assert_idle(1);
+	assert_int_equal(fixture_total(&f), 0);
+	assert_int_equal(fixture_in_ring(&f, 0), 3 * SUBBUF);
+	atomic_store(&world.disk_error, 0);
+	worker_flush(f.worker);
+	fixture_wait_total(&f, 6);
+	fixture_assert_idle(0);
+	assert_held(&f, 1, false);
+	for (unsigned cpu = 0; cpu < N_CPUS; cpu++) {
+		assert_int_equal(atomic_load(&f.pumps[cpu].trouble), 0);
+		assert_int_equal(fixture_size_in_file(&f, 0, cpu), (3 - cpu) * SUBBUF);
+	}
+	fixture_put(&f, 2, 1, 4080); /* wakes by itself again */
+	fixture_wait_total(&f, 7);
+	fixture_end(&f);
+}
+
+/* It is enough that another CPU's ring buffer fills up */
+static void test_held_pipe_is_tried_again(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, INT64_MAX);
+	atomic_store(&world.disk_error, EIO);
+	fixture_put(&f, 2, 2, 4080);
+	assert_true(fixture_notified(&f, DEADLINE_MS) > 0);
+	fixture_assert_idle(0);
+	atomic_store(&world.disk_error, 0);
+	fixture_put(&f, 0, 1, 4080);
+	fixture_wait_total(&f, 3);
+	assert_true(fixture_notified(&f, DEADLINE_MS) > 0); /* the trouble is over */
+	assert_int_equal(atomic_load(&f.pumps[2].trouble), 0);
+	assert_int_equal(fixture_size_in_file(&f, 0, 0), SUBBUF);
+	assert_int_equal(fixture_size_in_file(&f, 0, 2), 2 * SUBBUF);
+	fixture_end(&f);
+}
+
 static void test_new_refused(void **state)
 {
 	_cleanup_close_ int file = memfd_create("no-epoll", MFD_CLOEXEC);
@@ -196,6 +258,8 @@ int main(void)
 		cmocka_unit_test(test_flush_beside_flush),
 		cmocka_unit_test(test_bytes_left_notifies_once),
 		cmocka_unit_test(test_trouble_notifies),
+		cmocka_unit_test(test_disk_error_holds_the_pipe),
+		cmocka_unit_test(test_held_pipe_is_tried_again),
 		cmocka_unit_test(test_new_refused),
 	};
 

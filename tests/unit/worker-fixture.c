@@ -94,6 +94,8 @@ static struct pump_target target(const struct fixture *f, unsigned file, unsigne
 
 void fixture_begin(struct fixture *f, int64_t bytes_left)
 {
+	int fds[2];
+
 	atomic_store(&world.splice_empty, false);
 	atomic_store(&world.disk_error, 0);
 	atomic_store(&world.slow_pulls, false);
@@ -104,17 +106,18 @@ void fixture_begin(struct fixture *f, int64_t bytes_left)
 	assert_int_equal(ftruncate(f->file, (off_t)(REGION_AT + 2 * N_CPUS * ROOM)), 0);
 	f->slots = calloc(N_CPUS, SUBBUF);
 	assert_non_null(f->slots);
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_int_equal(staging_adopt(&f->staging, &f->note, fds[0]), 0);
+	close(fds[1]);
 	for (unsigned cpu = 0; cpu < N_CPUS; cpu++) {
 		struct pump_target first = target(f, 0, cpu);
-		int fds[2];
 
 		assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
 		assert_true(fcntl(fds[1], F_SETPIPE_SZ, MIB) >= 0);
 		f->ring[cpu] = fds[1];
 		f->ring_read[cpu] = fds[0];
-		assert_int_equal(pump_init(&f->pumps[cpu], cpu, SUBBUF, fds[0], -1, -1, 64 * KIB,
-					   f->slots + cpu * SUBBUF),
-				 0);
+		pump_init(&f->pumps[cpu], cpu, SUBBUF, fds[0], -1, &f->staging,
+			  f->slots + cpu * SUBBUF);
 		pump_set_target(&f->pumps[cpu], &first);
 		f->order[cpu] = &f->pumps[cpu];
 		f->next[cpu] = target(f, 1, cpu);
@@ -131,6 +134,7 @@ void fixture_end(struct fixture *f)
 		pump_done(&f->pumps[cpu]);
 		close(f->ring[cpu]);
 	}
+	staging_done(&f->staging);
 	free(f->slots);
 	close(f->file);
 	close(f->notify);

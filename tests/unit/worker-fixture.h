@@ -30,6 +30,8 @@ struct fixture {
 	int ring_read[N_CPUS];
 	int file, notify;
 	char *slots;
+	struct staging_note note;
+	struct staging staging;
 	struct pump pumps[N_CPUS];
 	struct pump *order[N_CPUS];
 	struct pump_target next[N_CPUS];
