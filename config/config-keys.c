@@ -13,6 +13,7 @@
 _Static_assert(sizeof(enum session_mode) == sizeof(int), "value_choice");
 _Static_assert(sizeof(enum storage_direct) == sizeof(int), "value_choice");
 _Static_assert(sizeof(enum storage_compress) == sizeof(int), "value_choice");
+_Static_assert(sizeof(enum storage_drain) == sizeof(int), "value_choice");
 
 /* clang-format off */
 static const struct choice modes[] = {
@@ -30,6 +31,11 @@ static const struct choice directs[] = {
 
 static const struct choice compressions[] = {
 	{ "no", STORAGE_COMPRESS_NO }, { "zstd", STORAGE_COMPRESS_ZSTD }, {},
+};
+
+static const struct choice drains[] = {
+	{ "auto", STORAGE_DRAIN_AUTO }, { "splice", STORAGE_DRAIN_SPLICE },
+	{ "read", STORAGE_DRAIN_READ }, {},
 };
 
 static const struct choice methods[] = {
@@ -114,6 +120,7 @@ const struct config_key config_keys[] = {
 	{ "Storage", "FlushSec", BOTH, &value_time, SESSION(storage.flush_usec), "5s", INTERVAL_MIN,
 	  TIME_MAX },
 	{ "Storage", "Direct", BOTH, &value_choice, SESSION(storage.direct), "auto", .choices = directs },
+	{ "Storage", "Drain", BOTH, &value_choice, SESSION(storage.drain), "auto", .choices = drains },
 	{ "Storage", "Compress", BOTH, &value_choice, SESSION(storage.compress), "no",
 	  .choices = compressions },
 

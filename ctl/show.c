@@ -246,7 +246,8 @@ static int print_one(const void *object)
 	if (s->clock && *s->clock)
 		printf("     Clock: %s\n", s->clock);
 	if (s->buffer_size > 0)
-		printf("    Buffer: %s for each CPU\n", buffer ? buffer : "?");
+		printf("    Buffer: %s for each CPU%s%s\n", buffer ? buffer : "?",
+		       s->drain && *s->drain ? ", drained by " : "", s->drain ? s->drain : "");
 	print_reach(s);
 	print_files_of(s);
 	print_compression(s);

@@ -94,6 +94,7 @@ const struct view_field view_session_fields[] = {
 	 .metric = "flyrec_compress_backlog", .mode = VIEW_OF_RECORD,
 	 .help = "Segments that are to be compressed"},
 	{"s", S(packing_failure), "compress_failure", "CompressFailure"},
+	{"s", S(drain), "drain", "Drain"},
 	{},
 };
 

@@ -37,6 +37,7 @@ struct view_session {
 	uint64_t packed_bytes, raw_bytes; /* what these take on the disk, and took before */
 	uint64_t packing_waits;		  /* segments that are to be compressed */
 	char *packing_failure;
+	char *drain;
 	uint64_t lost_events, not_written, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
 	struct view_trigger *triggers;

@@ -7,12 +7,16 @@
 
 #define NOTES_MAGIC 0x3165746f6e646166ULL /* "fadnote1" */
 
-/* The memfd beside the pipes */
+/* The memfd beside the pipes; by their numbers. What nobody reads into takes no memory. */
 struct notes {
 	uint64_t magic;
 	uint64_t reserved;
-	struct staging_note pipes[DRAIN_PIPES_MAX]; /* by their numbers */
+	struct staging_note pipes[DRAIN_PIPES_MAX];
+	/* from NOTES_SIZE on DRAIN_PIPES_MAX times STAGING_MEMORY */
 };
+
+#define NOTES_SIZE (64 * KIB)
+_Static_assert(sizeof(struct notes) <= NOTES_SIZE, "a multiple of any page size");
 
 struct drain {
 	unsigned n_cpus;
@@ -28,6 +32,8 @@ struct drain {
 	unsigned n_workers;
 	char *slots; /* n_cpus sub-buffers */
 	struct notes *notes;
+	struct recover_batch *batches; /* what an earlier drain has read */
+	size_t n_batches;
 	bool *lost; /* [n_cpus] */
 	uint64_t chunk_max;
 	int file_fd;
@@ -92,7 +98,9 @@ static size_t slots_size(const struct drain *d)
 	return round_up((uint64_t)d->n_cpus * d->subbuf_size, (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-static int map_memory(struct drain_fd *memory, const char *name, size_t size, void **ret)
+/* Of so many bytes, the first @map of them mapped */
+static int open_memory(struct drain_fd *memory, const char *name, size_t size, size_t map,
+		       void **ret)
 {
 	struct stat st;
 	void *p;
@@ -107,22 +115,23 @@ static int map_memory(struct drain_fd *memory, const char *name, size_t size, vo
 		if (memory->fd < 0 || ftruncate(memory->fd, (off_t)size) < 0)
 			return -errno;
 	}
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
+	p = mmap(NULL, map, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
 	if (p == MAP_FAILED)
 		return -errno;
 	*ret = p;
 	return 0;
 }
 
-static int open_memory(struct drain *d, struct drain_fds *fds)
+static int open_memories(struct drain *d, struct drain_fds *fds)
 {
 	void *slots, *notes;
-	int r = map_memory(&fds->slots, "flyrec-slots", slots_size(d), &slots);
+	int r = open_memory(&fds->slots, "flyrec-slots", slots_size(d), slots_size(d), &slots);
 
 	if (r < 0)
 		return r;
 	d->slots = slots;
-	r = map_memory(&fds->notes, "flyrec-notes", sizeof(struct notes), &notes);
+	r = open_memory(&fds->notes, "flyrec-notes", NOTES_SIZE + DRAIN_PIPES_MAX * STAGING_MEMORY,
+			NOTES_SIZE, &notes);
 	if (r < 0)
 		return r;
 	d->notes = notes;
@@ -131,6 +140,25 @@ static int open_memory(struct drain *d, struct drain_fds *fds)
 		*d->notes = (struct notes){.magic = NOTES_MAGIC};
 	}
 	return 0;
+}
+
+static int map_memory(const struct drain *d, const struct drain_fds *fds, struct staging *s)
+{
+	size_t number = (size_t)(s->note - d->notes->pipes);
+	void *p = mmap(NULL, STAGING_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fds->notes.fd,
+		       (off_t)(NOTES_SIZE + number * STAGING_MEMORY));
+
+	if (p == MAP_FAILED)
+		return -errno;
+	staging_use_memory(s, p, d->subbuf_size);
+	return 0;
+}
+
+static void unmap_memory(struct staging *s)
+{
+	if (s->memory)
+		(void)munmap(s->memory, STAGING_MEMORY);
+	s->memory = NULL;
 }
 
 /* --- the pipes: which worker has which, and what was in them */
@@ -157,109 +185,132 @@ static struct staging_note *note_of(const struct drain *d, const struct drain_pi
 	return !pipe->of_cpu && note->pipe == staging_inode(pipe->end.fd) ? note : NULL;
 }
 
-/* A note of the kept memory whose pipe was not: what its CPU had in there is lost */
-static void find_lost(struct drain *d, const struct drain_fds *fds)
+static bool is_used(const struct drain *d, const struct staging_note *note)
 {
-	bool there[DRAIN_PIPES_MAX] = {};
-
-	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
-		d->lost[cpu] = !fds->notes.old;
-	for (size_t i = 0; i < fds->n_pipes; i++)
-		if (fds->pipes[i].of_cpu)
-			d->lost[fds->pipes[i].number] = false;
-		else
-			there[fds->pipes[i].number] = note_of(d, &fds->pipes[i]);
-	for (unsigned i = 0; i < DRAIN_PIPES_MAX; i++) {
-		struct staging_note *note = &d->notes->pipes[i];
-		unsigned cpu = atomic_load(&note->pipe_cpu);
-
-		if (there[i] || note->pipe == 0)
-			continue;
-		if (cpu > 0 && cpu <= d->n_cpus)
-			d->lost[cpu - 1] = true;
-		else
-			note->pipe = 0;
-	}
+	for (size_t i = 0; i < d->n_stagings; i++)
+		if (d->stagings[i].note == note)
+			return true;
+	return false;
 }
 
 /* Those pipes were lost, and that has been told */
 static void forget_lost(struct drain *d)
 {
-	for (unsigned i = 0; i < DRAIN_PIPES_MAX; i++) {
-		struct staging_note *note = &d->notes->pipes[i];
-		unsigned cpu = atomic_load(&note->pipe_cpu);
-		bool used = false;
-
-		for (size_t k = 0; k < d->n_stagings; k++)
-			used |= d->stagings[k].note == note;
-		if (!used && cpu > 0)
-			*note = (struct staging_note){};
-	}
+	for (unsigned i = 0; i < DRAIN_PIPES_MAX; i++)
+		if (!is_used(d, &d->notes->pipes[i]))
+			d->notes->pipes[i] = (struct staging_note){};
 }
 
-/* The CPU whose data is in an old pipe; n_cpus: nobody's that is wanted */
-static unsigned cpu_of(const struct drain *d, const struct drain_pipe *pipe,
-		       const struct staging *s)
+/* The CPU that a note names; n_cpus: none */
+static unsigned noted_cpu(const struct drain *d, const struct staging_note *note)
 {
-	const struct staging_note *note = s->note;
-	unsigned cpu = d->n_cpus;
-
-	if (s->in_pipe == 0)
-		return cpu;
-	if (pipe->of_cpu)
-		cpu = pipe->number;
-	else if (note)
-		cpu = atomic_load(&note->pipe_cpu) - 1U;
-	return MIN(cpu, d->n_cpus);
+	return MIN(atomic_load(&note->cpu) - 1U, d->n_cpus);
 }
 
 /*
- * A pipe with data goes on as that of its CPU's worker, if it is a worker's and that has none yet;
- * else it is kept beside it until it is empty
+ * What holds data of a CPU goes on as that of its worker, if it is a worker's and that has none
+ * yet; else it is kept beside it until it is empty
+ * @cpu: n_cpus: nobody's that is wanted
  */
-static int adopt_pipe(struct drain *d, const struct drain_pipe *pipe)
+static void place(struct drain *d, const struct staging *s, unsigned cpu)
 {
-	struct staging s, *place = &d->stagings[d->n_stagings];
-	unsigned cpu;
-	int r = staging_adopt(&s, note_of(d, pipe), pipe->end.fd);
+	struct staging *at = &d->stagings[d->n_stagings];
 
-	if (r < 0)
-		return r;
-	cpu = cpu_of(d, pipe, &s);
-	if (cpu < d->n_cpus && s.note && d->pumps[cpu].staging->pipe_read < 0)
-		place = d->pumps[cpu].staging;
+	if (cpu < d->n_cpus && s->note && d->pumps[cpu].staging->pipe_read < 0)
+		at = d->pumps[cpu].staging;
 	else
 		d->n_stagings++;
-	*place = s;
-	if (cpu < d->n_cpus)
-		pump_adopt(&d->pumps[cpu], place);
+	*at = *s;
+	if (cpu == d->n_cpus)
+		return;
+	pump_adopt(&d->pumps[cpu], at);
+	if (at->in_memory > 0)
+		d->batches[d->n_batches++] =
+			(struct recover_batch){cpu, at->memory + at->memory_at, at->in_memory};
+}
+
+static int adopt_pipe(struct drain *d, const struct drain_fds *fds, const struct drain_pipe *pipe)
+{
+	unsigned cpu = pipe->of_cpu ? pipe->number : d->n_cpus;
+	struct staging s;
+	int r = staging_adopt(&s, note_of(d, pipe), pipe->end.fd);
+
+	if (r >= 0 && s.note) {
+		cpu = noted_cpu(d, s.note);
+		r = map_memory(d, fds, &s);
+	}
+	if (r < 0)
+		return r;
+	if (staging_bytes(&s) == 0) {
+		staging_release(&s); /* killed before there was anything, or after */
+		cpu = d->n_cpus;
+	}
+	place(d, &s, cpu);
 	return 0;
 }
 
-static bool number_is_free(const struct drain *d, const struct drain_fds *fds, unsigned number)
+static int add_pipe(struct drain *d, struct drain_fds *fds, unsigned number, struct staging *s)
+{
+	struct drain_pipe pipe = {.number = number};
+	int r = staging_make(s, &d->notes->pipes[number]);
+
+	if (r < 0)
+		return r;
+	pipe.end.fd = s->pipe_read;
+	r = drain_fds_add_pipe(fds, &pipe);
+	if (r < 0) {
+		staging_done(s);
+		return r;
+	}
+	return map_memory(d, fds, s);
+}
+
+static bool name_is_free(const struct drain_fds *fds, unsigned number)
 {
 	for (size_t i = 0; i < fds->n_pipes; i++)
 		if (!fds->pipes[i].of_cpu && fds->pipes[i].number == number)
 			return false;
-	return d->notes->pipes[number].pipe == 0;
+	return true;
+}
+
+/* A note whose pipe was not kept: what its CPU had in there is lost, unless it was in the memory */
+static int find_lost(struct drain *d, struct drain_fds *fds, unsigned number)
+{
+	struct staging_note *note = &d->notes->pipes[number];
+	unsigned cpu = noted_cpu(d, note);
+	struct staging s = {.note = note};
+	bool lost;
+	int r;
+
+	if (note->pipe == 0 || is_used(d, note))
+		return 0;
+	if (cpu == d->n_cpus) {
+		*note = (struct staging_note){};
+		return 0;
+	}
+	r = map_memory(d, fds, &s);
+	if (r < 0)
+		return r;
+	lost = s.in_memory == 0 || !name_is_free(fds, number);
+	unmap_memory(&s);
+	if (lost) {
+		d->lost[cpu] = true; /* its note stays until that has been told */
+		return 0;
+	}
+	r = add_pipe(d, fds, number, &s);
+	if (r >= 0)
+		place(d, &s, cpu);
+	return r;
 }
 
 static int make_pipe(struct drain *d, struct drain_fds *fds, struct staging *place)
 {
-	struct drain_pipe pipe = {.number = 0};
-	int r;
+	unsigned number = 0;
 
-	while (!number_is_free(d, fds, pipe.number))
-		if (++pipe.number == DRAIN_PIPES_MAX)
+	while (d->notes->pipes[number].pipe != 0 || !name_is_free(fds, number))
+		if (++number == DRAIN_PIPES_MAX)
 			return -ENOSPC;
-	r = staging_make(place, &d->notes->pipes[pipe.number]);
-	if (r < 0)
-		return r;
-	pipe.end.fd = place->pipe_read;
-	r = drain_fds_add_pipe(fds, &pipe);
-	if (r < 0)
-		close_p(&pipe.end.fd);
-	return r;
+	return add_pipe(d, fds, number, place);
 }
 
 /* An empty one of an earlier worker, or a new one */
@@ -268,10 +319,10 @@ static int give_pipe(struct drain *d, struct drain_fds *fds, struct staging *pla
 	for (size_t i = d->n_workers_wanted; i < d->n_stagings; i++) {
 		struct staging *s = &d->stagings[i];
 
-		if (s->pipe_read < 0 || s->holder || !s->note)
+		if (s->pipe_read < 0 || staging_bytes(s) > 0 || !s->note)
 			continue;
 		*place = *s;
-		s->pipe_read = s->pipe_write = -EBADF;
+		*s = (struct staging){.pipe_read = -EBADF, .pipe_write = -EBADF};
 		return 0;
 	}
 	return make_pipe(d, fds, place);
@@ -279,20 +330,28 @@ static int give_pipe(struct drain *d, struct drain_fds *fds, struct staging *pla
 
 static int open_pipes(struct drain *d, struct drain_fds *fds)
 {
+	size_t n_old = fds->n_pipes;
 	int r = 0;
 
-	d->stagings = calloc(d->n_workers_wanted + fds->n_pipes, sizeof(*d->stagings));
+	d->stagings = calloc(d->n_workers_wanted + n_old + DRAIN_PIPES_MAX, sizeof(*d->stagings));
 	d->lost = calloc(d->n_cpus, sizeof(*d->lost));
-	if (!d->stagings || !d->lost)
+	d->batches = calloc(n_old + DRAIN_PIPES_MAX, sizeof(*d->batches));
+	if (!d->stagings || !d->batches || !d->lost)
 		return -ENOMEM;
 	d->n_stagings = d->n_workers_wanted;
 	for (size_t i = 0; i < d->n_workers_wanted; i++)
 		d->stagings[i].pipe_read = d->stagings[i].pipe_write = -EBADF;
 	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
 		d->pumps[cpu].staging = &d->stagings[worker_of(d, cpu)];
-	find_lost(d, fds);
-	for (size_t i = 0; i < fds->n_pipes && r >= 0; i++)
-		r = adopt_pipe(d, &fds->pipes[i]);
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		d->lost[cpu] = !fds->notes.old;
+	for (size_t i = 0; i < n_old && r >= 0; i++) {
+		if (fds->pipes[i].of_cpu)
+			d->lost[fds->pipes[i].number] = false;
+		r = adopt_pipe(d, fds, &fds->pipes[i]);
+	}
+	for (unsigned i = 0; i < DRAIN_PIPES_MAX && r >= 0; i++)
+		r = find_lost(d, fds, i);
 	for (size_t i = 0; i < d->n_workers_wanted && r >= 0; i++)
 		if (d->stagings[i].pipe_read < 0)
 			r = give_pipe(d, fds, &d->stagings[i]);
@@ -316,10 +375,28 @@ bool drain_pop_pipe(struct drain *d, struct drain_pipe *ret)
 		d->fds->pipes[k] = d->fds->pipes[--d->fds->n_pipes];
 		if (s->note)
 			*s->note = (struct staging_note){};
+		unmap_memory(s);
 		staging_done(s);
+		s->note = NULL;
 		return true;
 	}
 	return false;
+}
+
+void drain_read(struct drain *d, unsigned quota)
+{
+	for (unsigned cpu = 0; cpu < d->n_cpus; cpu++)
+		atomic_store(&d->pumps[cpu].quota, quota);
+}
+
+bool drain_reads(const struct drain *d)
+{
+	return d->n_cpus > 0 && atomic_load(&d->pumps[0].quota) > 0;
+}
+
+void drain_hand(const struct drain *d, struct recover_hand *ret)
+{
+	*ret = (struct recover_hand){d->slots, d->batches, d->n_batches};
 }
 
 bool drain_lost(const struct drain *d, unsigned cpu)
@@ -353,15 +430,17 @@ static void release(struct drain *d)
 	for (size_t i = 0; i < d->n_stagings; i++) {
 		d->stagings[i].pipe_read = -EBADF;
 		staging_done(&d->stagings[i]);
+		unmap_memory(&d->stagings[i]);
 	}
 	if (d->slots)
 		(void)munmap(d->slots, slots_size(d));
 	if (d->notes)
-		(void)munmap(d->notes, sizeof(*d->notes));
+		(void)munmap(d->notes, NOTES_SIZE);
 	free(d->pumps);
 	free(d->order);
 	free(d->next);
 	free(d->stagings);
+	free(d->batches);
 	free(d->lost);
 	*d = (struct drain){.file_fd = -EBADF};
 }
@@ -383,9 +462,9 @@ int drain_open(struct drain *d, struct instance *instance, struct drain_fds *fds
 	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
 		d->pumps[cpu].trace_fd = d->pumps[cpu].stats_fd = -EBADF;
 	if (r >= 0) {
-		r = open_memory(d, fds);
+		r = open_memories(d, fds);
 		if (r < 0)
-			(void)fault_errno(why, r, "cannot make memory for partial sub-buffers");
+			(void)fault_errno(why, r, "cannot make memory for sub-buffers");
 	}
 	for (unsigned cpu = 0; cpu < n_cpus && r >= 0; cpu++)
 		r = open_pump(d, cpu, instance, &fds->traces[cpu], why);
@@ -528,11 +607,6 @@ unsigned drain_subbuf_size(const struct drain *d)
 	return d->subbuf_size;
 }
 
-char *drain_slots(const struct drain *d)
-{
-	return d->slots;
-}
-
 int drain_file_fd(const struct drain *d)
 {
 	return d->file_fd;
@@ -547,7 +621,7 @@ void drain_cpu(const struct drain *d, unsigned cpu, struct drain_counts *ret)
 		.total_bytes = atomic_load(&p->total_bytes),
 		.subbufs = atomic_load(&p->subbufs),
 		.dropped_bytes = atomic_load(&p->dropped_bytes),
-		.pipe_capacity = pump_capacity(p),
+		.capacity = pump_capacity(p),
 		.behind = atomic_load(&p->behind),
 		.stats = p->stats,
 	};

@@ -7,6 +7,7 @@
 
 #include "recorder/instance.h"
 #include "recorder/worker.h"
+#include "writer/recover.h"
 #include "writer/trace-file.h"
 
 struct drain;
@@ -32,7 +33,7 @@ struct drain_pipe {
 
 struct drain_fds {
 	struct drain_fd slots; /* memfd, a partial sub-buffer of each CPU */
-	struct drain_fd notes; /* memfd, whose data is in which pipe */
+	struct drain_fd notes; /* memfd, whose data is in which pipe, and what was read */
 	bool unused;	       /* nothing was ever drained into the new pipes */
 	size_t n_pipes;
 	struct drain_pipe *pipes; /* drain_fds_add_pipe() */
@@ -72,6 +73,21 @@ const struct drain_fds *drain_fds(const struct drain *drain);
  */
 bool drain_pop_pipe(struct drain *drain, struct drain_pipe *ret);
 
+/**
+ * drain_read() - from now on take so many sub-buffers of a CPU by copy after each wake-up, and by
+ * splice only what a flush asks for
+ * @quota: as many as are full then; 0: all by splice, as in the beginning
+ */
+void drain_read(struct drain *drain, unsigned quota);
+bool drain_reads(const struct drain *drain);
+
+/**
+ * drain_hand() - what an earlier drain has taken by copy, and has written to a file maybe; before
+ * drain_run()
+ * @ret: the drain's
+ */
+void drain_hand(const struct drain *drain, struct recover_hand *ret);
+
 /* May something be lost that an earlier drain had in hand of this CPU? Before drain_run(). */
 bool drain_lost(const struct drain *drain, unsigned cpu);
 
@@ -105,8 +121,6 @@ void drain_hold(struct drain *drain);
 
 unsigned drain_n_cpus(const struct drain *drain);
 unsigned drain_subbuf_size(const struct drain *drain);
-/* The partial sub-buffers, one after the other */
-char *drain_slots(const struct drain *drain);
 /* Of the file that all workers are in, borrowed; -EBADF: none yet */
 int drain_file_fd(const struct drain *drain);
 
@@ -116,7 +130,7 @@ struct drain_counts {
 	uint64_t total_bytes;	/* moved since drain_open() */
 	uint64_t subbufs;	/* likewise */
 	uint64_t dropped_bytes; /* taken out of the ring buffer and not written */
-	uint64_t pipe_capacity; /* bytes */
+	uint64_t capacity;	/* bytes that it has in hand at most */
 	bool behind;		/* the last flush left something in the ring buffer */
 	const char *stats;	/* the kernel's text when the last file ended */
 };

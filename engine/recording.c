@@ -275,7 +275,7 @@ static int take_up(struct recording *s, const char *name, struct trace_file **re
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
 	struct recover_report report;
-	char *slots = s->in->slots;
+	const struct recover_hand *hand = &s->in->hand;
 	int r;
 
 	if (faccessat(s->in->dir_fd, name, F_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) < 0)
@@ -296,8 +296,8 @@ static int take_up(struct recording *s, const char *name, struct trace_file **re
 	}
 	if (trace_file_n_cpus(file) != s->in->plan.params.n_cpus ||
 	    trace_file_subbuf_size(file) != s->in->plan.params.subbuf_size)
-		slots = NULL;
-	r = recover_file(file, s->in->dir_fd, name, slots, &report, why);
+		hand = NULL;
+	r = recover_file(file, s->in->dir_fd, name, hand, &report, why);
 	if (r < 0)
 		return refuse(s, name, r, why);
 	if (report.adopted > 0 || report.cut > 0)
@@ -407,27 +407,28 @@ static void count_files(struct recording *s)
 }
 
 /* A sub-buffer begins with its time */
-static bool any_slot_used(const struct recording *s)
+static bool any_in_hand(const struct recording *s)
 {
 	static const char none[sizeof(uint64_t)];
+	const struct recover_hand *hand = &s->in->hand;
 
-	for (unsigned cpu = 0; s->in->slots && cpu < s->in->plan.params.n_cpus; cpu++)
-		if (memcmp(s->in->slots + (size_t)cpu * s->in->plan.params.subbuf_size, none,
+	for (unsigned cpu = 0; hand->slots && cpu < s->in->plan.params.n_cpus; cpu++)
+		if (memcmp(hand->slots + (size_t)cpu * s->in->plan.params.subbuf_size, none,
 			   sizeof(none)) != 0)
 			return true;
-	return false;
+	return hand->n_batches > 0;
 }
 
 /*
  * What an earlier process left; @ret: current.dat, if there is one. One bad sector in a finished
- * file is no reason not to record; that file is waited for if it may have what is in the slots.
+ * file is no reason not to record; that file is waited for if it may have what was in hand.
  */
 static int put_right(struct recording *s, struct trace_file **ret, struct fault *why)
 {
 	int r, left = finish_leftovers(s, why);
 	struct fault left_why = *why;
 
-	if (left < 0 && (left != -EIO || (any_slot_used(s) && !has_waited(s))))
+	if (left < 0 && (left != -EIO || (any_in_hand(s) && !has_waited(s))))
 		return left;
 	count_files(s);
 	r = take_up(s, STORE_CURRENT, ret, why);

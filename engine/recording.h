@@ -12,6 +12,7 @@
 
 #include "basic/fault.h"
 #include "engine/file-plan.h"
+#include "writer/recover.h"
 #include "writer/retention.h"
 #include "writer/store.h"
 
@@ -27,7 +28,7 @@ struct recording_input {
 	size_t n_clocks;
 	char **cpustat; /* [n_cpus]: texts of the last CPUSTAT options, each may be NULL; or NULL */
 	bool adopt;	/* the instance still holds what follows current.dat */
-	char *slots; /* to recording_open(): partial sub-buffers an earlier process left, or NULL */
+	struct recover_hand hand; /* to recording_open(): what an earlier process had in hand */
 };
 
 /* Lines for the log, in the order they happened */

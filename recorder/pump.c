@@ -2,12 +2,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "basic/io.h"
 #include "recorder/pump.h"
 #include "recorder/ring-header.h"
 
 #define CHUNK_MIN MIB
+
+/* iovec of one readv, on the worker's stack */
+#define READ_MAX 512U
 
 /* Less than this part of a pipe-full is not worth chasing what comes meanwhile */
 #define TAIL_PART 4
@@ -17,10 +21,7 @@
 
 static bool slot_in_use(const struct pump *p)
 {
-	uint64_t timestamp;
-
-	memcpy(&timestamp, p->slot, sizeof(timestamp));
-	return timestamp != 0;
+	return ring_header_time(p->slot) != 0;
 }
 
 static void slot_clear(struct pump *p)
@@ -28,13 +29,10 @@ static void slot_clear(struct pump *p)
 	memset(p->slot, 0, DATA_AT);
 }
 
-/* Bytes of events in the slot */
-static uint32_t slot_commit(const struct pump *p)
+/* Far from full: the last there is, or the rest of one that had been read before */
+static bool is_partial(const struct pump *p, const char *subbuf)
 {
-	uint32_t commit;
-
-	memcpy(&commit, p->slot + COMMIT_AT, sizeof(commit));
-	return slot_in_use(p) ? commit & (uint32_t)COMMIT_MASK : 0;
+	return ring_header_commit(subbuf) + DATA_AT <= p->subbuf_size / 4 * 3;
 }
 
 void pump_init(struct pump *p, unsigned cpu, unsigned subbuf_size, int trace_fd, int stats_fd,
@@ -58,12 +56,17 @@ void pump_adopt(struct pump *p, struct staging *left)
 		p->left = left;
 }
 
-uint64_t pump_capacity(const struct pump *p)
+static uint64_t pipe_capacity(const struct pump *p)
 {
 	return (uint64_t)p->staging->pipe_subbufs * p->subbuf_size;
 }
 
-/* Where data of this CPU is that was taken by reference; NULL: nowhere */
+uint64_t pump_capacity(const struct pump *p)
+{
+	return MAX(pipe_capacity(p), p->staging->memory ? STAGING_MEMORY : 0);
+}
+
+/* Where data of this CPU is, apart from the slot; NULL: nowhere */
 static struct staging *in_hand(const struct pump *p)
 {
 	if (p->left)
@@ -122,7 +125,7 @@ static void drop_torn(struct pump *p, uint64_t done)
 		rest -= (uint64_t)n;
 		s->in_pipe -= (uint64_t)n;
 	}
-	if (s && s->in_pipe == 0)
+	if (s && staging_bytes(s) == 0)
 		let_go(p, s);
 }
 
@@ -221,7 +224,39 @@ static int push_pipe(struct pump *p, struct staging *s)
 		if (p->size % p->subbuf_size != 0 && s->in_pipe > 0)
 			(void)leave_direct(p);
 	}
-	let_go(p, s);
+	return 0;
+}
+
+/* Those that end by @to are in the file */
+static void forget_read(struct pump *p, struct staging *s, uint64_t to)
+{
+	uint64_t at = s->memory_at - s->memory_at % p->subbuf_size;
+
+	for (; at + p->subbuf_size <= to; at += p->subbuf_size)
+		memset(s->memory + at, 0, DATA_AT);
+	s->in_memory -= to - s->memory_at;
+	s->memory_at = to;
+}
+
+static int push_memory(struct pump *p, struct staging *s)
+{
+	while (s->in_memory > 0) {
+		ssize_t n = pwrite(p->target.data_fd, s->memory + s->memory_at, s->in_memory,
+				   (off_t)(p->target.region + p->size));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EINVAL && leave_direct(p))
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		p->size += (uint64_t)n;
+		forget_read(p, s, s->memory_at + (uint64_t)n);
+		if (p->size % p->subbuf_size != 0)
+			(void)leave_direct(p);
+	}
 	return 0;
 }
 
@@ -253,9 +288,9 @@ uint64_t pump_pending(const struct pump *p)
 	uint64_t pending = slot_in_use(p) ? p->subbuf_size : 0;
 
 	if (p->left)
-		pending += p->left->in_pipe;
+		pending += staging_bytes(p->left);
 	if (p->staging->holder == p)
-		pending += p->staging->in_pipe;
+		pending += staging_bytes(p->staging);
 	return pending;
 }
 
@@ -275,8 +310,11 @@ static int push_pending(struct pump *p)
 		return r;
 	while ((s = in_hand(p))) {
 		r = push_pipe(p, s);
+		if (r >= 0)
+			r = push_memory(p, s);
 		if (r < 0)
 			return r;
+		let_go(p, s);
 	}
 	return slot_in_use(p) ? push_slot(p) : 0;
 }
@@ -288,7 +326,7 @@ static int pull_pipe(struct pump *p)
 	ssize_t n;
 
 	staging_hold(s, p);
-	n = TEMP_FAILURE_RETRY(splice(p->trace_fd, NULL, s->pipe_write, NULL, pump_capacity(p),
+	n = TEMP_FAILURE_RETRY(splice(p->trace_fd, NULL, s->pipe_write, NULL, pipe_capacity(p),
 				      SPLICE_F_MOVE | SPLICE_F_NONBLOCK));
 	if (n > 0) {
 		s->in_pipe += (uint64_t)n;
@@ -296,6 +334,35 @@ static int pull_pipe(struct pump *p)
 	}
 	staging_release(s); /* leaves errno alone */
 	return n == 0 || errno == EAGAIN ? PUMP_E_EMPTY : -errno;
+}
+
+/* At most @n, full or not, by copy, as many as there are. Return: how many, or negative errno. */
+static int pull_memory(struct pump *p, unsigned n)
+{
+	struct staging *s = p->staging;
+	struct iovec iov[READ_MAX];
+	ssize_t got;
+
+	for (unsigned i = 0; i < n; i++)
+		iov[i] = (struct iovec){s->memory + (size_t)i * p->subbuf_size, p->subbuf_size};
+	staging_hold(s, p);
+	got = TEMP_FAILURE_RETRY(readv(p->trace_fd, iov, (int)n));
+	s->memory_at = 0;
+	s->in_memory = got > 0 ? (uint64_t)got - (uint64_t)got % p->subbuf_size : 0;
+	if (got > 0 && (uint64_t)got > s->in_memory) { /* a page of the memory could not be had */
+		memset(s->memory + s->in_memory, 0, DATA_AT);
+		atomic_fetch_add(&p->dropped_bytes, p->subbuf_size);
+	}
+	/* As with one: the last may have nothing in it */
+	while (s->in_memory > 0 &&
+	       ring_header_commit(s->memory + s->in_memory - p->subbuf_size) == 0) {
+		s->in_memory -= p->subbuf_size;
+		memset(s->memory + s->in_memory, 0, DATA_AT);
+	}
+	if (s->in_memory > 0)
+		return (int)(s->in_memory / p->subbuf_size);
+	staging_release(s); /* leaves errno alone */
+	return got >= 0 || errno == EAGAIN || errno == ENODEV ? 0 : -errno;
 }
 
 /* One sub-buffer, full or not, by copy */
@@ -307,7 +374,8 @@ static int pull_slot(struct pump *p)
 	/* ENODEV: a possible CPU that has never been there has no ring buffer yet */
 	if (n < 0 && errno != EAGAIN && errno != ENODEV)
 		return -errno;
-	if (n <= 0 || slot_commit(p) == 0) { /* 0 and EAGAIN both mean: nothing now */
+	/* 0 and EAGAIN both mean: nothing now */
+	if (n <= 0 || !slot_in_use(p) || ring_header_commit(p->slot) == 0) {
 		slot_clear(p);
 		return PUMP_E_EMPTY;
 	}
@@ -331,8 +399,7 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 	if (r != PUMP_E_EMPTY || (!flush && atomic_load(&p->mapped_elsewhere) == false))
 		return r;
 	r = pull_slot(p);
-	if (r == 0 && slot_commit(p) + DATA_AT > p->subbuf_size / 4 * 3 &&
-	    ++*copies >= COPIES_MEAN_MAPPED)
+	if (r == 0 && !is_partial(p, p->slot) && ++*copies >= COPIES_MEAN_MAPPED)
 		atomic_store_explicit(&p->mapped_elsewhere, true, memory_order_relaxed);
 	return r;
 }
@@ -352,9 +419,9 @@ static int move(struct pump *p, bool flush, unsigned budget)
 			return PUMP_E_EMPTY;
 		if (budget-- == 0)
 			return partial ? PUMP_E_EMPTY : PUMP_E_MORE;
-		if (p->size + pump_capacity(p) > p->target.room)
+		if (p->size + pipe_capacity(p) > p->target.room)
 			return PUMP_E_FULL;
-		r = preallocate(p, pump_capacity(p));
+		r = preallocate(p, pipe_capacity(p));
 		if (r < 0)
 			return r;
 		r = pull(p, (flush || first) && !partial, &copies);
@@ -364,14 +431,51 @@ static int move(struct pump *p, bool flush, unsigned budget)
 		 * What little has come while the last was being written: more would come while this
 		 * is, a small write after the other, each as dear as a large one.
 		 */
-		tail = !flush && in_hand(p) && p->staging->in_pipe < pump_capacity(p) / TAIL_PART;
+		tail = !flush && in_hand(p) && p->staging->in_pipe < pipe_capacity(p) / TAIL_PART;
 		/*
 		 * One that is far from full was the last there is, and the next is the next
 		 * flush's; or it was the rest of one that had been read before, with full ones
 		 * behind it.
 		 */
-		partial = slot_in_use(p) && slot_commit(p) + DATA_AT <= p->subbuf_size / 4 * 3;
+		partial = slot_in_use(p) && is_partial(p, p->slot);
 	}
+}
+
+/* What a wake-up says is full, by copy, and no more: what comes meanwhile is not full yet.
+ * @most: at a time */
+static int move_read(struct pump *p, unsigned quota, unsigned most)
+{
+	bool empty = false;
+
+	for (;;) {
+		unsigned n = MIN(quota, most);
+		int r = push_pending(p);
+
+		if (r != 0)
+			return r;
+		if (n == 0 || empty)
+			return empty ? PUMP_E_EMPTY : PUMP_E_MORE;
+		if (p->size + (uint64_t)n * p->subbuf_size > p->target.room)
+			return PUMP_E_FULL;
+		r = preallocate(p, (uint64_t)n * p->subbuf_size);
+		if (r >= 0)
+			r = pull_memory(p, n);
+		if (r < 0)
+			return r;
+		empty = (unsigned)r < n;
+		quota -= n;
+	}
+}
+
+static int move_one_way(struct pump *p, bool flush, unsigned budget)
+{
+	unsigned quota = atomic_load_explicit(&p->quota, memory_order_relaxed);
+	unsigned most = MIN(quota, MIN(STAGING_MEMORY / p->subbuf_size, READ_MAX));
+
+	if (most == 0 || flush || budget == 0 ||
+	    !staging_populate(p->staging, (uint64_t)most * p->subbuf_size))
+		return move(p, flush, budget);
+	return move_read(p, quota, most);
 }
 
 int pump_run(struct pump *p, bool flush, unsigned budget)
@@ -380,7 +484,7 @@ int pump_run(struct pump *p, bool flush, unsigned budget)
 
 	if (is_held(p))
 		return PUMP_E_HELD;
-	r = move(p, flush, budget);
+	r = move_one_way(p, flush, budget);
 	/*
 	 * Once a run, not once a pipe-full: the small buffered write waits for the file's lock,
 	 * which the other CPUs' direct writes hold, and keeps them waiting in turn.
@@ -402,13 +506,22 @@ void pump_note_stats(struct pump *p)
 
 void pump_retarget(struct pump *p, const struct pump_target *target)
 {
+	struct staging *s;
+	uint64_t torn;
+
 	(void)push_pending(p);
 	/* What the old file does not tell of is cut off with what is preallocated */
 	if (publish(p) < 0)
 		atomic_fetch_add(&p->dropped_bytes, pump_written(p) - atomic_load(&p->published));
 	pump_note_stats(p);
 	/* The old disk took a part of a sub-buffer and no more */
-	if (p->size % p->subbuf_size > 0)
-		drop_torn(p, p->size % p->subbuf_size);
+	torn = p->size % p->subbuf_size;
+	s = in_hand(p);
+	if (torn > 0 && s && s->in_memory > 0) { /* there it is whole */
+		s->memory_at -= torn;
+		s->in_memory += torn;
+	} else if (torn > 0) {
+		drop_torn(p, torn);
+	}
 	use_target(p, target);
 }

@@ -4,11 +4,16 @@
  * file:
  *
  *   trace_pipe_raw ──splice──▶ pipe ──splice──▶ region      full sub-buffers, by reference
+ *   trace_pipe_raw ──readv──▶ memory ──pwrite──▶ region     or by copy, where that is cheaper
  *   trace_pipe_raw ──read────▶ slot ──pwrite──▶ region      the partial one, on the flush timer
  *
- * The pipe is the worker's, shared by its pumps; the slot is the CPU's own. What a killed process
- * leaves in the pipe or in the slot (a memfd) is not lost when their fds are kept elsewhere:
- * pump_adopt() and pump_init() take them up again. A CPU has data in one of the two at a time.
+ * Pipe and memory are the worker's, shared by its pumps; the slot is the CPU's own. What a killed
+ * process leaves in there is not lost when their fds are kept elsewhere: pump_adopt() and
+ * pump_init() take them up again. A CPU has data in one of them at a time.
+ *
+ * readv takes what there is, so that a pump faster than the writer would chase it, and fill the
+ * file with sub-buffers that are nearly empty. After a wake-up, which means that so much of the
+ * ring buffer is full, it takes so much and no more: the quota. A flush goes the other way.
  *
  * Owner: the session makes and frees pumps on the main thread; pump_run() and pump_retarget() are
  * called by one worker thread only. No locks, no logging, no allocation in those.
@@ -63,9 +68,11 @@ struct pump {
 	_Atomic uint64_t dropped_bytes; /* taken from the ring buffer and not written */
 	_Atomic bool full;		/* the last run ended for want of room in the region */
 	_Atomic int trouble;		/* 0, or the negative errno of the last run */
-	_Atomic bool behind;		/* the last flush left something in the ring buffer */
-	_Atomic bool mapped_elsewhere;	/* somebody has mapped this CPU: splice gives nothing, read
-					   does */
+	_Atomic unsigned quota; /* written by the main thread: sub-buffers to read after a wake-up;
+				   0: splice */
+	_Atomic bool behind;	/* the last flush left something in the ring buffer */
+	_Atomic bool mapped_elsewhere; /* somebody has mapped this CPU: splice gives nothing, read
+					  does */
 };
 
 /**
@@ -130,7 +137,7 @@ void pump_retarget(struct pump *pump, const struct pump_target *target);
  */
 int pump_run(struct pump *pump, bool flush, unsigned budget);
 
-/* Bytes that one pull by splice can bring */
+/* Bytes that one pull can bring */
 uint64_t pump_capacity(const struct pump *pump);
 
 /* Closes fds */

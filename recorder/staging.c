@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "basic/macro.h"
 #include "recorder/pump.h"
+#include "recorder/ring-header.h"
 #include "recorder/staging.h"
 
 /* Smaller ones cost: 64 KiB three times the CPU time a byte */
@@ -53,7 +55,6 @@ int staging_make(struct staging *s, struct staging_note *note)
 		return r;
 	TAKE_FD(pipe_read);
 	TAKE_FD(pipe_write);
-	atomic_store(&note->pipe_cpu, 0);
 	note->pipe = staging_inode(s->pipe_read);
 	return 0;
 }
@@ -76,6 +77,29 @@ int staging_adopt(struct staging *s, struct staging_note *note, int pipe_read)
 	return 0;
 }
 
+void staging_use_memory(struct staging *s, char *memory, unsigned subbuf_size)
+{
+	uint64_t at = 0;
+
+	s->memory = memory;
+	if (!s->note || atomic_load(&s->note->cpu) == 0)
+		return;
+	/* What was killed may have forgotten the first of them, which were in the file */
+	while (at + subbuf_size <= STAGING_MEMORY && ring_header_time(memory + at) == 0)
+		at += subbuf_size;
+	s->memory_at = at;
+	while (at + subbuf_size <= STAGING_MEMORY && ring_header_time(memory + at) != 0)
+		at += subbuf_size;
+	s->in_memory = at - s->memory_at;
+}
+
+bool staging_populate(struct staging *s, uint64_t size)
+{
+	if (s->populated < size && madvise(s->memory, size, MADV_POPULATE_WRITE) >= 0)
+		s->populated = size;
+	return s->populated >= size;
+}
+
 void staging_done(struct staging *s)
 {
 	close_p(&s->pipe_read);
@@ -87,12 +111,12 @@ void staging_hold(struct staging *s, struct pump *pump)
 {
 	s->holder = pump;
 	if (s->note)
-		atomic_store(&s->note->pipe_cpu, pump->cpu + 1);
+		atomic_store(&s->note->cpu, pump->cpu + 1);
 }
 
 void staging_release(struct staging *s)
 {
 	s->holder = NULL;
 	if (s->note)
-		atomic_store(&s->note->pipe_cpu, 0);
+		atomic_store(&s->note->cpu, 0);
 }

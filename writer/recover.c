@@ -10,6 +10,9 @@
 
 #define UNREADABLE_MAX 64
 
+/* Time and length: no two sub-buffers of a CPU have both in common */
+#define HEADER_SIZE (2 * sizeof(uint64_t))
+
 /* One CPU's region while it is looked at */
 struct scan {
 	struct trace_file_region region;
@@ -128,10 +131,33 @@ static int clear_written_slot(struct scan *s, uint64_t size, char *slot)
 	return r;
 }
 
-static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, int dir_fd,
-		       const char *name, char *slot, struct recover_report *report)
+/*
+ * The process was killed while it wrote these, or before it could tell: the file ends before the
+ * first of them. Whole or torn, all of them are written there once more.
+ * @tail: what the file told of before; @size: its end now
+ */
+static int end_before(struct scan *s, const struct recover_batch *batch, uint64_t tail,
+		      uint64_t *size)
 {
-	uint64_t subbuf = s->layout.size, recorded, synced, tail, size;
+	uint64_t least = *size - MIN(batch->size, *size);
+	int r = 0;
+
+	for (uint64_t at = *size; at > MAX(tail, least) && r >= 0;) {
+		at -= s->layout.size;
+		r = read_subbuf(s, at);
+		if (r >= 0 && memcmp(s->bytes, batch->bytes, HEADER_SIZE) == 0) {
+			*size = at;
+			break;
+		}
+	}
+	return r;
+}
+
+static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, int dir_fd,
+		       const char *name, const struct recover_hand *hand,
+		       struct recover_report *report)
+{
+	uint64_t subbuf = s->layout.size, recorded, synced, tail = 0, size = 0;
 	int r;
 
 	recorded = MIN(s->region.size, s->region.room);
@@ -139,6 +165,9 @@ static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, in
 	synced = trace_file_live_block(file)->synced[cpu]; /* 0 of a file that was cut */
 	synced = MIN(synced - synced % subbuf, recorded);
 	r = true_size(s, recorded, synced, &tail, &size);
+	for (size_t i = 0; hand && i < hand->n_batches && r >= 0; i++)
+		if (hand->batches[i].cpu == cpu)
+			r = end_before(s, &hand->batches[i], tail, &size);
 	if (r >= 0 && s->unreadable > 0 && !s->readable)
 		r = read_subbuf(s, 0) < 0 || !s->readable ? -EIO : 0;
 	if (r < 0)
@@ -151,13 +180,13 @@ static int recover_cpu(struct scan *s, struct trace_file *file, unsigned cpu, in
 	report->adopted += size - tail;
 	if (r >= 0 && size != s->region.size)
 		r = trace_file_set_size(file, cpu, size);
-	if (r >= 0 && slot)
-		r = clear_written_slot(s, size, slot);
+	if (r >= 0 && hand && hand->slots)
+		r = clear_written_slot(s, size, hand->slots + cpu * subbuf);
 	return r;
 }
 
-int recover_file(struct trace_file *file, int dir_fd, const char *name, char *slots,
-		 struct recover_report *ret, struct fault *why)
+int recover_file(struct trace_file *file, int dir_fd, const char *name,
+		 const struct recover_hand *hand, struct recover_report *ret, struct fault *why)
 {
 	uint32_t subbuf = trace_file_subbuf_size(file);
 	_cleanup_free_ char *bytes = malloc(subbuf);
@@ -173,8 +202,7 @@ int recover_file(struct trace_file *file, int dir_fd, const char *name, char *sl
 		};
 
 		trace_file_region(file, cpu, &s.region);
-		r = recover_cpu(&s, file, cpu, dir_fd, name,
-				slots ? slots + (size_t)cpu * subbuf : NULL, &report);
+		r = recover_cpu(&s, file, cpu, dir_fd, name, hand, &report);
 	}
 	if (r < 0)
 		return fault_errno(why, r, "cannot recover %s", name);

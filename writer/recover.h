@@ -15,15 +15,28 @@ struct recover_report {
 	bool unreadable;  /* some the disk could not read: nonsense, too */
 };
 
+/* Sub-buffers of a CPU. Those that are in the file, whole or not, are cut off, to be written again.
+ */
+struct recover_batch {
+	unsigned cpu;
+	const char *bytes;
+	uint64_t size;
+};
+
+struct recover_hand {
+	char *slots; /* one sub-buffer a CPU: those that have reached the file are cleared */
+	struct recover_batch *batches;
+	size_t n_batches;
+};
+
 /**
  * recover_file() - correct the sizes of all CPUs
  * @name: of the file in @dir_fd; the names of what is set aside begin with it
- * @slots: one sub-buffer a CPU (memfd of the earlier process): those that had reached the file are
- *         cleared; NULL if there are none
+ * @hand: what the earlier process had in its hands and the file has maybe, or NULL
  * From the recorded tail back, down to the size last synced (to 0 if the file was cut from
  * outside): sub-buffers that are zero or insane are taken off. From there on: what has a sane
  * header and events and a time not before its predecessor's is taken in; never written blocks read
  * as zeros and end it. Return: 0 or negative errno with @why set.
  */
-int recover_file(struct trace_file *file, int dir_fd, const char *name, char *slots,
-		 struct recover_report *ret, struct fault *why);
+int recover_file(struct trace_file *file, int dir_fd, const char *name,
+		 const struct recover_hand *hand, struct recover_report *ret, struct fault *why);

@@ -20,6 +20,13 @@ enum storage_compress {
 	STORAGE_COMPRESS_ZSTD,
 };
 
+/* How data is taken out of the ring buffer */
+enum storage_drain {
+	STORAGE_DRAIN_AUTO,
+	STORAGE_DRAIN_SPLICE,
+	STORAGE_DRAIN_READ,
+};
+
 struct storage_config {
 	uint64_t max_use;	/* bytes; STORAGE_DEFAULT: 10 % of the file system, at most 4 G */
 	uint64_t keep_free;	/* bytes; STORAGE_DEFAULT: 15 % of the file system, at most 4 G */
@@ -31,4 +38,5 @@ struct storage_config {
 	uint64_t flush_usec;	     /* default 5 s */
 	enum storage_direct direct;
 	enum storage_compress compress; /* finished segments; default no */
+	enum storage_drain drain;
 };

@@ -205,6 +205,8 @@ static const char *text_of(const struct target *t, const char *property)
 		return config ? config->trace.clock : "";
 	if (strcmp(property, "Method") == 0)
 		return t->session ? session_method(t->session) : "";
+	if (strcmp(property, "Drain") == 0)
+		return t->session ? session_drain(t->session) : "";
 	if (strcmp(property, "Failure") == 0)
 		return t->session ? session_failure(t->session) : "";
 	if (strcmp(property, "Compress") == 0)
@@ -428,6 +430,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	NUMBER("UncompressedBytes"),
 	NUMBER("CompressBacklog"),
 	TEXT("CompressFailure", 0),
+	TEXT("Drain", 0),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
 		SD_BUS_NO_RESULT, control_start, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_ARGS("b", persist),

@@ -28,11 +28,15 @@
 #include "writer/file-age.h"
 #include "writer/store.h"
 
-#define CHUNK_MAX	 (64 * MIB)
-#define WORKERS_DEFAULT	 4U
-#define RETRY_USEC	 (10 * USEC_PER_SEC) /* after a rotation that could not be begun */
-#define LOSS_REPORT_USEC (60 * USEC_PER_SEC)
-#define TICK_MIN_USEC	 (USEC_PER_SEC / 10)
+#define CHUNK_MAX	(64 * MIB)
+#define WORKERS_DEFAULT 4U
+#define RETRY_USEC	(10 * USEC_PER_SEC) /* after a rotation that could not be begun */
+/* A few, and a wake-up is not worth a copy; large ones are cheaper by reference */
+#define READ_QUOTA_MIN	  32
+#define SPLICE_SUBBUF_MIN (16 * KIB)
+#define READ_MAX	  (16 * MIB) /* of a CPU, before the others get their turn */
+#define LOSS_REPORT_USEC  (60 * USEC_PER_SEC)
+#define TICK_MIN_USEC	  (USEC_PER_SEC / 10)
 
 /* --- a drain's fds, into the service manager's FD store and out of it: what a kill would lose */
 
@@ -168,6 +172,26 @@ static unsigned workers_wanted(const struct session *s)
 	if (s->env->workers > 0)
 		return s->env->workers;
 	return MIN(instance_n_cpus(s->claim.instance), WORKERS_DEFAULT);
+}
+
+/* Sub-buffers that are full after a wake-up, as many as are taken in one go at most; 0: splice them
+ */
+static unsigned read_quota(const struct session *s)
+{
+	enum storage_drain drain = s->spec.config->storage.drain;
+	unsigned subbuf_size = drain_subbuf_size(s->rec.drain);
+	uint64_t n =
+		session_buffer_size(s) / subbuf_size * s->spec.config->trace.buffer_percent / 100;
+
+	if (drain == STORAGE_DRAIN_SPLICE || n < READ_QUOTA_MIN ||
+	    (drain == STORAGE_DRAIN_AUTO && subbuf_size >= SPLICE_SUBBUF_MIN))
+		return 0;
+	return (unsigned)MIN(n, READ_MAX / subbuf_size);
+}
+
+static void choose_way(struct session *s)
+{
+	drain_read(s->rec.drain, s->mode->salvage ? 0 : read_quota(s));
 }
 
 static int open_drain(struct session *s, struct fault *why)
@@ -466,7 +490,7 @@ static void report_trouble(struct session *s)
 
 	session_report_trouble(s);
 	/* What the kernel made at boot always counts as mapped */
-	if (mapped && !s->rec.mapped && !session_is_kept(s))
+	if (mapped && !s->rec.mapped && !session_is_kept(s) && !drain_reads(s->rec.drain))
 		(void)log_full(
 			LOG_WARNING, s->name, MESSAGE_MEDDLING, 0,
 			"somebody has mapped a ring buffer of this session: copying it, which is slower");
@@ -547,7 +571,7 @@ static void count_lost_pipes(struct session *s)
 		struct drain_counts counts;
 
 		drain_cpu(s->rec.drain, cpu, &counts);
-		bytes = MAX(bytes, counts.pipe_capacity);
+		bytes = MAX(bytes, counts.capacity);
 	}
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		if (!drain_lost(s->rec.drain, cpu))
@@ -598,14 +622,14 @@ static int record_watch(struct session *s, struct fault *why)
 	return r < 0 ? fault_errno(why, r, "cannot watch the session") : 0;
 }
 
-/* The drain before the files: what waits in the slots tells whether it has reached one */
+/* The drain before the files: what is in hand tells whether it has reached one */
 static int record_open(struct session *s, struct fault *why)
 {
 	int r = open_drain(s, why);
 
 	if (r < 0)
 		return r;
-	s->rec.files.slots = drain_slots(s->rec.drain);
+	drain_hand(s->rec.drain, &s->rec.files.hand);
 	session_start_job(s, STEP_OPENING);
 	return 0;
 }
@@ -625,8 +649,11 @@ static int record_begin(struct session *s, struct fault *why)
 	if (r >= 0)
 		r = drain_run(rec->drain, recording_file(rec->recording), session_max_file_size(s),
 			      chunk, rec->notify_fd, why);
-	if (r >= 0)
+	if (r >= 0) {
+		rec->files.hand = (struct recover_hand){}; /* the workers' now */
 		drop_old_pipes(s);
+		choose_way(s);
+	}
 	if (r >= 0 && !s->mode->salvage)
 		r = session_trace(s, why);
 	rec->segment_usec = rec->synced_usec = now_usec(CLOCK_MONOTONIC);
@@ -891,10 +918,19 @@ static void record_tell(const struct session *s)
 									      : "page cache");
 }
 
+const char *session_drain(const struct session *s)
+{
+	if (!s->mode->drains || s->state != SESSION_RECORDING)
+		return "";
+	return drain_reads(s->rec.drain) ? "read" : "splice";
+}
+
 static void record_reload(struct session *s, bool storage)
 {
 	if (storage)
 		compression_begin(&s->compression);
+	if (storage && s->state == SESSION_RECORDING)
+		choose_way(s);
 	if (!session_is_to_compress(s))
 		compression_stop(&s->compression);
 	session_want(s, storage ? WANT_ROTATE : 0);

@@ -241,6 +241,9 @@ void session_count_tasks(const struct session *session, uint64_t *ret_tasks,
 /* How a flight session takes its snapshots; "" for others */
 const char *session_method(const struct session *session);
 
+/* How its ring buffers are drained now, "read" or "splice"; "" when they are not */
+const char *session_drain(const struct session *session);
+
 /* The name of its instance, "" when it has none */
 const char *session_instance_name(const struct session *session);
 

@@ -8,11 +8,13 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "basic/io.h"
+#include "recorder/ring-header.h"
 #include "tests/unit/pump-fixture.h"
 
 struct world world;
@@ -35,6 +37,8 @@ int __real_fallocate(int fd, int mode, off_t offset, off_t size);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t size);
 ssize_t __real_read(int fd, void *data, size_t size);
 ssize_t __wrap_read(int fd, void *data, size_t size);
+ssize_t __real_readv(int fd, const struct iovec *iov, int n);
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n);
 ssize_t __real_pwrite(int fd, const void *data, size_t size, off_t offset);
 ssize_t __wrap_pwrite(int fd, const void *data, size_t size, off_t offset);
 
@@ -52,7 +56,7 @@ ssize_t __wrap_splice(int in, off_t *in_at, int out, off_t *out_at, size_t size,
 	struct order o = next_order(pull ? &world.pull : &world.push);
 
 	if (pull)
-		world.noted = atomic_load(&world.note->pipe_cpu);
+		world.noted = atomic_load(&world.note->cpu);
 	if (pull && world.splice_empty)
 		o.error = EAGAIN;
 	if (refuse_direct(out) < 0)
@@ -68,6 +72,14 @@ ssize_t __wrap_read(int fd, void *data, size_t size)
 {
 	if (fd != world.trace_fd || !world.read_error)
 		return __real_read(fd, data, size);
+	errno = world.read_error;
+	return -1;
+}
+
+ssize_t __wrap_readv(int fd, const struct iovec *iov, int n)
+{
+	if (fd != world.trace_fd || !world.read_error)
+		return __real_readv(fd, iov, n);
 	errno = world.read_error;
 	return -1;
 }
@@ -175,6 +187,24 @@ void fixture_begin(struct fixture *f, unsigned subbuf)
 	pump_set_target(&f->pump, &f->target);
 }
 
+void fixture_begin_read(struct fixture *f, unsigned subbuf, unsigned quota)
+{
+	fixture_begin(f, subbuf);
+	f->memory = mmap(NULL, STAGING_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			 -1, 0);
+	assert_true(f->memory != MAP_FAILED);
+	staging_use_memory(&f->staging, f->memory, subbuf);
+	atomic_store(&f->pump.quota, quota);
+}
+
+void fixture_assert_no_memory_used(struct fixture *f)
+{
+	assert_int_equal(f->staging.in_memory, 0);
+	assert_int_equal(atomic_load(&f->note.cpu), 0);
+	for (size_t at = 0; at < STAGING_MEMORY; at += f->subbuf)
+		assert_int_equal(ring_header_time(f->memory + at), 0);
+}
+
 void fixture_end(struct fixture *f)
 {
 	pump_done(&f->pump);
@@ -183,6 +213,8 @@ void fixture_end(struct fixture *f)
 	close(f->file);
 	close(f->direct);
 	free(f->slot);
+	if (f->memory)
+		(void)munmap(f->memory, STAGING_MEMORY);
 }
 
 uint64_t fixture_size_in_file(struct fixture *f, uint64_t at)

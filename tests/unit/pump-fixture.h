@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A pump with a pipe in the place of trace_pipe_raw, a memfd in that of the file, and sub-buffers
- * that can be told apart. The program that uses it wraps splice, fallocate and pwrite (see
- * Makefile.am), so that disks can fill up, fail and be slow to order; without orders they do the
- * real thing. Fails the test when something does not work.
+ * that can be told apart. The program that uses it wraps splice, fallocate, pwrite, read and readv
+ * (see Makefile.am), so that disks can fill up, fail and be slow to order; without orders they do
+ * the real thing. Fails the test when something does not work.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct fixture {
 	unsigned subbuf;
 	int ring; /* the end of the fake ring buffer to write to */
 	int file, direct;
-	char *slot;
+	char *slot, *memory;
 	struct staging_note note;
 	struct staging staging;
 	struct pump pump;
@@ -75,6 +75,12 @@ void fixture_end(struct fixture *f);
 
 /* Sub-buffer number @n: its timestamp is 1000 + n, every byte of its data n */
 void fixture_make_subbuf(char *bytes, unsigned size, uint64_t n, uint32_t commit);
+
+/* The same with memory to read into, @quota sub-buffers in a run */
+void fixture_begin_read(struct fixture *f, unsigned subbuf, unsigned quota);
+
+/* No sub-buffer is left in that memory, and it is nobody's */
+void fixture_assert_no_memory_used(struct fixture *f);
 
 /* Write the next @n full ones to the ring buffer; or such with @commit bytes of events to @fd */
 void fixture_put(struct fixture *f, unsigned n);

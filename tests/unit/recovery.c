@@ -46,10 +46,12 @@ void recovery_sync(struct recovery *f)
 
 int recovery_try(struct recovery *f, struct fault *why)
 {
+	const struct recover_hand hand = {f->slots, f->batches, f->n_batches};
+
 	trace_file_free(f->file);
 	f->file = fake_open(&f->fake, RECOVERY_NAME);
 	memset(&f->report, 0xff, sizeof(f->report));
-	return recover_file(f->file, f->fake.dir_fd, RECOVERY_NAME, f->slots, &f->report, why);
+	return recover_file(f->file, f->fake.dir_fd, RECOVERY_NAME, &hand, &f->report, why);
 }
 
 void recovery_run(struct recovery *f)
@@ -76,6 +78,7 @@ void recovery_end(struct recovery *f)
 	char *slots = f->slots;
 
 	f->slots = NULL;
+	f->n_batches = 0;
 	recovery_run(f);
 	assert_int_equal(f->report.adopted, 0);
 	assert_int_equal(f->report.cut, 0);

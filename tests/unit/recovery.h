@@ -15,6 +15,8 @@ struct recovery {
 	struct trace_file *file;
 	struct recover_report report;
 	char *slots; /* NULL: none */
+	struct recover_batch *batches;
+	size_t n_batches;
 };
 
 void recovery_begin(struct recovery *recovery, unsigned n_cpus);

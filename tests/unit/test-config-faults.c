@@ -137,6 +137,7 @@ static const struct fault_case fault_cases[] = {
 	{ "[Storage]\nSyncIntervalSec=1ms",
 	  E(4, "SyncIntervalSec=1ms: too short, must be at least 10ms") },
 	{ "[Storage]\nDirect=maybe", E(4, "Direct=maybe: must be one of auto, yes, no") },
+	{ "[Storage]\nDrain=pipe", E(4, "Drain=pipe: must be one of auto, splice, read") },
 	{ "[Storage]\nCompress=yes", E(4, "Compress=yes: must be one of no, zstd") },
 #if !HAVE_ZSTD
 	{ "[Storage]\nCompress=zstd", E(4, "Compress=zstd is not supported by this build") },

@@ -223,6 +223,7 @@ static const char *other_value(const struct config_key *key)
 		{ "MaxRetentionSec", "1us" },	  { "SyncIntervalSec", "10000us" },
 		{ "FlushSec", "10000us" },	  { "Direct", "no" },
 		{ "Compress", HAVE_ZSTD ? "zstd" : "" },
+		{ "Drain", "read" },
 		{ "Last", "1us" },		  { "PostSec", "1us" },
 		{ "OnSignal", "no" },		  { "OnPressure", "io some 1s 2s" },
 		{ "OnEvent", "-a:b if x" },	  { "OnUnitFailed", "*.service" },

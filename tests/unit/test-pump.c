@@ -213,9 +213,9 @@ static void test_note(void **state)
 	world_order(&world.push, EIO, 0);
 	assert_int_equal(pump_run(&f.pump, false, 8), -EIO);
 	assert_int_equal(world.noted, 3 + 1);
-	assert_int_equal(atomic_load(&f.note.pipe_cpu), 3 + 1);
+	assert_int_equal(atomic_load(&f.note.cpu), 3 + 1);
 	assert_int_equal(pump_run(&f.pump, false, 8), PUMP_E_EMPTY);
-	assert_int_equal(atomic_load(&f.note.pipe_cpu), 0);
+	assert_int_equal(atomic_load(&f.note.cpu), 0);
 	fixture_assert_data(&f, 0, 2);
 	/* Held by another CPU: nothing is taken, and its data stays its */
 	other.staging = &f.staging;
@@ -224,7 +224,7 @@ static void test_note(void **state)
 	fixture_put(&f, 1);
 	assert_int_equal(pump_run(&f.pump, true, 8), PUMP_E_HELD);
 	assert_int_equal(fixture_in_ring(&f), 1);
-	assert_int_equal(atomic_load(&f.note.pipe_cpu), 5 + 1);
+	assert_int_equal(atomic_load(&f.note.cpu), 5 + 1);
 	assert_int_equal(pump_pending(&f.pump), 0);
 	fixture_end(&f);
 }

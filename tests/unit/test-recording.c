@@ -149,7 +149,7 @@ static void start_workers(struct bench *b, struct drain_fds *fds, unsigned n_wor
 {
 	assert_non_null(fds);
 	assert_int_equal(drain_open(b->drain, b->instance, fds, n_workers, &b->why), 0);
-	b->in.slots = drain_slots(b->drain);
+	drain_hand(b->drain, &b->in.hand);
 	assert_int_equal(recording_open(b->recording, &b->in, &b->report, &b->why), 0);
 	assert_int_equal(drain_run(b->drain, recording_file(b->recording), MIB, 64 * KIB,
 				   b->notify_fd, &b->why),
@@ -458,7 +458,7 @@ static void put_in_pipe(const struct drain_fds *fds, size_t i, unsigned cpu, uns
 	const struct drain_pipe *pipe = &fds->pipes[i];
 	/* after magic and padding, see struct notes */
 	const off_t at = 16 + (off_t)(pipe->number * sizeof(struct staging_note) +
-				      offsetof(struct staging_note, pipe_cpu));
+				      offsetof(struct staging_note, cpu));
 	_cleanup_close_ int fd = -EBADF;
 	uint32_t word = cpu + 1;
 	char path[40];
@@ -570,6 +570,116 @@ static void test_pipes_are_kept_until_empty(void **state)
 	assert_written(&b, 0, 4);
 	assert_written(&b, 1, 5);
 	finish(&b);
+	end(&b);
+}
+
+/* What it had read, and not written; @cpu: whose it is */
+static void put_in_memory(struct bench *b, const struct drain_fds *fds, size_t i, unsigned cpu,
+			  unsigned n)
+{
+	const uint64_t at = 64 * KIB + fds->pipes[i].number * STAGING_MEMORY; /* see NOTES_SIZE */
+	_cleanup_free_ char *bytes = malloc((size_t)n * SUBBUF);
+	int ends[2];
+
+	assert_non_null(bytes);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	put_into(ends[1], n);
+	assert_int_equal(read(ends[0], bytes, (size_t)n * SUBBUF), n * SUBBUF);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(io_pwrite_all(fds->notes.fd, bytes, (size_t)n * SUBBUF, at), 0);
+	put_in_pipe(fds, i, cpu, 0);
+}
+
+/* It goes on in the memory of as many workers, or beside that of fewer; with its pipe or without */
+static void test_memory_of_a_killed_process(void **state)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		unsigned n_workers = 1 + i % 2;
+		struct drain_fds *fds;
+		struct bench b;
+
+		begin(&b);
+		if (b.n_cpus < 2) {
+			end(&b);
+			skip();
+		}
+		fds = killed(&b, 2);
+		put_in_memory(&b, fds, 0, 1, 6);
+		put_in_memory(&b, fds, 1, 0, 3);
+		if (i / 2) { /* there was no room for it in the store */
+			close(fds->pipes[1].end.fd);
+			fds->n_pipes = 1;
+		}
+		start_workers(&b, fds, n_workers);
+		assert_false(drain_lost(b.drain, 0) || drain_lost(b.drain, 1));
+		put(&b, 1);
+		request(&b, WORKER_FINISH);
+		assert_written(&b, 0, 4);
+		assert_written(&b, 1, 6);
+		if (n_workers == 1) {
+			struct drain_pipe pipe;
+
+			assert_true(drain_pop_pipe(b.drain, &pipe));
+		}
+		assert_no_pipe_left(&b);
+		drain_close(b.drain, &fds);
+		recording_close(b.recording);
+		say_old(fds);
+		start_workers(&b, fds, 2);
+		request(&b, WORKER_FINISH);
+		assert_written(&b, 0, 4); /* not twice */
+		assert_written(&b, 1, 6);
+		finish(&b);
+		end(&b);
+	}
+}
+
+/* It was in the file by then, but the file did not say so */
+static void test_memory_that_was_written(void **state)
+{
+	struct trace_file_region region;
+	struct drain_fds *fds;
+	char bytes[5 * SUBBUF];
+	struct bench b;
+
+	begin(&b);
+	fds = killed(&b, 1);
+	put_in_memory(&b, fds, 0, 0, 5);
+	assert_int_equal(io_pread_all(fds->notes.fd, bytes, sizeof(bytes), 64 * KIB), 0);
+	assert_int_equal(drain_open(b.drain, b.instance, fds, 1, &b.why), 0);
+	drain_hand(b.drain, &b.in.hand);
+	assert_int_equal(b.in.hand.n_batches, 1);
+	assert_int_equal(recording_open(b.recording, &b.in, &b.report, &b.why), 0);
+	trace_file_region(recording_file(b.recording), 0, &region);
+	assert_int_equal(io_pwrite_all(region.buffered_fd, bytes, 4 * SUBBUF, region.offset), 0);
+	drain_close(b.drain, &fds);
+	recording_close(b.recording);
+	say_old(fds);
+	start(&b, fds);
+	request(&b, WORKER_FINISH);
+	assert_written(&b, 0, 5);
+	finish(&b);
+	end(&b);
+}
+
+static void test_reads(void **state)
+{
+	struct bench b;
+
+	begin(&b);
+	start(&b, drain_fds_new(b.n_cpus));
+	assert_false(drain_reads(b.drain));
+	drain_read(b.drain, 3);
+	assert_true(drain_reads(b.drain));
+	put(&b, 10);
+	request(&b, WORKER_FLUSH);
+	assert_written(&b, 0, 10);
+	rotate(&b);
+	put(&b, 4);
+	finish(&b);
+	assert_segment(&b, b.report.finished[0], 10);
+	assert_segment(&b, b.report.finished[1], 4);
 	end(&b);
 }
 
@@ -706,6 +816,9 @@ int main(void)
 		cmocka_unit_test(test_pipes_of_a_killed_process),
 		cmocka_unit_test(test_pipes_of_other_workers),
 		cmocka_unit_test(test_pipes_are_kept_until_empty),
+		cmocka_unit_test(test_memory_of_a_killed_process),
+		cmocka_unit_test(test_memory_that_was_written),
+		cmocka_unit_test(test_reads),
 		cmocka_unit_test(test_pipes_of_an_earlier_version),
 		cmocka_unit_test(test_pipes_lost),
 		cmocka_unit_test(test_names_fill),

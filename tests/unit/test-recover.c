@@ -310,6 +310,54 @@ static void test_slot_not_written(void **state)
 	recovery_end(&f);
 }
 
+/*
+ * Sub-buffers 2 … 6 were being written when the process was killed; @in_file bytes of them are in
+ * the file, and the first @forgotten are not in its memory any more
+ */
+static void batch_of_a_killed_process(unsigned told, unsigned in_file, unsigned forgotten,
+				      unsigned want)
+{
+	_cleanup_free_ char *bytes = malloc(5 * SUBBUF);
+	struct recover_batch batch;
+	struct recovery f;
+
+	assert_non_null(bytes);
+	for (unsigned i = 0; i < 5; i++)
+		fake_subbuf(bytes + i * SUBBUF, 1002 + i);
+	recovery_begin(&f, 3);
+	recovery_put(&f, 0, 0, 3);
+	recovery_put(&f, 1, 0, 2);
+	recovery_put_bytes(&f, 1, 2 * SUBBUF, bytes, in_file);
+	recovery_set(&f, 0, 3);
+	recovery_set(&f, 1, told);
+	batch = (struct recover_batch){1, bytes + forgotten * SUBBUF, (5 - forgotten) * SUBBUF};
+	f.batches = &batch;
+	f.n_batches = 1;
+	for (unsigned i = 0; i < 2; i++) { /* killed again */
+		recovery_run(&f);
+		assert_int_equal(fake_size(f.file, 0), 3 * SUBBUF);
+		assert_int_equal(fake_size(f.file, 1), want * SUBBUF);
+		assert_int_equal(f.report.cut, 0);
+	}
+	/* The next process writes it again */
+	recovery_put_bytes(&f, 1, want * SUBBUF, batch.bytes, batch.size);
+	recovery_set(&f, 1, 7);
+	recovery_end(&f);
+}
+
+static void test_batch(void **state)
+{
+	batch_of_a_killed_process(2, 0, 0, 2);
+	batch_of_a_killed_process(1, 0, 0, 2);
+	batch_of_a_killed_process(2, SUBBUF, 0, 2);
+	batch_of_a_killed_process(2, 5 * SUBBUF, 0, 2);
+	batch_of_a_killed_process(2, 3 * SUBBUF + 100, 0, 2); /* torn */
+	batch_of_a_killed_process(2, 100, 0, 2);
+	batch_of_a_killed_process(1, 5 * SUBBUF, 0, 2);
+	batch_of_a_killed_process(2, 5 * SUBBUF, 3, 5);
+	batch_of_a_killed_process(2, 5 * SUBBUF, 4, 6);
+}
+
 /* Cut by truncate(1), at every sub-buffer's edges: all that is whole is kept */
 static void test_cut_file(void **state)
 {
@@ -390,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_fills_the_region),
 		cmocka_unit_test(test_slot_written),
 		cmocka_unit_test(test_slot_not_written),
+		cmocka_unit_test(test_batch),
 		cmocka_unit_test(test_cut_file),
 		cmocka_unit_test(test_cut_and_killed),
 		cmocka_unit_test(test_one_cpu),

@@ -177,7 +177,7 @@ static void test_trouble_notifies(void **state)
 
 static void assert_held(struct fixture *f, unsigned holder, bool held)
 {
-	assert_int_equal(atomic_load(&f->note.pipe_cpu), held ? holder + 1 : 0);
+	assert_int_equal(atomic_load(&f->note.cpu), held ? holder + 1 : 0);
 	assert_true(f->staging.holder == (held ? &f->pumps[holder] : NULL));
 }
 
