@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 240
+# time-limit: 400
 #
 # SIGKILL with data in the pipes, which the service manager keeps. When the next start cannot go on, for
 # a reason that has nothing to do with the disk, they are kept until it can: also over another SIGKILL.
 # Where it has kept some of them only, the log and the file say which CPUs may have lost something.
-# CPUs that share a pipe, and a next start with more or fewer of them.
+# CPUs that share a pipe, and a next start with more or fewer of them. With Drain=read as well, where the
+# data is in memory instead.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/finish-lib.sh"
@@ -15,6 +16,7 @@ need_command prlimit trace-cmd
 need_tool check-markers
 need_event oom:mark_victim
 EVENT=oom:mark_victim # of which there are none: markers only
+BUFFER=$'8M\nBufferPercent=2' # a wake-up after 160 KiB
 
 state_on ext4 1G
 
@@ -73,7 +75,7 @@ event_is_missing() {
 }
 
 event_is_right() {
-	storage FlushSec=200ms
+	storage FlushSec=200ms "Drain=$drain"
 }
 
 # After the fds have been taken
@@ -115,23 +117,25 @@ goes_on() {
 	all_right "$1"
 }
 
-for what in event directory file; do
-	case $what in
-	event) wrong=event_is_missing ;;
-	directory) wrong=directory_is_elsewhere ;;
-	file) wrong=file_is_immutable ;;
-	esac
-	echo "== the next start fails: $wrong"
-	begin 2
-	$wrong
-	log_mark
-	flyrecd_kill
-	must_log "s: session failed: "
-	flyrecd_kill
-	! grep '^removed' "$T/manager/log" || fail "out of the store although the instance goes on"
-	"${what}_is_right"
-	kill -HUP "$FLYRECD_PID"
-	goes_on "$wrong"
+for drain in splice read; do
+	for what in event directory file; do
+		case $what in
+		event) wrong=event_is_missing ;;
+		directory) wrong=directory_is_elsewhere ;;
+		file) wrong=file_is_immutable ;;
+		esac
+		echo "== Drain=$drain: the next start fails: $wrong"
+		begin 2
+		$wrong
+		log_mark
+		flyrecd_kill
+		must_log "s: session failed: "
+		flyrecd_kill
+		! grep '^removed' "$T/manager/log" || fail "out of the store although the instance goes on"
+		"${what}_is_right"
+		kill -HUP "$FLYRECD_PID"
+		goes_on "$wrong"
+	done
 done
 
 # lost_of_cpu N: as CPUSTAT has it
@@ -163,6 +167,7 @@ out_of_store() {
 
 cpus=$(sed 's/.*-//' /sys/devices/system/cpu/possible)
 [ "$cpus" -ge 1 ] || skip "one CPU only"
+drain='splice'
 
 echo "== one CPU's pipe is not in the store"
 begin 2
@@ -183,36 +188,70 @@ flyrecd_kill
 ! grep '^full' "$T/manager/log" || fail "more than it takes"
 only_one_may_lack "no room" 1
 
-echo "== the disk does not take what is in a pipe of all CPUs, and then does"
-workers 1
-begin 1
-prlimit --pid "$FLYRECD_PID" --fsize=unlimited:
-must_log "s: writing again"
-flyrecd_stop
-all_right "writing again"
-
-echo "== SIGKILL with that pipe, and as many workers, or more, then"
-for n in 1 256; do
+for drain in splice read; do
+	echo "== Drain=$drain: the disk does not take one CPU's data, for which all wait, and then does"
 	workers 1
 	begin 1
-	workers "$n"
+	prlimit --pid "$FLYRECD_PID" --fsize=unlimited:
+	must_log "s: writing again"
+	flyrecd_stop
+	all_right "writing again"
+
+	echo "== Drain=$drain: SIGKILL then, and as many workers, or more"
+	for n in 1 256; do
+		workers 1
+		begin 1
+		workers "$n"
+		log_mark
+		flyrecd_kill
+		goes_on "one worker, $n then"
+	done
+
+	echo "== Drain=$drain: SIGKILL with a worker a CPU, and one then, which is killed, too"
+	workers 256
+	begin 2
+	workers 1
 	log_mark
 	flyrecd_kill
-	goes_on "a pipe of all CPUs, $n workers"
+	must_log "s: recording"
+	write_markers 5000
+	flyrecd_kill
+	must_log "s: recording"
+	goes_on "fewer workers"
+
+	echo "== Drain=$drain: SIGKILL at any moment, with another way the next time"
+	for ways in "$drain" "splice read"; do
+		forget
+		: >"$FLYRECD_LOG"
+		event_is_right
+		flyrecd_start_stored
+		markers_begin --rate=200000
+		for n in 1 2 3 4 5; do
+			for drain_next in $ways; do
+				storage FlushSec=200ms "Drain=$drain_next"
+				sleep "0.$((RANDOM % 5 + 2))"
+				flyrecd_kill
+			done
+		done
+		markers_end
+		flyrecd_stop
+		! may_be_lost || fail "something may be lost"
+		all_right "at any moment, $ways"
+	done
 done
 
-echo "== SIGKILL with a pipe a CPU, and one worker then, which is killed, too"
+echo "== the memory of both pipes is there, the pipes are not"
+drain='read'
 workers 256
 begin 2
-workers 1
 log_mark
+out_of_store s.worker0.pipe
+out_of_store s.worker1.pipe
 flyrecd_kill
-must_log "s: recording"
-write_markers 5000
-flyrecd_kill
-must_log "s: recording"
-goes_on "fewer workers"
+flyrecd_stop
+all_right "without pipes" --max-lost=$(($(may_be_lost | wc -l) * 2097152 / 40))
 
+drain='splice'
 echo "== and that is not in the store"
 workers 1
 begin 1
