@@ -390,6 +390,9 @@ static int pull(struct pump *p, bool flush, unsigned *copies)
 {
 	int r = pull_pipe(p);
 
+	/* The kernel allocates each sub-buffer for splice, in one piece; read has one of its own */
+	if (r == -ENOMEM)
+		return pull_slot(p);
 	if (r == 0) {
 		*copies = 0;
 		atomic_store_explicit(&p->mapped_elsewhere, false, memory_order_relaxed);

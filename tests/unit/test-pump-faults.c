@@ -249,6 +249,35 @@ static void test_pull_errors(void **state)
 	fixture_end(&f);
 }
 
+/* No memory in pieces of a sub-buffer's size: what read(2) copies goes on, and splice when it can
+ */
+static void test_pull_without_memory(void **state)
+{
+	struct fixture f;
+
+	fixture_begin(&f, 16384);
+	fixture_put(&f, 8);
+	for (unsigned i = 0; i < 5; i++)
+		world_order(&world.pull, ENOMEM, 0);
+	assert_int_equal(pump_run(&f.pump, false, 4), PUMP_E_MORE);
+	assert_int_equal(atomic_load(&f.pump.trouble), 0);
+	assert_false(atomic_load(&f.pump.mapped_elsewhere));
+	fixture_assert_data(&f, 0, 4);
+	assert_int_equal(pump_run(&f.pump, false, 4), PUMP_E_EMPTY);
+	fixture_assert_data(&f, 0, 8);
+	/* nor for read: the next flush tries again, and nothing is lost */
+	fixture_put(&f, 2);
+	world_order(&world.pull, ENOMEM, 0);
+	world.read_error = ENOMEM;
+	assert_int_equal(pump_run(&f.pump, false, 4), -ENOMEM);
+	assert_int_equal(atomic_load(&f.pump.trouble), -ENOMEM);
+	world.read_error = 0;
+	assert_int_equal(pump_run(&f.pump, true, 4), PUMP_E_EMPTY);
+	assert_int_equal(atomic_load(&f.pump.trouble), 0);
+	fixture_assert_data(&f, 0, 10);
+	fixture_end(&f);
+}
+
 /* A CPU that has never been there is no trouble, and has its ring buffer when it comes */
 static void test_pull_of_a_possible_cpu(void **state)
 {
@@ -361,6 +390,7 @@ int main(void)
 		cmocka_unit_test(test_direct_refused),
 		cmocka_unit_test(test_odd_length_leaves_direct),
 		cmocka_unit_test(test_pull_errors),
+		cmocka_unit_test(test_pull_without_memory),
 		cmocka_unit_test(test_pull_of_a_possible_cpu),
 		cmocka_unit_test(test_publish_fails),
 		cmocka_unit_test(test_slot_is_kept_until_written),
