@@ -27,8 +27,9 @@ struct together {
 	struct buffer *buffers; /* [n] */
 	struct cut files;	/* those of the parts that have one, for the header */
 	char *clock;
-	uint64_t table_at; /* of the file's own ring buffer */
-	uint64_t at;	   /* where the next region goes */
+	uint64_t table_at;  /* of the file's own ring buffer */
+	uint64_t at;	    /* where the next region goes */
+	unsigned page_size; /* bytes: of the largest sub-buffers */
 };
 
 static void together_done(struct together *t)
@@ -50,11 +51,6 @@ int together_compare(const struct together_shape *a, const struct together_shape
 				 "sessions with different clocks cannot be in one file: %s has "
 				 "Clock=%s, %s has Clock=%s",
 				 a->name, a->clock, b->name, b->clock);
-	if (a->subbuf_size != b->subbuf_size)
-		return fault_set(why, -EOPNOTSUPP,
-				 "sessions with different sub-buffer sizes cannot be in one file: "
-				 "%s has %u bytes, %s has %u",
-				 a->name, a->subbuf_size, b->name, b->subbuf_size);
 	if (a->n_cpus != b->n_cpus)
 		return fault_set(why, -EOPNOTSUPP,
 				 "sessions with different numbers of CPUs cannot be in one file: "
@@ -78,9 +74,8 @@ static int compare_files(const struct trace_dat *a, const struct trace_dat *b, s
 	clock_b = trace_dat_clock_name(text_b);
 	if (!clock_a || !clock_b)
 		return fault_errno(why, -ENOMEM, "cannot compare %s and %s", a->path, b->path);
-	return together_compare(&(struct together_shape){a->path, clock_a, a->page_size, a->n_cpus},
-				&(struct together_shape){b->path, clock_b, b->page_size, b->n_cpus},
-				why);
+	return together_compare(&(struct together_shape){a->path, clock_a, a->n_cpus},
+				&(struct together_shape){b->path, clock_b, b->n_cpus}, why);
 }
 
 /* The texts of its CPUs as they are, without what fills them up */
@@ -132,6 +127,39 @@ static int open_part(struct together *t, size_t i, struct fault *why)
 	return r < 0 ? r : read_cpustats(source->dat, &buffer->cpustats, why);
 }
 
+/*
+ * A file has one size of sub-buffers. A smaller one lies in a larger one as if no more had been
+ * traced: its header tells where its data ends. What the file says of its pages must be of the
+ * largest, so that this one comes last, where the header is taken from.
+ */
+static void choose_page_size(struct together *t)
+{
+	struct cut_source *sources = t->files.sources, *last = &sources[t->files.n - 1];
+
+	for (size_t i = 0; i < t->files.n; i++)
+		if (sources[i].dat->page_size > last->dat->page_size)
+			SWAP(sources[i], *last);
+	t->page_size = last->dat->page_size;
+}
+
+/* As many bytes as the part has are not what this file has */
+static void drop_bytes(char *cpustat)
+{
+	static const char key[] = "\nflyrec bytes: ";
+	char *line = strstr(cpustat, key), *end = line ? strchr(line + 1, '\n') : NULL;
+
+	if (end)
+		memmove(line, end, strlen(end) + 1);
+}
+
+static void correct_cpustats(const struct together *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->buffers[i].dat && t->buffers[i].dat->page_size != t->page_size)
+			STRV_FOREACH (text, t->buffers[i].cpustats)
+				drop_bytes(*text);
+}
+
 static int open_parts(struct together *t, struct fault *why)
 {
 	int r = 0;
@@ -146,6 +174,8 @@ static int open_parts(struct together *t, struct fault *why)
 		return r;
 	if (t->files.n == 0)
 		return fault_set(why, -ENODATA, "nothing was recorded in that time");
+	choose_page_size(t);
+	correct_cpustats(t);
 	t->files.n_cpus = t->files.sources[0].dat->n_cpus;
 	return trace_dat_clock(cut_newest(&t->files)->dat, &t->clock, why);
 }
@@ -215,6 +245,23 @@ static int write_own_table(const struct together *t, int fd)
 	return r;
 }
 
+/* @ret_size: bytes that it takes in the file */
+static int copy_region(const struct together *t, size_t i, unsigned cpu, int fd, uint64_t *ret_size)
+{
+	const struct trace_dat *dat = t->buffers[i].dat;
+	const struct trace_dat_region *region = &dat->buffers[0].regions[cpu];
+	uint64_t piece = dat->page_size == t->page_size ? region->size : dat->page_size;
+	uint64_t from = 0, to = 0;
+	int r = 0;
+
+	for (; from < region->size && r >= 0; from += piece) {
+		r = io_copy_range(t->parts[i].fd, region->offset + from, fd, t->at + to, piece);
+		to += round_up(piece, (uint64_t)t->page_size);
+	}
+	*ret_size = to;
+	return r;
+}
+
 static int copy_buffer(struct together *t, size_t i, int fd, struct cut_report *report,
 		       struct fault *why)
 {
@@ -223,11 +270,10 @@ static int copy_buffer(struct together *t, size_t i, int fd, struct cut_report *
 	int r = io_pwrite_all(fd, &b->part_at, sizeof(b->part_at), b->option_at);
 
 	for (unsigned cpu = 0; cpu < t->files.n_cpus && r >= 0; cpu++) {
-		uint64_t entry[2] = {t->at, b->dat ? b->dat->buffers[0].regions[cpu].size : 0};
+		uint64_t entry[2] = {t->at, 0};
 
-		if (entry[1] > 0)
-			r = io_copy_range(t->parts[i].fd, b->dat->buffers[0].regions[cpu].offset,
-					  fd, t->at, entry[1]);
+		if (b->dat)
+			r = copy_region(t, i, cpu, fd, &entry[1]);
 		if (r >= 0)
 			r = io_pwrite_all(fd, entry, sizeof(entry), trace_dat_entry_at(at, cpu));
 		t->at = round_up(t->at + entry[1], CUT_REGION_ALIGN);

@@ -14,7 +14,6 @@
 struct together_shape {
 	const char *name;  /* of the session */
 	const char *clock; /* as in Clock= */
-	unsigned subbuf_size;
 	unsigned n_cpus;
 };
 
@@ -34,7 +33,7 @@ struct together_part {
 /**
  * together_write() - make the file: temporary name, synced, then renamed to @name
  * @parts: at least one has a file; formats, symbols and names of all are merged, of those that
- *         differ the last one's count
+ *         differ the last one's count, or of one with larger sub-buffers, if there is any
  * @ret: events are not counted
  * Return: 0, or negative errno with nothing left behind; @why names session and reason.
  */

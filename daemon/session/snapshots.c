@@ -529,7 +529,6 @@ void session_shape(const struct session *s, struct together_shape *ret)
 	*ret = (struct together_shape){
 		.name = s->name,
 		.clock = s->spec.config->trace.clock,
-		.subbuf_size = instance_subbuf_size(s->claim.instance),
 		.n_cpus = instance_n_cpus(s->claim.instance),
 	};
 }

@@ -39,14 +39,14 @@ int __wrap_io_copy_range(int from, uint64_t from_at, int to, uint64_t to_at, uin
 	return copy_error < 0 ? copy_error : __real_io_copy_range(from, from_at, to, to_at, size);
 }
 
-static void set_stats(struct trace_file *file, unsigned cpu, unsigned subbufs)
+static void set_stats(struct fake *f, struct trace_file *file, unsigned cpu, unsigned subbufs)
 {
 	char text[256];
 
 	(void)snprintf(text, sizeof(text),
 		       "CPU: %u\nentries: %u\nflyrec subbufs: %u\nflyrec bytes: %u\n"
 		       "flyrec lost events: 0\nflyrec final: yes\n",
-		       cpu, 2 * subbufs, subbufs, subbufs * SUBBUF);
+		       cpu, 2 * subbufs, subbufs, subbufs * f->params.subbuf_size);
 	assert_int_equal(trace_file_write_cpustat(file, cpu, text), 0);
 }
 
@@ -67,9 +67,10 @@ static int make_part(struct fake *f, const char *name, unsigned subbufs, uint64_
 	free(names);
 	for (unsigned cpu = 0; cpu < f->params.n_cpus; cpu++) {
 		for (unsigned i = 0; i < subbufs; i++)
-			fake_put(file, cpu, i, timestamp + 10 * i + cpu);
-		fake_set_size(file, cpu, (uint64_t)subbufs * SUBBUF);
-		set_stats(file, cpu, subbufs);
+			fake_put(file, cpu, i * f->params.subbuf_size / SUBBUF,
+				 timestamp + 10 * i + cpu);
+		fake_set_size(file, cpu, (uint64_t)subbufs * f->params.subbuf_size);
+		set_stats(f, file, cpu, subbufs);
 	}
 	trace_file_free(file);
 	fd = openat(f->dir_fd, name, O_RDWR | O_CLOEXEC);
@@ -181,6 +182,49 @@ static void test_together(void **state)
 	fake_done(&f);
 }
 
+/* The small ones have each the place of a large one, whichever comes first */
+static void test_subbuf_sizes(void **state)
+{
+	static const char large_page[] =
+		"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n"
+		"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
+		"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n"
+		"\tfield: char data;\toffset:16;\tsize:16368;\tsigned:0;\n";
+	struct together_part parts[2] = {{"small", -1}, {"large", -1}};
+	struct fault why;
+	struct fake f;
+
+	fake_init(&f, N_CPUS);
+	parts[0].fd = make_part(&f, "small", 3, 1000000);
+	tmp_write(&f.tmp, "tracing/instances/t/events/header_page", large_page);
+	f.params.subbuf_size = 4 * SUBBUF;
+	parts[1].fd = make_part(&f, "large", 2, 1000005);
+	for (unsigned i = 0; i < 2; i++) {
+		struct trace_dat *dat;
+		char *text;
+
+		assert_int_equal(join(&f, parts, 2, &why), 0);
+		/* also compares what the statistics say of the data with it */
+		fake_verify(&f, NAME, 3 * N_CPUS + 2 * N_CPUS);
+		dat = open_result(&f);
+		assert_int_equal(dat->page_size, 4 * SUBBUF);
+		for (unsigned cpu = 0; cpu < N_CPUS; cpu++) {
+			assert_int_equal(dat->buffers[1 + i].regions[cpu].size, 3 * 4 * SUBBUF);
+			assert_int_equal(dat->buffers[2 - i].regions[cpu].size, 2 * 4 * SUBBUF);
+		}
+		text = all_stats(dat);
+		assert_non_null(strstr(text, "flyrec subbufs: 3\nflyrec lost events: 0\n"));
+		assert_non_null(strstr(text, "flyrec subbufs: 2\nflyrec bytes: 32768\n"));
+		free(text);
+		close_result(dat);
+		assert_int_equal(unlinkat(f.dir_fd, NAME, 0), 0);
+		SWAP(parts[0], parts[1]);
+	}
+	close(parts[0].fd);
+	close(parts[1].fd);
+	fake_done(&f);
+}
+
 static void assert_refused(struct fake *f, const struct together_part *parts, size_t n, int error,
 			   const char *text)
 {
@@ -196,7 +240,6 @@ static void assert_refused(struct fake *f, const struct together_part *parts, si
 
 static void test_different(void **state)
 {
-	static const uint32_t page_size = 8192;
 	struct together_part parts[2] = {{"a", -1}, {"b", -1}};
 	struct fake f, single;
 
@@ -205,13 +248,6 @@ static void test_different(void **state)
 	f.params.clock = "[local] mono\n";
 	parts[1].fd = make_part(&f, "b", 1, 1000000);
 	assert_refused(&f, parts, 2, -EOPNOTSUPP, "a has Clock=mono, b has Clock=local");
-	close(parts[1].fd);
-
-	f.params.clock = "local [mono]\n";
-	parts[1].fd = make_part(&f, "b", 1, 1000000);
-	/* behind the magic, the version, the byte order and the size of long */
-	assert_int_equal(io_pwrite_all(parts[1].fd, &page_size, sizeof(page_size), 14), 0);
-	assert_refused(&f, parts, 2, -EOPNOTSUPP, "a has 4096 bytes, b has 8192");
 	close(parts[1].fd);
 
 	fake_init(&single, 1);
@@ -321,9 +357,10 @@ static void test_verify(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_together), cmocka_unit_test(test_different),
-		cmocka_unit_test(test_nothing),	 cmocka_unit_test(test_broken),
-		cmocka_unit_test(test_errors),	 cmocka_unit_test(test_verify),
+		cmocka_unit_test(test_together),  cmocka_unit_test(test_subbuf_sizes),
+		cmocka_unit_test(test_different), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_broken),	  cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_verify),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
