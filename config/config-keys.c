@@ -38,6 +38,10 @@ static const struct choice drains[] = {
 	{ "read", STORAGE_DRAIN_READ }, {},
 };
 
+static const struct choice subbuf_sizes[] = {
+	{ "auto", SUBBUF_SIZE_AUTO }, {},
+};
+
 static const struct choice methods[] = {
 	{ "auto", 0 }, { "mapped", 1 }, { "swap", 2 }, { "drain", 3 }, {},
 };
@@ -98,8 +102,8 @@ const struct config_key config_keys[] = {
 	  .check = check_synthetic },
 	{ "Trace", "Clock", S, &value_word, SESSION(trace.clock), .choices = clocks },
 	{ "Trace", "BufferSize", S, &value_size, SESSION(trace.buffer_size), "4M", 8 * KIB, TIB },
-	{ "Trace", "SubBufferSize", S, &value_size, SESSION(trace.subbuf_size), NULL, 4 * KIB, 8 * MIB,
-	  .check = check_power_of_two },
+	{ "Trace", "SubBufferSize", S, &value_size, SESSION(trace.subbuf_size), "auto", 4 * KIB, 8 * MIB,
+	  .choices = subbuf_sizes, .check = check_power_of_two },
 	{ "Trace", "BufferPercent", S, &value_percent, SESSION(trace.buffer_percent), "25" },
 	{ "Trace", "CPUs", S, &value_cpus, SESSION(trace.cpus) },
 	{ "Trace", "Pid", S, &value_pids, SESSION(trace) },

@@ -365,7 +365,7 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		trace->clock = strdup(trace->persistent ? "local" : "mono");
 	if (!trace->clock)
 		return -ENOMEM;
-	if (trace->persistent && trace->subbuf_size)
+	if (trace->persistent && trace->subbuf_size != SUBBUF_SIZE_AUTO)
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"SubBufferSize= cannot be combined with Persistent=yes: the buffer "
 				"layout is fixed at boot");

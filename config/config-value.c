@@ -163,16 +163,33 @@ const struct value_kind value_percent = {
 	.print = number_print,
 };
 
+/* NULL: it is none of the key's choices, or there are none */
+static const struct choice *find_word(const struct config_key *key, const char *text)
+{
+	for (const struct choice *c = key->choices; c && c->word; c++)
+		if (strcmp(c->word, text) == 0)
+			return c;
+	return NULL;
+}
+
 /* --- uint64_t: sizes, times */
 
 static int size_parse(const struct config_key *key, void *object, const char *text,
 		      struct fault *why)
 {
+	const struct choice *word = find_word(key, text);
 	uint64_t n;
-	int r = parse_size(text, &n);
+	int r;
 
+	if (word) {
+		*FIELD(uint64_t, key, object) = (uint64_t)word->value;
+		return 0;
+	}
+	r = parse_size(text, &n);
 	if (r == -EINVAL)
-		return value_refuse(why, "not a size, a number of bytes or with K, M, G or T");
+		return value_refuse(why, "not a size, a number of bytes or with K, M, G or T%s%s",
+				    key->choices ? ", nor " : "",
+				    key->choices ? key->choices->word : "");
 	if (r < 0 || n > key->max)
 		return value_refuse(why, "too large, must be at most %" PRIu64 " bytes", key->max);
 	if (n < key->min)
@@ -215,7 +232,12 @@ static void size_print(const struct config_key *key, const void *object, FILE *f
 {
 	uint64_t n = *FIELD(uint64_t, key, object);
 
-	if (n == STORAGE_DEFAULT || n < key->min)
+	for (const struct choice *c = key->choices; c && c->word; c++)
+		if (n == (uint64_t)c->value) {
+			(void)fprintf(f, "%s=%s\n", key->name, c->word);
+			return;
+		}
+	if (n == STORAGE_DEFAULT)
 		(void)fprintf(f, "%s=\n", key->name);
 	else
 		number_print(key, object, f);
@@ -255,14 +277,13 @@ const struct value_kind value_time = {
 static const struct choice *find_choice(const struct config_key *key, const char *text,
 					struct fault *why)
 {
+	const struct choice *found = find_word(key, text);
 	_cleanup_free_ char *words = NULL;
 	_cleanup_fclose_ FILE *f = NULL;
 	size_t size = 0;
 
-	for (const struct choice *c = key->choices; c->word; c++)
-		if (strcmp(c->word, text) == 0)
-			return c;
-
+	if (found)
+		return found;
 	f = open_memstream(&words, &size);
 	if (!f)
 		return NULL;

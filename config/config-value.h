@@ -33,11 +33,12 @@ struct choice {
 	int value;
 };
 
-extern const struct value_kind value_bool;	/* bool */
-extern const struct value_kind value_unsigned;	/* unsigned, within min and max of the key */
-extern const struct value_kind value_u64;	/* uint64_t, likewise */
-extern const struct value_kind value_percent;	/* unsigned */
-extern const struct value_kind value_size;	/* uint64_t bytes, within min and max */
+extern const struct value_kind value_bool;     /* bool */
+extern const struct value_kind value_unsigned; /* unsigned, within min and max of the key */
+extern const struct value_kind value_u64;      /* uint64_t, likewise */
+extern const struct value_kind value_percent;  /* unsigned */
+/* uint64_t bytes, within min and max, or one of the key's choices */
+extern const struct value_kind value_size;
 extern const struct value_kind value_size_auto; /* the same, STORAGE_DEFAULT when not set */
 extern const struct value_kind value_time;	/* uint64_t microseconds, within min and max */
 extern const struct value_kind value_choice;	/* int or enum, one of the key's choices */

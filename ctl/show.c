@@ -233,6 +233,7 @@ static int print_one(const void *object)
 	const struct view_session *s = ((const struct view_status *)object)->sessions;
 	_cleanup_free_ char *started = format_time(s->started_usec);
 	_cleanup_free_ char *buffer = format_bytes(s->buffer_size);
+	_cleanup_free_ char *subbuf = format_bytes(s->subbuf_size);
 
 	printf("%s%s%s%s%s\n", style(STYLE_BOLD), s->name, style(STYLE_OFF),
 	       *s->description ? " - " : "", s->description);
@@ -246,7 +247,9 @@ static int print_one(const void *object)
 	if (s->clock && *s->clock)
 		printf("     Clock: %s\n", s->clock);
 	if (s->buffer_size > 0)
-		printf("    Buffer: %s for each CPU%s%s\n", buffer ? buffer : "?",
+		printf("    Buffer: %s for each CPU%s%s%s%s\n", buffer ? buffer : "?",
+		       s->subbuf_size > 0 ? ", in sub-buffers of " : "",
+		       s->subbuf_size > 0 && subbuf ? subbuf : "",
 		       s->drain && *s->drain ? ", drained by " : "", s->drain ? s->drain : "");
 	print_reach(s);
 	print_files_of(s);

@@ -80,6 +80,7 @@ const struct view_field view_session_fields[] = {
 	{"as", S(event_triggers), "event_triggers", "EventTriggers"},
 	{"s", S(clock), "clock", "Clock"},
 	{"t", S(buffer_size), "buffer_size", "BufferSize"},
+	{"t", S(subbuf_size), "subbuf_size", "SubBufferSize"},
 	{"s", S(compress), "compress", "Compress"},
 	{"t", S(packed_segments), "compressed_segments", "CompressedSegments",
 	 .metric = "flyrec_compressed_segments", .mode = VIEW_OF_RECORD,

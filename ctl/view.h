@@ -32,6 +32,7 @@ struct view_session {
 	uint64_t tasks, processes;	/* that Pid= and Unit= found */
 	char *clock;
 	uint64_t buffer_size; /* of a CPU */
+	uint64_t subbuf_size; /* 0: it does not run */
 	char *compress;
 	uint64_t packed_segments;	  /* that are compressed */
 	uint64_t packed_bytes, raw_bytes; /* what these take on the disk, and took before */

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "basic/io.h"
 #include "basic/strv.h"
@@ -85,15 +86,30 @@ static int check_buffer_size(const struct target *t, struct changes *changes)
 	return r;
 }
 
+/* With fragmented memory there may be no pieces of this size, and enough single pages */
+static bool try_subbuf_size(const struct target *t, uint64_t bytes)
+{
+	if (apply_subbuf_size(t, bytes) < 0)
+		return false;
+	if (apply_buffer_size(t) >= 0)
+		return true;
+	(void)apply_subbuf_size(t, (uint64_t)sysconf(_SC_PAGESIZE));
+	return false;
+}
+
 static int apply_sizes(const struct target *t)
 {
-	uint64_t subbuf_size = t->config->subbuf_size;
+	const struct trace_config *config = t->config;
 	int r;
 
-	r = ring_memory_check(t->config->buffer_size, t->n_cpus, t->why);
+	r = ring_memory_check(config->buffer_size, t->n_cpus, t->why);
+	if (r < 0)
+		return r;
 	/* Before the buffer size, while there are few sub-buffers to make anew. */
-	if (r >= 0 && subbuf_size)
-		r = apply_subbuf_size(t, subbuf_size);
+	if (config->subbuf_size != SUBBUF_SIZE_AUTO)
+		r = apply_subbuf_size(t, config->subbuf_size);
+	else if (config->auto_subbuf_size && try_subbuf_size(t, config->auto_subbuf_size))
+		return 0;
 	return r < 0 ? r : apply_buffer_size(t);
 }
 

@@ -15,6 +15,8 @@
 /**
  * settings_apply() - all of them, on a new instance that does not trace
  * @n_cpus: possible CPUs
+ * Where the kernel refuses what SubBufferSize=auto would have, its own size stays: see
+ * instance_subbuf_size().
  * The tracer goes before the options, since trace_options takes a tracer's own options only while
  * it is the current one.
  */

@@ -9,6 +9,8 @@
 
 #include "basic/macro.h"
 
+#define SUBBUF_SIZE_AUTO 0
+
 struct trace_event {
 	char *system;
 	char *name;    /* NULL: every event of the system */
@@ -40,8 +42,9 @@ struct trace_config {
 	char *cpus;	/* cpu list "0-3,8", or NULL: all */
 	uint32_t *pids;
 	size_t n_pids;
-	uint64_t buffer_size;	 /* bytes per CPU; default 4 MiB */
-	uint64_t subbuf_size;	 /* bytes; 0: as the kernel has it */
-	unsigned buffer_percent; /* default 25 */
+	uint64_t buffer_size;	   /* bytes per CPU; default 4 MiB */
+	uint64_t subbuf_size;	   /* bytes, or SUBBUF_SIZE_AUTO */
+	uint64_t auto_subbuf_size; /* bytes to try then; 0: as the kernel has it. No key. */
+	unsigned buffer_percent;   /* default 25 */
 	bool persistent;
 };

@@ -229,6 +229,8 @@ static uint64_t look_up(const struct target *t, const char *property)
 		return t->config ? t->config->trace.buffer_size : 0;
 	if (!t->session)
 		return 0;
+	if (strcmp(property, "SubBufferSize") == 0)
+		return session_subbuf_size(t->session);
 	if (strcmp(property, "HistoryUSec") == 0)
 		return session_reach(t->session, &reach, &n);
 	session_count_tasks(t->session, &tasks, &processes);
@@ -424,6 +426,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_PROPERTY("Processes", "t", get, 0, 0),
 	TEXT("Clock", 0),
 	NUMBER("BufferSize"),
+	NUMBER("SubBufferSize"),
 	TEXT("Compress", 0),
 	NUMBER("CompressedSegments"),
 	NUMBER("CompressedBytes"),

@@ -570,6 +570,19 @@ static int check_name(struct session *s, const char *name, struct fault *why)
 				 name);
 }
 
+static void report_subbuf_size(const struct session *s)
+{
+	const struct trace_config *trace = &s->spec.config->trace;
+	unsigned size = instance_subbuf_size(s->claim.instance);
+
+	if (trace->subbuf_size == SUBBUF_SIZE_AUTO && trace->auto_subbuf_size > 0 &&
+	    trace->auto_subbuf_size != size)
+		(void)log_full(LOG_INFO, s->name, NULL, 0,
+			       "the kernel did not allow sub-buffers of %" PRIu64
+			       " KiB, going on with %u KiB",
+			       trace->auto_subbuf_size / KIB, size / 1024);
+}
+
 int session_create_instance(struct session *s, struct fault *why)
 {
 	struct state *k = calloc(1, sizeof(*k));
@@ -593,11 +606,13 @@ int session_create_instance(struct session *s, struct fault *why)
 	r = write_state(s, why);
 	if (r < 0)
 		return r;
+	session_choose_subbuf_size(s);
 	r = instance_create(name, k->group, &s->spec.config->trace, &s->claim.instance, why);
 	if (r < 0) {
 		(void)state_remove(s->claim.dir_fd);
 		return r;
 	}
+	report_subbuf_size(s);
 	k->inode = instance_inode(s->env, name);
 	return write_state(s, why);
 }
@@ -629,6 +644,11 @@ void session_refresh_units(struct session *s)
 const char *session_instance_name(const struct session *s)
 {
 	return s->claim.instance ? instance_name(s->claim.instance) : "";
+}
+
+unsigned session_subbuf_size(const struct session *s)
+{
+	return s->claim.instance ? instance_subbuf_size(s->claim.instance) : 0;
 }
 
 /* --- what an earlier process left, or we leave */

@@ -431,9 +431,7 @@ static void report_losses(struct session *s, bool at_once)
 
 /* --- now and then */
 
-/* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
- * time */
-static uint64_t tick_usec(const struct storage_config *storage)
+uint64_t session_tick_usec(const struct storage_config *storage)
 {
 	return MIN(storage->flush_usec, storage->sync_interval_usec / 2);
 }
@@ -451,7 +449,7 @@ static uint64_t next_tick(uint64_t tick, uint64_t forks)
 static bool sync_is_due(const struct session *s, uint64_t now)
 {
 	const struct storage_config *storage = &s->spec.config->storage;
-	uint64_t tick = tick_usec(storage);
+	uint64_t tick = session_tick_usec(storage);
 
 	return now - s->rec.synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
@@ -511,7 +509,7 @@ static int on_flush(sd_event_source *source, uint64_t usec, void *userdata)
 	uint64_t now = now_usec(CLOCK_MONOTONIC), forks = session_new_forks(s);
 	unsigned wants = 0;
 
-	(void)timer_rearm(source, next_tick(tick_usec(storage), forks));
+	(void)timer_rearm(source, next_tick(session_tick_usec(storage), forks));
 	/* Workers that are to change files would take what is held meanwhile for the next one's */
 	if (s->step != STEP_RETARGETING && !session_check_instance(s))
 		return 0;
@@ -618,7 +616,7 @@ static int record_watch(struct session *s, struct fault *why)
 		r = sd_event_source_set_priority(rec->notify_source, PRIORITY_WORKER);
 	if (r >= 0)
 		r = timer_arm(s->env->event, &rec->flush_source,
-			      tick_usec(&s->spec.config->storage), on_flush, s);
+			      session_tick_usec(&s->spec.config->storage), on_flush, s);
 	return r < 0 ? fault_errno(why, r, "cannot watch the session") : 0;
 }
 

@@ -288,6 +288,8 @@ void session_snapshot_limits(const struct session *session, struct retention_lim
 /* the same where a member of group flyrec has asked for it: at the cost of no other snapshots, and
  * of no session's segments */
 void session_member_limits(const struct session *session, struct retention_limits *ret);
+/* SubBufferSize=auto: what a new instance is to have; where files go is open */
+void session_choose_subbuf_size(struct session *session);
 /* Before it has begun, when that failed with @error: if for lack of room retention may help.
  * Return: worth another try. */
 bool session_make_room(struct session *session, int error);
@@ -364,6 +366,9 @@ int session_open_files(struct session *session, struct fault *why);
 int session_prepare_files(struct session *session, struct fault *why);
 /* What the next file's header says of the instance as it is now */
 int session_prepare_segment(struct session *session, struct fault *why);
+/* Microseconds between two flushes: FlushSec=, or less where what is flushed could not be synced in
+ * time */
+uint64_t session_tick_usec(const struct storage_config *storage);
 /* bytes of a CPU's ring buffer */
 uint64_t session_buffer_size(const struct session *session);
 int session_run_open(void *userdata, struct fault *why);

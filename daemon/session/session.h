@@ -246,6 +246,8 @@ const char *session_drain(const struct session *session);
 
 /* The name of its instance, "" when it has none */
 const char *session_instance_name(const struct session *session);
+/* Bytes of its sub-buffers, likewise 0 */
+unsigned session_subbuf_size(const struct session *session);
 
 /* --- following the live file as it is written; see formats/tail-message.h */
 

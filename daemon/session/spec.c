@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "basic/log.h"
 #include "basic/strv.h"
 #include "daemon/session/session-internal.h"
+#include "daemon/session/subbuf-size.h"
 
 const struct session_config *session_config_in_force(const struct session *s)
 {
@@ -116,6 +118,23 @@ uint64_t session_keep_free(const struct session *s, dev_t device)
 			       fstat(s->rec.files.dir_fd, &st) >= 0 && st.st_dev == device
 		       ? keep_free(s)
 		       : 0;
+}
+
+void session_choose_subbuf_size(struct session *s)
+{
+	struct session_config *config = s->spec.config;
+	struct subbuf_size_input in = {
+		.page_size = (uint64_t)sysconf(_SC_PAGESIZE),
+		.settable = faccessat(s->env->tracing_fd, "buffer_subbuf_size_kb", F_OK, 0) >= 0,
+		.persistent = config->trace.persistent,
+		.buffer_size = config->trace.buffer_size,
+		.n_cpus = (unsigned)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1L),
+		.flush_usec = s->mode->drains ? session_tick_usec(&config->storage) : 0,
+		.max_use = max_use(s),
+		.compress = session_is_to_compress(s),
+	};
+
+	config->trace.auto_subbuf_size = subbuf_size_auto(&in);
 }
 
 bool session_make_room(struct session *s, int error)

@@ -64,6 +64,9 @@ stopped_itself() {
 
 # record N: N segments of 1 MiB and the rest, with markers, as $COMPRESS says
 COMPRESS=zstd
+# The same with and without Compress=: those of a range are in one snapshot
+SUBBUF=()
+[ ! -e "$TRACEFS/buffer_subbuf_size_kb" ] || SUBBUF=('[Trace]' SubBufferSize=4K)
 record() {
 	markers_begin --rate=30000
 	wait_for 60 has_segments "$1" || fail "no $1 segments"
@@ -71,7 +74,7 @@ record() {
 }
 # shellcheck disable=SC2086 # words
 configure() { # LINE...
-	storage $LIMITS "Compress=$COMPRESS" "MaxFileSize=${FILE_SIZE:-1M}" "$@"
+	storage $LIMITS "Compress=$COMPRESS" "MaxFileSize=${FILE_SIZE:-1M}" "$@" "${SUBBUF[@]}"
 }
 
 state_on ext4 4G

@@ -81,7 +81,7 @@ again=$(of fl .history_usec)
 [ "$(of fl '.history_per_cpu | length')" = "$(nproc)" ] || fail "$(ctl --json status fl)"
 ctl status fl >"$T/status"
 for line in '^   Reaches: [0-9.a-z ]+ back \(cpu0 [0-9]' '^ On events: sched:sched_process_exit stacktrace' \
-	'^     Clock: mono' '^    Buffer: 64.0K for each CPU' '^ Snapshots: 0, 0B' '^     Since: 20'; do
+	'^     Clock: mono' '^    Buffer: 64.0K for each CPU, in sub-buffers of 4.0K' '^ Snapshots: 0, 0B' '^     Since: 20'; do
 	grep -qE "$line" "$T/status" || fail "no $line: $(cat "$T/status")"
 done
 grep -q $'^SESSION\tMODE\tSTATE\tSEGMENTS\tSNAPSHOTS\tDISK\tREACHES\tLOST\tDESCRIPTION$' < <(ctl status) ||

@@ -116,6 +116,8 @@ static const struct fault_case fault_cases[] = {
 	{ "BufferSize=2T", E(3, "BufferSize=2T: too large, must be at most 1099511627776 bytes") },
 	{ "BufferSize=99999999999T",
 	  E(3, "BufferSize=99999999999T: too large, must be at most 1099511627776 bytes") },
+	{ "SubBufferSize=large", E(3, "SubBufferSize=large: not a size, a number of bytes or with K, "
+				      "M, G or T, nor auto") },
 	{ "SubBufferSize=5K", E(3, "SubBufferSize=5K: must be a power of two, as in 4K or 16K") },
 	{ "BufferPercent=101", E(3, "BufferPercent=101: out of range, must be 0 to 100") },
 	{ "BufferPercent=half", E(3, "BufferPercent=half: not a percentage") },

@@ -34,7 +34,8 @@ static void test_defaults(void **state)
 	assert_null(s->trace.tracer);
 	assert_null(s->trace.cpus);
 	assert_int_equal(s->trace.buffer_size, 4 * MIB);
-	assert_int_equal(s->trace.subbuf_size, 0);
+	assert_int_equal(s->trace.subbuf_size, SUBBUF_SIZE_AUTO);
+	assert_non_null(strstr(s->text, "\nSubBufferSize=auto\n"));
 	assert_int_equal(s->trace.buffer_percent, 25);
 	assert_true(s->storage.max_use == STORAGE_DEFAULT);
 	assert_true(s->storage.keep_free == STORAGE_DEFAULT);
