@@ -10,4 +10,4 @@ set yrange [0.05:20]
 set grid xtics ytics mytics linecolor '#dddddd'
 set key outside right top
 set title 'CPU per GB of trace (without what it needs when idle)'
-plot for [i=0:3] data index i using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.6 title columnheader(1)
+plot for [i=0:4] data index i using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.6 title columnheader(1)

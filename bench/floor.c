@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * floor INSTANCE-DIRECTORY - what any reader of a ring buffer by splice(2) must spend: moves each
- * CPU's sub-buffers by reference into a pipe and from there to /dev/null, until SIGTERM or SIGINT,
- * then what is left. One thread that sleeps in epoll. Prints "bytes=N".
+ * floor [--near|--far] INSTANCE-DIRECTORY - what any reader of a ring buffer by splice(2) must
+ * spend: moves each CPU's sub-buffers by reference into a pipe and from there to /dev/null, until
+ * SIGTERM or SIGINT, then what is left. One thread that sleeps in epoll; with --near one for each
+ * CPU, on that CPU, with --far on the next one. Prints "bytes=N".
  */
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -15,6 +17,7 @@
 #include <sys/signalfd.h>
 
 #include "basic/macro.h"
+#include "tests/tools/common.h"
 
 #define PIPE_SIZE MIB /* the default of pipe-max-size */
 #define BATCH	  8   /* pipe-fulls of one CPU before the others get their turn */
@@ -25,9 +28,12 @@ struct cpu {
 	int pipe[2];
 };
 
+/* What one thread moves */
 struct floor {
-	struct cpu cpus[MAX_CPUS];
+	pthread_t thread;
+	struct cpu *cpus;
 	size_t n_cpus;
+	int place; /* a CPU; -1: anywhere */
 	int epoll_fd, null_fd, signal_fd;
 	uint64_t bytes;
 };
@@ -99,31 +105,64 @@ static void run(struct floor *floor)
 	}
 }
 
+static void *floor_main(void *userdata)
+{
+	struct floor *floor = userdata;
+
+	if (floor->place >= 0 && pin_to_cpu(floor->place) != 0)
+		warnx("cannot run on CPU %d", floor->place);
+	floor->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (floor->epoll_fd < 0)
+		err(2, "epoll");
+	arm(floor, MAX_CPUS, EPOLL_CTL_ADD, floor->signal_fd);
+	for (size_t i = 0; i < floor->n_cpus; i++)
+		arm(floor, i, EPOLL_CTL_ADD, floor->cpus[i].trace_fd);
+	run(floor);
+	for (size_t i = 0; i < floor->n_cpus; i++)
+		(void)move(floor, &floor->cpus[i], UINT32_MAX);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
-	static struct floor floor;
+	static struct cpu cpus[MAX_CPUS];
+	static struct floor floors[MAX_CPUS];
+	bool near = argc == 3 && strcmp(argv[1], "--near") == 0;
+	bool far = argc == 3 && strcmp(argv[1], "--far") == 0;
+	const char *instance = argv[argc - 1];
+	int null_fd, signal_fd;
+	size_t n = 0, n_floors;
+	uint64_t bytes = 0;
 	sigset_t set;
 
-	if (argc != 2 || argv[1][0] == '-')
-		errx(2, "usage: floor INSTANCE-DIRECTORY");
+	if (argc != (near || far ? 3 : 2) || instance[0] == '-')
+		errx(2, "usage: floor [--near|--far] INSTANCE-DIRECTORY");
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	floor.signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	floor.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	floor.null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (floor.signal_fd < 0 || floor.epoll_fd < 0 || floor.null_fd < 0)
-		err(2, "signalfd, epoll or /dev/null");
-	arm(&floor, MAX_CPUS, EPOLL_CTL_ADD, floor.signal_fd);
-	while (floor.n_cpus < MAX_CPUS &&
-	       cpu_open(&floor.cpus[floor.n_cpus], argv[1], floor.n_cpus)) {
-		arm(&floor, floor.n_cpus, EPOLL_CTL_ADD, floor.cpus[floor.n_cpus].trace_fd);
-		floor.n_cpus++;
+	signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	if (signal_fd < 0 || null_fd < 0)
+		err(2, "signalfd or /dev/null");
+	while (n < MAX_CPUS && cpu_open(&cpus[n], instance, n))
+		n++;
+	n_floors = near || far ? n : 1;
+	for (size_t i = 0; i < n_floors; i++) {
+		floors[i] = (struct floor){.cpus = &cpus[i],
+					   .n_cpus = n / n_floors,
+					   .place = near  ? (int)i
+						    : far ? (int)((i + 1) % n)
+							  : -1,
+					   .null_fd = null_fd,
+					   .signal_fd = signal_fd};
+		if (pthread_create(&floors[i].thread, NULL, floor_main, &floors[i]) != 0)
+			errx(2, "cannot start a thread");
 	}
-	run(&floor);
-	for (size_t i = 0; i < floor.n_cpus; i++)
-		(void)move(&floor, &floor.cpus[i], UINT32_MAX);
-	printf("bytes=%" PRIu64 "\n", floor.bytes);
+	for (size_t i = 0; i < n_floors; i++) {
+		(void)pthread_join(floors[i].thread, NULL);
+		bytes += floors[i].bytes;
+	}
+	printf("bytes=%" PRIu64 "\n", bytes);
 	return 0;
 }
