@@ -166,8 +166,7 @@ static int answer_as_bus(struct peer *p, sd_bus_message *m)
 		if (strcmp(calls[i].member, member) == 0)
 			return calls[i].answer(p, m);
 	return sd_bus_reply_method_errorf(m, SD_BUS_ERROR_UNKNOWN_METHOD,
-					  "%s is not implemented on a peer-to-peer connection",
-					  member);
+					  "%s is not there on a peer-to-peer connection", member);
 }
 
 bool control_is_stranger(const struct control *c, const struct access_peer *who)

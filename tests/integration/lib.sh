@@ -393,6 +393,25 @@ loss_is_said() {
 	grep -q 'events were lost\|overwritten' "$FLYRECD_LOG"
 }
 
+# small_segments NAME EVENT: a session for markers, whose segments have 1 MiB
+small_segments() {
+	session "$1" <<-EOF
+		[Trace]
+		Event=$2
+		BufferSize=8M
+		[Storage]
+		MaxFileSize=1M
+		FlushSec=100ms
+		KeepFree=0
+	EOF
+}
+
+# list_segments NAME: the finished ones, in SEGMENTS. Are there more than three?
+list_segments() {
+	SEGMENTS=("$STATE/$1"/record/2*.dat)
+	[ ${#SEGMENTS[@]} -gt 3 ]
+}
+
 # stall_excuses: the daemon has said that it lost events, and the test says at its top that a machine which
 # stands still may cost some. Everything else that lacks is wrong data, which is never tried again.
 stall_excuses() {

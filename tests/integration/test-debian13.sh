@@ -137,19 +137,7 @@ there trace-cmd convert --file-version 7 --compression zstd -i /files/sched.dat 
 round converted.dat
 
 echo "== snapshots of segments that it has converted"
-session load <<-EOF
-	[Trace]
-	Event=sched:sched_process_exec if pid == 0
-	BufferSize=8M
-	[Storage]
-	MaxFileSize=1M
-	FlushSec=100ms
-	KeepFree=0
-EOF
-segments() {
-	SEGMENTS=("$STATE"/load/record/2*.dat)
-	[ ${#SEGMENTS[@]} -gt 3 ]
-}
+small_segments load "sched:sched_process_exec if pid == 0"
 # cut_to FILE: the middle of what is recorded, as text
 cut_to() {
 	local path
@@ -159,10 +147,10 @@ cut_to() {
 }
 flyrecd_start
 markers_start load 30000
-wait_for 30 segments || fail "no segments"
+wait_for 30 list_segments load || fail "no segments"
 markers_stop
 ctl rotate load >/dev/null
-segments
+list_segments load
 ctl --json list load >"$T/list"
 from=$(jq '.files[0] | (.start_usec + .end_usec) / 2 | floor' "$T/list")
 to=$(jq '.files[2] | (.start_usec + .end_usec) / 2 | floor' "$T/list")

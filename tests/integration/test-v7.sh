@@ -180,20 +180,7 @@ faulty bad.dat "compressed with zlib, which is not supported"
 # --- segments of a session
 
 echo "== list, tail and snapshots of segments that became version 7"
-session load <<-EOF
-	[Trace]
-	Event=sched:sched_process_exit
-	BufferSize=8M
-	[Storage]
-	MaxFileSize=1M
-	FlushSec=100ms
-	KeepFree=0
-EOF
-
-segments() {
-	SEGMENTS=("$STATE"/load/record/2*.dat)
-	[ ${#SEGMENTS[@]} -gt 3 ]
-}
+small_segments load "sched:sched_process_exit"
 
 # look WHERE: what flyrecd and flyrecctl say of the segments
 look() {
@@ -213,11 +200,11 @@ need_command jq
 flyrecd_start
 since=$(date +%s)
 markers_start load 30000
-wait_for 30 segments || fail "no segments"
+wait_for 30 list_segments load || fail "no segments"
 until=$(date +%s)
 markers_stop
 ctl rotate load >/dev/null # what is still being finished would come into the list between the two looks
-segments
+list_segments load
 look six
 for file in "${SEGMENTS[@]}"; do
 	convert zstd "$file" new.dat
