@@ -27,14 +27,14 @@ while read -r drain subbuf buffer percent way; do
 		Event=$EVENT
 		BufferSize=$buffer
 		BufferPercent=$percent
-		$([ "$subbuf" = 4K ] || echo "SubBufferSize=$subbuf")
+		$([ ! -e "$TRACEFS/buffer_subbuf_size_kb" ] || echo "SubBufferSize=$subbuf")
 		[Storage]
 		$([ "$drain" = - ] || echo "Drain=$drain")
 	END
 	flyrecd_start
 	is_drained_by "$way" ||
 		fail "Drain=$drain, $subbuf of $buffer, $percent %: $(ctl status s | grep Buffer:)"
-	prints "Buffer: .* for each CPU, drained by $way" ctl status s
+	prints "Buffer: .* for each CPU, in sub-buffers of .*, drained by $way" ctl status s
 	flyrecd_stop
 done <<-END
 	- 4K 4M 25 read
