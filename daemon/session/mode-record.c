@@ -781,6 +781,9 @@ void session_on_retargeted(struct session *s, int result, const struct fault *wh
 		session_want(s, WANT_ROTATE);
 	session_tail_moved(s);
 	prepare_stats(s, true);
+	/* The next process, should this one be killed, counts from here on */
+	session_sample(s);
+	report_losses(s, false);
 	if (session_note_base(s, true) < 0)
 		(void)log_full(LOG_WARNING, s->name, NULL, -ENOMEM,
 			       "cannot note the counters: %m, ignoring");

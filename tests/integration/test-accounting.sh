@@ -136,3 +136,17 @@ kill -CONT "$FLYRECD_PID"
 wait_for 20 ended "$FLYRECD_PID" || fail "flyrecd does not stop"
 log_has "at the ends"
 balances "at the ends" yes
+
+# --- a kill after a rotation: the next process counts from the new segment on
+storage MaxUse=4G FlushSec=1h KeepFree=0 MaxFiles=0
+log_mark
+flyrecd_start
+kill -STOP "$FLYRECD_PID"
+storm 30000
+kill -USR2 "$FLYRECD_PID"
+kill -CONT "$FLYRECD_PID"
+wait_for 60 has_segments 1 || fail "no rotation"
+flyrecd_kill
+flyrecd_start
+flyrecd_stop
+log_has "killed after a rotation"
