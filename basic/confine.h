@@ -6,7 +6,21 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+
+/* At their end sanitizers look into /proc and stop threads */
+#if defined(__SANITIZE_ADDRESS__)
+#define CONFINE_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CONFINE_SANITIZED 1
+#endif
+#endif
+#ifndef CONFINE_SANITIZED
+#define CONFINE_SANITIZED 0
+#endif
 
 enum confine_rights {
 	CONFINE_READ = 1,  /* files and lists of directories */
@@ -42,3 +56,25 @@ int confine_no_new_privs(void);
  * Return: 0, CONFINE_E_UNSUPPORTED, or negative errno.
  */
 int confine_files(const struct confine_path *paths, size_t n);
+
+/**
+ * confine_calls() - make from now on only system calls that do something with descriptors, memory
+ * and time that the process has; others fail with EPERM
+ * @files: also open, rename and remove files, as far as confine_files() allows
+ * Kernels without seccomp: nothing. Return: 0 or negative errno.
+ */
+int confine_calls(bool files);
+
+/**
+ * confine_user() - become nobody, if we are root
+ * Return: 0 or negative errno.
+ */
+int confine_user(void);
+
+/**
+ * confine_child() - all of these for a process that only computes, and ends with its parent
+ * @parent: that had forked it, by getpid()
+ * Sanitizers need more than that leaves: with them it keeps its rights.
+ * Return: 0, -ECANCELED if the parent is gone, or another negative errno.
+ */
+int confine_child(pid_t parent);

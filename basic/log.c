@@ -42,11 +42,11 @@ int log_level(void)
 }
 
 static int send_to_journal(int level, const char *session, const char *message_id, int error,
-			   const char *text)
+			   char *const *more, const char *text)
 {
 	const char *colon = session ? ": " : "";
 	char *fields[5] = {};
-	struct iovec iov[5];
+	struct iovec iov[5 + LOG_FIELDS_MAX];
 	int n = 0, r = -ENOMEM;
 
 	if (asprintf(&fields[n++], "MESSAGE=%s%s%s", session ? session : "", colon, text) < 0 ||
@@ -56,34 +56,55 @@ static int send_to_journal(int level, const char *session, const char *message_i
 	    (error && asprintf(&fields[n++], "ERRNO=%d", -error) < 0)) {
 		fields[n - 1] = NULL; /* undefined after a failed asprintf */
 	} else {
-		for (int i = 0; i < n; i++)
+		int i = 0;
+
+		for (; i < n; i++)
 			iov[i] = (struct iovec){fields[i], strlen(fields[i])};
-		r = sd_journal_sendv(iov, n);
+		for (; more && *more && i < n + LOG_FIELDS_MAX; more++)
+			iov[i++] = (struct iovec){*more, strlen(*more)};
+		r = sd_journal_sendv(iov, i);
 	}
 	for (int i = 0; i < n; i++)
 		free(fields[i]);
 	return r;
 }
 
-int log_full(int level, const char *session, const char *message_id, int error, const char *format,
-	     ...)
+_printf_(6, 0) static void put_line(int level, const char *session, const char *message_id,
+				    int error, char *const *fields, const char *format, va_list ap)
 {
 	char text[2048], escaped[ESCAPE_ROOM * sizeof(text)];
-	va_list ap;
 
 	if (level > max_level)
-		return error;
+		return;
 	errno = -error; /* for %m */
-	va_start(ap, format);
 	(void)vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
 	escaped[escape_bytes(escaped, text, strlen(text), false)] = '\0';
-	if (to_journal && send_to_journal(level, session, message_id, error, escaped) >= 0)
-		return error;
+	if (to_journal && send_to_journal(level, session, message_id, error, fields, escaped) >= 0)
+		return;
 	if (session)
 		(void)fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, session,
 			      escaped);
 	else
 		(void)fprintf(stderr, "%s: %s\n", program_invocation_short_name, escaped);
+}
+
+int log_full(int level, const char *session, const char *message_id, int error, const char *format,
+	     ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	put_line(level, session, message_id, error, NULL, format, ap);
+	va_end(ap);
 	return error;
+}
+
+void log_fields(int level, const char *session, const char *message_id, char *const *fields,
+		const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	put_line(level, session, message_id, 0, fields, format, ap);
+	va_end(ap);
 }

@@ -24,6 +24,7 @@
 #define MESSAGE_CONFIG		    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e09"
 #define MESSAGE_SNAPSHOT	    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e0a"
 #define MESSAGE_TRIGGER_UNAVAILABLE "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e0b"
+#define MESSAGE_FINDING		    "5d1c6bd0b0f84f6c9a1dcb0a2c5f9e0c"
 
 /**
  * log_open() - decide where lines go and the least severe level shown
@@ -42,6 +43,14 @@ int log_level(void);
  */
 int log_full(int level, const char *session, const char *message_id, int error, const char *format,
 	     ...) _printf_(5, 6);
+
+/**
+ * log_fields() - one line with further fields in the journal
+ * @fields: "NAME=VALUE", NULL-terminated, LOG_FIELDS_MAX at most
+ */
+void log_fields(int level, const char *session, const char *message_id, char *const *fields,
+		const char *format, ...) _printf_(5, 6);
+#define LOG_FIELDS_MAX 8
 
 #define log_debug(...)		  log_full(LOG_DEBUG, NULL, NULL, 0, __VA_ARGS__)
 #define log_info(...)		  log_full(LOG_INFO, NULL, NULL, 0, __VA_ARGS__)
