@@ -5,6 +5,9 @@
  *
  *   { size:u32 (of all of it, a multiple of 16) checksum:u32 (of what follows) usec:u64 (realtime)
  *     reason\0 text\0 zeros }*
+ *
+ * A trigger, and whoever asks for the same moment of several hosts, has an id: a line "id: ID" of
+ * the text.
  */
 #pragma once
 
@@ -13,6 +16,8 @@
 #include <stdint.h>
 
 #include "basic/fault.h"
+
+#define OWN_ID_MAX 96
 
 struct trace_dat;
 
@@ -46,3 +51,23 @@ int own_cause_take(const uint8_t *bytes, size_t size, bool big_endian, size_t *a
  * with @why.
  */
 int own_cause_add(const struct trace_dat *dat, const struct own_cause *cause, struct fault *why);
+
+/**
+ * own_id_valid() - can this be an id? 1 to OWN_ID_MAX of A-Z, a-z, 0-9, ".", "_", ":" and "-", the
+ * first one a letter or digit
+ */
+bool own_id_valid(const char *id);
+
+/**
+ * own_id_make() - the id of what happened on @host at @usec (realtime):
+ * "HOST-20261124T062400.882495Z"
+ */
+void own_id_make(const char *host, uint64_t usec, char ret[static OWN_ID_MAX + 1]);
+
+/**
+ * own_cause_ids() - ids in all causes of a file, each once, in their order
+ * @bytes, @size: as of own_cause_take()
+ * @ret: NULL-terminated, or NULL: none; what is no id is left out
+ * Return: 0 or -ENOMEM.
+ */
+int own_cause_ids(const uint8_t *bytes, size_t size, bool big_endian, char ***ret);

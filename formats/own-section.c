@@ -49,15 +49,15 @@ void own_section_done(struct own_section *section)
 
 const char *own_section_kind(uint32_t kind)
 {
-	static const char *const names[] = {"end",   "tasks",	 "clocks", "cause",
-					    "index", "findings", "journal"};
+	static const char *const names[] = {"end",	"tasks",   "clocks", "cause", "index",
+					    "findings", "journal", "shed",   "hosts"};
 
 	return kind < ARRAY_SIZE(names) ? names[kind] : "?";
 }
 
 uint32_t own_section_checked(uint32_t kind, uint32_t size)
 {
-	if (kind == OWN_CAUSE)
+	if (kind == OWN_CAUSE || kind == OWN_TASKS)
 		return 0;
 	return kind == OWN_CLOCKS ? MIN(size, OWN_CLOCKS_HEAD) : size;
 }
@@ -246,7 +246,8 @@ int own_section_read(const struct trace_dat *dat, enum own_kind kind, uint8_t **
 
 /* --- writing */
 
-static void put_entry_head(uint8_t *head, const struct own_entry *entry, bool big_endian)
+void own_section_put_head(const struct own_entry *entry, bool big_endian,
+			  uint8_t head[static OWN_ENTRY_HEAD])
 {
 	own_put_u32(big_endian, head, entry->kind);
 	own_put_u32(big_endian, head + 4, entry->room);
@@ -289,7 +290,7 @@ int own_section_build(struct own_entry *entries, size_t n, bool big_endian, uint
 		if (entry->room == 0)
 			continue;
 		entry->place = at;
-		put_entry_head(bytes + at, entry, big_endian);
+		own_section_put_head(entry, big_endian, bytes + at);
 		if (entry->size > 0)
 			memcpy(bytes + at + OWN_ENTRY_HEAD, entry->data, entry->size);
 		checksum = crc32_add(checksum, bytes + at, 8);
@@ -327,7 +328,7 @@ int own_section_write(const struct trace_dat *dat, enum own_kind kind, const voi
 	if (!bytes)
 		return fault_errno(why, -ENOMEM, "%s: cannot write its %s", dat->path,
 				   own_section_kind(kind));
-	put_entry_head(bytes, &entry, dat->big_endian);
+	own_section_put_head(&entry, dat->big_endian, bytes);
 	if (size > 0)
 		memcpy(bytes + OWN_ENTRY_HEAD, data, size);
 	r = io_pwrite_all(dat->fd, bytes, OWN_ENTRY_HEAD + size, found->place);

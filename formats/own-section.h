@@ -36,12 +36,14 @@
 /* Others are kept as they are by whoever copies them */
 enum own_kind {
 	OWN_END = 0,
-	OWN_TASKS = 1,	  /* what is known of tasks, and of control groups */
+	OWN_TASKS = 1,	  /* formats/own-tasks.h */
 	OWN_CLOCKS = 2,	  /* formats/own-clocks.h */
 	OWN_CAUSE = 3,	  /* formats/own-cause.h */
 	OWN_INDEX = 4,	  /* times of the chunks of a compressed file */
 	OWN_FINDINGS = 5, /* what analysis said */
 	OWN_JOURNAL = 6,  /* lines of the system journal */
+	OWN_SHED = 7,	  /* formats/own-shed.h */
+	OWN_HOSTS = 8,	  /* formats/own-hosts.h */
 };
 
 struct own_entry {
@@ -114,6 +116,13 @@ int own_section_build(struct own_entry *entries, size_t n, bool big_endian, uint
  */
 int own_section_write(const struct trace_dat *dat, enum own_kind kind, const void *data,
 		      size_t size, struct fault *why);
+
+/**
+ * own_section_put_head() - that of an entry as it is in the file, for who writes it bit by bit
+ * @entry: data: own_section_checked() bytes are looked at
+ */
+void own_section_put_head(const struct own_entry *entry, bool big_endian,
+			  uint8_t head[static OWN_ENTRY_HEAD]);
 
 /* --- numbers in the file's byte order */
 

@@ -228,6 +228,28 @@ int subbuf_iter_next(struct subbuf_iter *iter, struct subbuf_event *ret,
 	return step(iter, false, ret, ret_fault);
 }
 
+/* The fault of the event behind those that are good is found again by the next call */
+static _always_inline_ int some(struct subbuf_iter *iter, bool big, struct subbuf_event *ret,
+				unsigned most, struct subbuf_fault *ret_fault)
+{
+	struct subbuf_iter it = *iter;
+	unsigned n = 0;
+	int r = 1;
+
+	while (n < most && (r = step(&it, big, &ret[n], ret_fault)) > 0)
+		n++;
+	*iter = it;
+	return n > 0 ? (int)n : r;
+}
+
+int subbuf_iter_some(struct subbuf_iter *iter, struct subbuf_event *ret, unsigned most,
+		     struct subbuf_fault *ret_fault)
+{
+	if (iter->layout->big_endian)
+		return some(iter, true, ret, most, ret_fault);
+	return some(iter, false, ret, most, ret_fault);
+}
+
 static _always_inline_ int walk(struct subbuf_iter *it, bool big, const uint32_t *least,
 				struct subbuf_info *info, struct subbuf_fault *ret_fault)
 {
@@ -271,6 +293,80 @@ int subbuf_check(const struct subbuf_layout *layout, const void *bytes, const ui
 	if (r < 0)
 		return r;
 	*ret = info;
+	return 0;
+}
+
+static void put_u32(uint8_t *p, bool big, uint32_t v)
+{
+	v = big ? htobe32(v) : htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* An absolute time, of which an event has all but the top bits */
+static void move_stamp(uint8_t *p, bool big, uint64_t by)
+{
+	uint32_t word = get_u32(p, big), delta = big ? word & DELTA_MASK : word >> 5;
+	uint64_t time = (((uint64_t)get_u32(p + 4, big) << DELTA_BITS) + delta + by) & ~TS_TOP_BITS;
+
+	delta = (uint32_t)time & DELTA_MASK;
+	put_u32(p, big, big ? (uint32_t)TYPE_STAMP << DELTA_BITS | delta : delta << 5 | TYPE_STAMP);
+	put_u32(p + 4, big, (uint32_t)(time >> DELTA_BITS));
+}
+
+static void move_event(const struct subbuf_layout *layout, const struct subbuf_move *move,
+		       uint8_t *data, uint32_t size)
+{
+	const bool big = layout->big_endian;
+	uint32_t pid;
+	uint16_t id;
+
+	if (move->pid_at > 0 && size >= move->pid_at + sizeof(pid)) {
+		pid = get_u32(data + move->pid_at, big);
+		if (pid < SUBBUF_MOVE_PIDS)
+			move->pids[pid / 8] |= (uint8_t)(1U << pid % 8);
+	}
+	if (!move->ids)
+		return;
+	id = move->ids[get_u16(data, big)];
+	id = big ? htobe16(id) : htole16(id);
+	memcpy(data, &id, sizeof(id));
+}
+
+int subbuf_move(const struct subbuf_layout *layout, void *bytes, const struct subbuf_move *move,
+		struct subbuf_info *ret, struct subbuf_fault *ret_fault)
+{
+	const bool big = layout->big_endian;
+	struct subbuf_info info;
+	uint8_t *p = bytes;
+	uint64_t ts;
+	int r = subbuf_check(layout, bytes, NULL, &info, ret_fault);
+
+	if (r != 0)
+		return r;
+	/* Every length has been seen to make sense */
+	for (uint32_t pos = layout->data_offset, end = pos + info.header.commit; pos < end;) {
+		uint32_t word = get_u32(p + pos, big), type = big ? word >> DELTA_BITS : word & 31;
+		uint32_t head = 4, length = 4;
+
+		if (type == TYPE_PADDING && (big ? word & DELTA_MASK : word >> 5) == 0)
+			break;
+		if (type == TYPE_STAMP) {
+			move_stamp(p + pos, big, move->by);
+		} else if (type == TYPE_LENGTH) {
+			head = 8;
+			length = get_u32(p + pos + 4, big) - 4;
+		} else if (type != TYPE_EXTEND) {
+			length = type == TYPE_PADDING ? get_u32(p + pos + 4, big) : type * 4;
+		}
+		if (type < TYPE_PADDING)
+			move_event(layout, move, p + pos + head, length);
+		pos += head + length;
+	}
+	ts = info.header.timestamp + move->by;
+	ts = big ? htobe64(ts) : htole64(ts);
+	memcpy(p, &ts, sizeof(ts));
+	if (ret)
+		*ret = info;
 	return 0;
 }
 

@@ -128,6 +128,24 @@ void subbuf_mark_missed(const struct subbuf_layout *layout, void *bytes);
  */
 void subbuf_make_empty(const struct subbuf_layout *layout, void *bytes, uint64_t timestamp);
 
+/* What becomes of the sub-buffers of a file that is put beside others */
+struct subbuf_move {
+	uint64_t by;	     /* nanoseconds later, modulo 2^64 */
+	const uint16_t *ids; /* [SUBBUF_EVENT_IDS]: by id of an event its new one; NULL: the same */
+	uint32_t pid_at;     /* in an event's data: its pid, 4 bytes; 0: nobody asks */
+	uint8_t *pids;	     /* a bit for each that there is, of pids below SUBBUF_MOVE_PIDS */
+};
+
+#define SUBBUF_MOVE_PIDS (UINT32_C(1) << 22) /* PID_MAX_LIMIT of the kernel */
+
+/**
+ * subbuf_move() - other times and ids of events, in place; how far they are apart stays the same
+ * @ret: as subbuf_check() had it before; may be NULL
+ * Return: as subbuf_check(); nothing has changed then, or has an event without time to change.
+ */
+int subbuf_move(const struct subbuf_layout *layout, void *bytes, const struct subbuf_move *move,
+		struct subbuf_info *ret, struct subbuf_fault *ret_fault);
+
 /* One event, for those who want the data: subbuf_iter_init, then subbuf_iter_next until it says 0
  */
 struct subbuf_event {
@@ -158,4 +176,11 @@ int subbuf_iter_init(const struct subbuf_layout *layout, const void *bytes, stru
  * Return: 1 and @ret filled, 0 at the end, -EBADMSG and @ret_fault filled.
  */
 int subbuf_iter_next(struct subbuf_iter *iter, struct subbuf_event *ret,
+		     struct subbuf_fault *ret_fault);
+
+/**
+ * subbuf_iter_some() - the next events, @most of them, for those who want many
+ * Return: how many, which is 0 at the end; -EBADMSG and @ret_fault filled if the next one is bad.
+ */
+int subbuf_iter_some(struct subbuf_iter *iter, struct subbuf_event *ret, unsigned most,
 		     struct subbuf_fault *ret_fault);

@@ -43,7 +43,9 @@ struct tail_message {
 	uint32_t type;
 	uint32_t n_cpus;  /* of sizes; 0 but for TAIL_ROUND */
 	uint64_t segment; /* its number, counted from 1; TAIL_END: an enum tail_end */
-	uint64_t skipped_segments, skipped_bytes; /* TAIL_SEGMENT: before it */
+	uint64_t skipped_segments, skipped_bytes; /* TAIL_SEGMENT: before it; TAIL_ROUND: the second
+						     is the session's clock when the round began, in
+						     nanoseconds, or 0 */
 	uint64_t sizes[]; /* bytes of each CPU in the file; whole sub-buffers, so that bits are free
 			   */
 };

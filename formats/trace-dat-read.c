@@ -24,6 +24,7 @@
 #define MAX_SUBBUF	(16 * MIB)
 #define MAX_NOTE	MIB
 #define CLOCK_TEXT_MAX	4096
+#define UNAME_MAX	4096
 
 /* --- the sections */
 
@@ -33,7 +34,7 @@ static int refuse_other(struct cursor *c)
 	uint8_t bytes[FILE_KIND_BYTES];
 	size_t n = MIN(cursor_left(c), sizeof(bytes));
 	const char *kind;
-	int r = io_pread_all(c->dat->fd, bytes, n, 0);
+	int r = io_pread_all(c->dat->fd, bytes, n, c->pos);
 
 	if (r < 0)
 		return fault_errno(c->why, r, "%s: cannot read", c->dat->path);
@@ -45,7 +46,7 @@ static int refuse_other(struct cursor *c)
 	if (kind)
 		return fault_set(c->why, -EBADMSG, "%s: not a trace.dat, but %s", c->dat->path,
 				 kind);
-	return cursor_broken(c, -EBADMSG, 0,
+	return cursor_broken(c, -EBADMSG, c->pos,
 			     n < TRACE_DAT_MAGIC_SIZE ? "too short for a trace.dat"
 						      : "not a trace.dat: wrong magic");
 }
@@ -53,16 +54,17 @@ static int refuse_other(struct cursor *c)
 static void read_version(struct cursor *c)
 {
 	_cleanup_free_ char *version = NULL;
+	const uint64_t start = c->pos;
 
 	c->error = refuse_other(c);
 	(void)cursor_get(c, TRACE_DAT_MAGIC_SIZE, "the magic");
 	version = cursor_string(c, "the version");
 	if (version && strcmp(version, "6") == 0)
 		c->dat->version = 6;
-	else if (version && strcmp(version, "7") == 0)
+	else if (version && strcmp(version, "7") == 0 && start == 0)
 		c->dat->version = 7;
 	else
-		(void)cursor_broken(c, -EOPNOTSUPP, TRACE_DAT_MAGIC_SIZE,
+		(void)cursor_broken(c, -EOPNOTSUPP, start + TRACE_DAT_MAGIC_SIZE,
 				    "a version of trace.dat that is not known");
 }
 
@@ -396,6 +398,12 @@ static int read_frame(struct cursor *c)
 
 int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why)
 {
+	return trace_dat_open_frame(fd, path, 0, ret, why);
+}
+
+int trace_dat_open_frame(int fd, const char *path, uint64_t at, struct trace_dat **ret,
+			 struct fault *why)
+{
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 	_cleanup_free_ uint8_t *window = NULL;
 	struct cursor c;
@@ -418,7 +426,7 @@ int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct f
 	if (!dat->path)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", path);
 	dat->damages.path = dat->path;
-	c = (struct cursor){.dat = dat, .why = why, .window = window};
+	c = (struct cursor){.dat = dat, .why = why, .window = window, .pos = at};
 	r = read_frame(&c);
 	if (r == -ENOMEM)
 		return fault_errno(why, r, "%s: cannot read", path);
@@ -654,6 +662,39 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 	return 0;
 }
 
+bool trace_dat_note_number(const char *text, const char *key, uint64_t *ret)
+{
+	size_t length = strlen(key);
+
+	for (const char *p = text; p; p = strchr(p, '\n')) {
+		p += *p == '\n';
+		if (strncmp(p, key, length) == 0 && sscanf(p + length, ": %" SCNu64, ret) == 1)
+			return true;
+	}
+	return false;
+}
+
+int trace_dat_from(const struct trace_dat *dat, uint64_t *ret, struct fault *why)
+{
+	size_t next = 0;
+	int found = 0;
+
+	*ret = 0;
+	for (;;) {
+		_cleanup_free_ char *text = NULL;
+		const char *line;
+		int r = trace_dat_next_note(dat, "CPU: ", &next, &text, why);
+
+		if (r <= 0)
+			return r < 0 ? r : found;
+		line = strstr(text, "\n" TRACE_DAT_FROM);
+		if (!line)
+			continue;
+		*ret = MAX(*ret, strtoull(line + strlen("\n" TRACE_DAT_FROM), NULL, 10));
+		found = 1;
+	}
+}
+
 int trace_dat_date(const struct trace_dat *dat, int64_t *ret, struct fault *why)
 {
 	_cleanup_free_ char *text = NULL;
@@ -674,6 +715,22 @@ char *trace_dat_clock_name(const char *text)
 	const char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
 
 	return end ? strndup(begin + 1, (size_t)(end - begin - 1)) : strdup("");
+}
+
+/* "Linux HOST RELEASE MACHINE" */
+int trace_dat_host(const struct trace_dat *dat, char **ret, struct fault *why)
+{
+	_cleanup_free_ char *text = NULL;
+	const char *host;
+	size_t n;
+	int r = trace_dat_load_option(dat, TRACE_DAT_OPTION_UNAME, UNAME_MAX, &text, why);
+
+	if (r < 0)
+		return r;
+	host = text ? strchr(text, ' ') : NULL;
+	n = host ? strcspn(++host, " ") : 0;
+	*ret = n > 0 ? strndup(host, n) : strdup("unknown");
+	return *ret ? 0 : fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);
 }
 
 int trace_dat_own_place(const struct trace_dat *dat, uint64_t *place, uint64_t *size)

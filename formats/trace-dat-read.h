@@ -112,6 +112,13 @@ int trace_dat_open(const char *path, struct trace_dat **ret, struct fault *why);
 int trace_dat_open_fd(int fd, const char *path, struct trace_dat **ret, struct fault *why);
 
 /**
+ * trace_dat_open_frame() - the same for a frame in a merged file (formats/own-hosts.h)
+ * @at: where in the file it begins; version 6
+ */
+int trace_dat_open_frame(int fd, const char *path, uint64_t at, struct trace_dat **ret,
+			 struct fault *why);
+
+/**
  * trace_dat_version() - the version alone, also of files that trace_dat_open() refuses
  * @ret: 6 or 7
  * Return: 0 or negative errno if this is no trace.dat.
@@ -190,6 +197,17 @@ int trace_dat_next_note(const struct trace_dat *dat, const char *words, size_t *
 			struct fault *why);
 
 /**
+ * trace_dat_note_number() - that of a line "KEY: NUMBER" in such a text
+ */
+bool trace_dat_note_number(const char *text, const char *key, uint64_t *ret);
+
+/**
+ * trace_dat_from() - from when on a snapshot has all of each CPU, by its clock, nanoseconds
+ * Return: 1, 0 the file does not tell: as far as it has anything; or negative errno.
+ */
+int trace_dat_from(const struct trace_dat *dat, uint64_t *ret, struct fault *why);
+
+/**
  * trace_dat_date() - realtime minus the file's clock, microseconds
  * Return: 1, 0 the file does not tell, or negative errno.
  */
@@ -206,6 +224,12 @@ int trace_dat_clock(const struct trace_dat *dat, char **ret, struct fault *why);
  * Return: malloc'ed; "" if none is; NULL without memory.
  */
 char *trace_dat_clock_name(const char *text);
+
+/**
+ * trace_dat_host() - the name of the machine that it was made on, by the option UNAME
+ * @ret: malloc'ed; "unknown": the file does not tell
+ */
+int trace_dat_host(const struct trace_dat *dat, char **ret, struct fault *why);
 
 /**
  * trace_dat_own_place() - flyrec's own section of a file of version 7

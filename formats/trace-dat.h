@@ -49,9 +49,17 @@ static inline uint64_t trace_dat_size_at(uint64_t table_at, unsigned cpu)
 
 /*
  * A CPUSTAT text of flyrec's own that begins so has a line for each kprobe and uprobe whose events
- * may be in the file, as dynamic_events has it; `trace-cmd report --stat` shows it.
+ * may be in the file, as dynamic_events has it; `trace-cmd report --stat` shows it. Behind them are
+ * the programs that uprobes are in, "build-id HEX PATH": an offset is good for one build only.
  */
-#define TRACE_DAT_PROBES "Probes:\n"
+#define TRACE_DAT_PROBES   "Probes:\n"
+#define TRACE_DAT_BUILD_ID "build-id "
+
+/*
+ * In a CPU's CPUSTAT text of a snapshot: from when on (its clock, nanoseconds) the file has all
+ * that was recorded, of each CPU. Some begin earlier, as it is made of whole sub-buffers.
+ */
+#define TRACE_DAT_FROM "flyrec from: "
 
 /* CPUSTAT texts after one of "\nBuffer: NAME\n\n" are of that buffer; trace-cmd writes it so */
 #define TRACE_DAT_BUFFER_STATS "\nBuffer: "
