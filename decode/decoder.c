@@ -33,6 +33,12 @@ struct comm_source {
 	const struct field *pid, *comm;
 };
 
+/* Sorting them takes longer than all else, and few need them */
+struct lazy_symbols {
+	char *kallsyms, *printk_formats; /* until then; they go into */
+	struct file_symbols *made;
+};
+
 struct decoder {
 	const struct trace_dat *dat;
 	struct format *formats; /* as in dat->formats, guarded */
@@ -40,10 +46,10 @@ struct decoder {
 	size_t base;		/* a format that is sound, from which the common fields are known */
 	struct tep_handle *tep; /* for fields; under the lock */
 	char **warnings;
-	struct file_symbols *symbols;
+	struct lazy_symbols *symbols; /* under the lock */
 
 	struct decoder_facts facts;
-	uint32_t mult, shift; /* cycles to nanoseconds, if mult */
+	uint32_t native_pid; /* where the common_pid ends, if it is an int of ours; else 0 */
 
 	struct {
 		uint32_t id;
@@ -147,17 +153,39 @@ static bool fields_sound(const struct tep_format_field *field)
 	return true;
 }
 
+/* libtraceevent does not survive a declaration that ends, or has what is no text, in its brackets
+ */
+static bool lines_sound(const char *text, const char *end)
+{
+	for (const char *p = strstr(text, "field:"); p && (!end || p < end);
+	     p = strstr(p + 1, "field:")) {
+		size_t n = strcspn(p, ";\n");
+		bool sound = p[n] == ';';
+		int open = 0;
+
+		for (size_t i = 0; i < n && sound; i++) {
+			open += p[i] == '[' ? 1 : p[i] == ']' ? -1 : 0;
+			sound = open >= 0 && (p[i] == '\t' || (p[i] >= ' ' && p[i] <= '~'));
+		}
+		if (!sound || open != 0)
+			return false;
+	}
+	return true;
+}
+
 static struct tep_event *parse(const struct decoder *d, struct tep_handle *tep, size_t i)
 {
 	const char *system = d->dat->systems[d->dat->formats[i].system];
 	/* parsing it twice would make two of it */
 	struct tep_event *event = tep_find_event_by_name(tep, system, d->formats[i].name);
 
-	const char *text = d->formats[i].text, *end = NULL;
+	const char *text = d->formats[i].text, *end = strstr(text, "\nprint fmt:");
 
+	if (!lines_sound(text, end))
+		return NULL;
 	/* fields alone do not need what libtraceevent is most likely to stumble over */
-	if (tep == d->tep)
-		end = strstr(text, "\nprint fmt:");
+	if (tep != d->tep)
+		end = NULL;
 	if (!event)
 		(void)tep_parse_format(tep, &event, text,
 				       end ? (size_t)(end + 1 - text) : strlen(text), system);
@@ -223,6 +251,9 @@ static int find_common(struct decoder *d, struct fault *why)
 		(void)common_place(event, "common_flags", &d->facts.flags);
 		(void)common_place(event, "common_preempt_count", &d->facts.preempt_count);
 		d->base = i;
+		if (d->dat->big_endian == (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) &&
+		    d->facts.pid.size == 4)
+			d->native_pid = d->facts.pid.offset + 4;
 		return 0;
 	}
 	return fault_set(why, -EBADMSG,
@@ -270,15 +301,26 @@ const struct field *decoder_fields(const struct decoder *decoder, size_t format,
 
 /* --- tables and clock */
 
+static int load_symbols(const struct decoder *d, struct fault *why)
+{
+	int r = trace_dat_load(d->dat, &d->dat->kallsyms, MAX_SYMBOLS, &d->symbols->kallsyms, why);
+
+	if (r < 0)
+		return r;
+	return trace_dat_load(d->dat, &d->dat->printk_formats, MAX_SYMBOLS,
+			      &d->symbols->printk_formats, why);
+}
+
+/* Megabytes, that may wait where nothing but a disk can be wrong with them */
 static int load_tables(struct decoder *d, struct fault *why)
 {
-	_cleanup_free_ char *kallsyms = NULL, *printk = NULL;
-	int r;
-
-	r = trace_dat_load(d->dat, &d->dat->kallsyms, MAX_SYMBOLS, &kallsyms, why);
-	if (r >= 0)
-		r = trace_dat_load(d->dat, &d->dat->printk_formats, MAX_SYMBOLS, &printk, why);
-	return r < 0 ? r : file_symbols_new(TAKE_PTR(kallsyms), TAKE_PTR(printk), &d->symbols);
+	d->symbols = calloc(1, sizeof(*d->symbols));
+	if (!d->symbols)
+		return -ENOMEM;
+	return d->dat->data || d->dat->kallsyms.size > MAX_SYMBOLS ||
+			       d->dat->printk_formats.size > MAX_SYMBOLS
+		       ? load_symbols(d, why)
+		       : 0;
 }
 
 /*
@@ -321,8 +363,8 @@ static void take_option(struct decoder *d, const struct trace_dat_option_place *
 	case TRACE_DAT_OPTION_TSC2NSEC:
 		if (option->data.size < 16)
 			break;
-		d->mult = trace_dat_u32(d->dat, data);
-		d->shift = trace_dat_u32(d->dat, data + 4) & 63;
+		d->facts.mult = trace_dat_u32(d->dat, data);
+		d->facts.shift = trace_dat_u32(d->dat, data + 4) & 63;
 		break;
 	default:
 		break;
@@ -450,7 +492,12 @@ struct decoder *decoder_free(struct decoder *decoder)
 	free(decoder->formats);
 	strv_free(decoder->warnings);
 	tep_free(decoder->tep);
-	file_symbols_free(decoder->symbols);
+	if (decoder->symbols) {
+		free(decoder->symbols->kallsyms);
+		free(decoder->symbols->printk_formats);
+		file_symbols_free(decoder->symbols->made);
+	}
+	free(decoder->symbols);
 	free(decoder);
 	return NULL;
 }
@@ -463,13 +510,6 @@ const struct trace_dat *decoder_dat(const struct decoder *decoder)
 char *const *decoder_warnings(const struct decoder *decoder)
 {
 	return decoder->warnings;
-}
-
-uint64_t decoder_time(const struct decoder *decoder, uint64_t ts)
-{
-	if (decoder->mult)
-		ts = (uint64_t)((unsigned __int128)ts * decoder->mult >> decoder->shift);
-	return ts + (uint64_t)decoder->facts.offset;
 }
 
 const struct decoder_facts *decoder_facts(const struct decoder *decoder)
@@ -485,6 +525,11 @@ int32_t decoder_find(const struct decoder *decoder, uint32_t id)
 const char *decoder_name(const struct decoder *decoder, size_t format)
 {
 	return decoder->formats[format].name;
+}
+
+const char *decoder_format_text(const struct decoder *decoder, size_t format)
+{
+	return decoder->formats[format].text;
 }
 
 uint32_t decoder_format_id(const struct decoder *decoder, size_t format)
@@ -505,7 +550,15 @@ const struct field *decoder_field(const struct decoder *decoder, size_t format, 
 
 void decoder_identify(const struct decoder *decoder, struct decode_event *event)
 {
+	uint16_t id;
+
 	event->big_endian = decoder->dat->big_endian;
+	if (decoder->native_pid && event->size >= decoder->native_pid) {
+		memcpy(&id, event->data, sizeof(id));
+		event->id = id;
+		memcpy(&event->pid, event->data + decoder->native_pid - 4, 4);
+		return;
+	}
 	event->id = trace_dat_u16(decoder->dat, event->data);
 	event->pid = (int32_t)field_number(&decoder->facts.pid, event);
 }
@@ -553,6 +606,14 @@ int decoder_task(const struct decoder *decoder, struct tasks *tasks, struct deco
 	return learn(decoder, tasks, event);
 }
 
+bool decoder_learns(const struct decoder *decoder, uint32_t id)
+{
+	for (size_t i = 0; i < decoder->n_learn; i++)
+		if (decoder->learn[i].id == id)
+			return true;
+	return false;
+}
+
 bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *event,
 		     const struct decode_event *next)
 {
@@ -564,5 +625,14 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 
 const struct file_symbols *decoder_symbols(const struct decoder *decoder)
 {
-	return decoder->symbols;
+	struct lazy_symbols *lazy = decoder->symbols;
+
+	pthread_mutex_lock(&parsing);
+	if (!lazy->made && !lazy->kallsyms)
+		(void)load_symbols(decoder, NULL);
+	if (!lazy->made && lazy->kallsyms && lazy->printk_formats)
+		(void)file_symbols_new(TAKE_PTR(lazy->kallsyms), TAKE_PTR(lazy->printk_formats),
+				       &lazy->made);
+	pthread_mutex_unlock(&parsing);
+	return lazy->made;
 }

@@ -32,9 +32,10 @@ char *const *decoder_warnings(const struct decoder *decoder);
 
 /* Of its times, and of all its events */
 struct decoder_facts {
-	bool in_usecs;	/* times are shown as seconds.microseconds, else as plain numbers */
-	bool has_date;	/* the file's options turn times into those of CLOCK_REALTIME */
-	int64_t offset; /* what of a shown time they add to the trace clock's nanoseconds */
+	bool in_usecs;	      /* times are shown as seconds.microseconds, else as plain numbers */
+	bool has_date;	      /* the file's options turn times into those of CLOCK_REALTIME */
+	int64_t offset;	      /* what of a shown time they add to the trace clock's nanoseconds */
+	uint32_t mult, shift; /* before that, of a clock that counts cycles; mult 0: it does not */
 	struct field pid, flags, preempt_count; /* of size 0: there is none */
 	int32_t graph_exit; /* the format that ends what decoder_is_leaf() pairs; -1: none */
 };
@@ -44,7 +45,17 @@ const struct decoder_facts *decoder_facts(const struct decoder *decoder);
 /**
  * decoder_time() - a timestamp of the ring buffer as it is shown
  */
-uint64_t decoder_time(const struct decoder *decoder, uint64_t ts);
+static inline uint64_t decoder_facts_time(const struct decoder_facts *facts, uint64_t ts)
+{
+	if (facts->mult)
+		ts = (uint64_t)((unsigned __int128)ts * facts->mult >> facts->shift);
+	return ts + (uint64_t)facts->offset;
+}
+
+static inline uint64_t decoder_time(const struct decoder *decoder, uint64_t ts)
+{
+	return decoder_facts_time(decoder_facts(decoder), ts);
+}
 
 /* --- formats and fields; formats go by their index in dat->formats */
 
@@ -58,6 +69,11 @@ int32_t decoder_find(const struct decoder *decoder, uint32_t id);
  * Return: NUL-terminated, valid as long as the decoder; "" if the text has no name.
  */
 const char *decoder_name(const struct decoder *decoder, size_t format);
+
+/**
+ * decoder_format_text() - all of it, as the kernel wrote it
+ */
+const char *decoder_format_text(const struct decoder *decoder, size_t format);
 
 /**
  * decoder_format_id() - the id of a format's events; UINT32_MAX: none is known
@@ -95,6 +111,11 @@ int decoder_new_tasks(const struct decoder *decoder, struct tasks **ret, struct 
 int decoder_task(const struct decoder *decoder, struct tasks *tasks, struct decode_event *event);
 
 /**
+ * decoder_learns() - may events of this id tell names, so that decoder_task() has to see them?
+ */
+bool decoder_learns(const struct decoder *decoder, uint32_t id);
+
+/**
  * decoder_is_leaf() - is @next the end of the function that @event, a funcgraph_entry, enters, on
  * the same CPU? Such two are shown as one line, of the first.
  */
@@ -106,6 +127,12 @@ bool decoder_is_leaf(const struct decoder *decoder, const struct decode_event *e
 struct file_symbols;
 struct tep_event;
 struct tep_handle;
+
+/**
+ * decoder_symbols() - read and made when they are asked for first, which takes some milliseconds;
+ * by the thread that reads the file
+ * Return: NULL without memory, or if the disk has failed.
+ */
 const struct file_symbols *decoder_symbols(const struct decoder *decoder);
 
 /**

@@ -60,6 +60,26 @@ int event_filter_pids(struct event_filter *filter, const char *text)
 	return each_word(filter, text, take_pid);
 }
 
+static int take_unit(struct event_filter *filter, const char *word)
+{
+	return strv_append(&filter->units, word);
+}
+
+int event_filter_unit(struct event_filter *filter, const char *text)
+{
+	return each_word(filter, text, take_unit);
+}
+
+static int take_container(struct event_filter *filter, const char *word)
+{
+	return strv_append(&filter->containers, word);
+}
+
+int event_filter_container(struct event_filter *filter, const char *text)
+{
+	return each_word(filter, text, take_container);
+}
+
 int event_filter_cpus(struct event_filter *filter, const char *text)
 {
 	filter->has_cpus = true;
@@ -214,9 +234,22 @@ int event_filter_prepare(struct event_filter *filter, const struct decoder *deco
 	return r;
 }
 
+bool event_filter_wants_task(const struct event_filter *filter, const struct decode_event *event)
+{
+	if (event_filter_has_places(filter) &&
+	    !(event->who && event->who->place && event->who->place->wanted))
+		return false;
+	for (size_t i = 0; i < filter->n_pids; i++)
+		if (filter->pids[i] == event->pid)
+			return true;
+	return !filter->has_pids;
+}
+
 void event_filter_done(struct event_filter *filter)
 {
 	strv_free(filter->events);
+	strv_free(filter->units);
+	strv_free(filter->containers);
 	free(filter->pids);
 	free(filter->ids);
 	free(filter->since.text);

@@ -6,6 +6,7 @@
 
 #include "basic/parse.h"
 #include "decode/decoder.h"
+#include "decode/who.h"
 
 /* --since= or --until= */
 struct event_filter_time {
@@ -21,6 +22,7 @@ struct event_filter {
 	struct cpu_list cpus;
 	int32_t *pids;
 	size_t n_pids;
+	char **units, **containers; /* patterns, as in who_new(); NULL: all */
 	struct event_filter_time since, until;
 	bool lenient; /* an event that a file has no format of: it has none of them */
 
@@ -38,6 +40,12 @@ int event_filter_pids(struct event_filter *filter, const char *text);
 int event_filter_cpus(struct event_filter *filter, const char *text);
 
 /**
+ * event_filter_unit(), event_filter_container() - --unit=, --container=
+ */
+int event_filter_unit(struct event_filter *filter, const char *text);
+int event_filter_container(struct event_filter *filter, const char *text);
+
+/**
  * event_filter_time() - a time as flyrecctl takes it, or a number as the file's own times
  * are shown
  */
@@ -52,6 +60,15 @@ int event_filter_prepare(struct event_filter *filter, const struct decoder *deco
 			 struct fault *why);
 void event_filter_done(struct event_filter *filter);
 
+/* Does it take event->who to tell which are wanted? */
+static inline bool event_filter_has_places(const struct event_filter *filter)
+{
+	return filter->units || filter->containers;
+}
+
+/* For event_filter_wants() */
+bool event_filter_wants_task(const struct event_filter *filter, const struct decode_event *event);
+
 /**
  * event_filter_wants() - is this event one of them
  */
@@ -62,10 +79,6 @@ static inline bool event_filter_wants(const struct event_filter *filter,
 		return false;
 	if (filter->ids && !filter->ids[event->id])
 		return false;
-	if (!filter->has_pids)
-		return true;
-	for (size_t i = 0; i < filter->n_pids; i++)
-		if (filter->pids[i] == event->pid)
-			return true;
-	return false;
+	return !(filter->has_pids || event_filter_has_places(filter)) ||
+	       event_filter_wants_task(filter, event);
 }

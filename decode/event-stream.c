@@ -13,6 +13,9 @@
 
 #define BLOCK_SIZE   (256 * KIB)
 #define BLOCKS_TOTAL (128 * MIB)
+#define AHEAD	     64U /* events */
+#define ALIGNMENT    4096U
+#define CACHE_LINE   64U
 /* Beside what formats/trace-dat-data.h keeps unpacked, where smaller blocks cost little */
 #define UNPACKED_TOTAL (8 * MIB)
 
@@ -21,6 +24,7 @@ struct event_block {
 	uint64_t kept;	 /* serial of the struct event_keep that has it last */
 	uint64_t offset; /* in the file */
 	size_t size;
+	void *memory; /* that the block is in */
 	uint8_t bytes[];
 };
 
@@ -30,9 +34,13 @@ struct cursor {
 	struct event_block *block;
 	size_t next; /* sub-buffer in the block */
 	struct subbuf_iter iter;
-	bool in_subbuf, first; /* first: no event of this sub-buffer was taken yet */
-	struct decode_event event;
-	uint64_t key;
+	bool in_subbuf;
+	bool aside;			  /* its events are not wanted, but tell who tasks are */
+	struct subbuf_event ahead[AHEAD]; /* read already, their times as they are shown */
+	unsigned at, n;			  /* at: behind the next event */
+	uint64_t key;			  /* of that one */
+	struct decode_event event;	  /* that one, by event_of() */
+	bool known;			  /* it is there */
 };
 
 struct event_stream {
@@ -40,10 +48,12 @@ struct event_stream {
 	const struct trace_dat *dat;
 	struct event_stream_config config;
 	struct tasks *tasks;
+	struct who_file who;
 	bool (*key)(void *userdata, const struct decode_event *event, uint64_t *ret);
 	void *userdata;
 	uint64_t until;
-	bool past; /* what comes is later than the filter wants */
+	bool past;   /* what comes is later than the filter wants */
+	bool in_run; /* the event on top was given out by event_stream_run() */
 	size_t block_size, n_faults;
 	uint64_t serial; /* of the last struct event_keep that was begun */
 	struct event_keep keep;
@@ -61,7 +71,21 @@ struct event_stream {
 static void unref(struct event_block *block)
 {
 	if (block && --block->refs == 0)
-		free(block);
+		free(block->memory);
+}
+
+/* Its bytes begin where O_DIRECT takes them, if that is wanted */
+static struct event_block *new_block(const struct event_stream *s, size_t size)
+{
+	const size_t before = s->config.aligned ? ALIGNMENT - sizeof(struct event_block) : 0;
+	char *memory = s->config.aligned
+			       ? aligned_alloc(ALIGNMENT, ALIGNMENT + round_up(size, ALIGNMENT))
+			       : malloc(sizeof(struct event_block) + size);
+	struct event_block *block = (void *)(memory ? memory + before : NULL);
+
+	if (block)
+		*block = (struct event_block){.memory = memory};
+	return block;
 }
 
 void event_keep_clear(struct event_keep *keep)
@@ -155,6 +179,16 @@ static int read_block(struct event_stream *s, struct cursor *c, uint8_t *bytes, 
 	return 0;
 }
 
+/*
+ * What a disk has written to memory is in no cache. Whoever goes from event to event waits for each
+ * line, which takes longer than all else; these loads wait for each other no longer.
+ */
+static void touch(const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i += CACHE_LINE)
+		(void)*(const volatile uint8_t *)&bytes[i];
+}
+
 /* 1, 0 nothing (now), negative errno */
 static int next_block(struct event_stream *s, struct cursor *c, struct fault *why)
 {
@@ -167,15 +201,19 @@ static int next_block(struct event_stream *s, struct cursor *c, struct fault *wh
 	c->next = 0;
 	if (size == 0)
 		return 0;
-	block = malloc(sizeof(*block) + size);
+	block = new_block(s, size);
 	if (!block)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", s->dat->path);
 	r = read_block(s, c, block->bytes, &size, why);
 	if (r <= 0) {
-		free(block);
+		free(block->memory);
 		return r;
 	}
-	*block = (struct event_block){.refs = 1, .offset = c->pos, .size = size};
+	if (s->config.aligned)
+		touch(block->bytes, size);
+	block->refs = 1;
+	block->offset = c->pos;
+	block->size = size;
 	c->pos += size;
 	c->block = block;
 	return 1;
@@ -211,7 +249,7 @@ static int next_subbuf(struct event_stream *s, struct cursor *c, struct fault *w
 		if (r < 0)
 			tell_subbuf(s, c, &fault);
 		if (r == 0) {
-			c->in_subbuf = c->first = true;
+			c->in_subbuf = true;
 			return 1;
 		}
 	}
@@ -225,7 +263,7 @@ static int64_t missed_before(const struct cursor *c, const struct subbuf_event *
 {
 	const struct subbuf_header *header = &c->iter.header;
 
-	if (!c->first || !header->missed || event->offset != c->iter.layout->data_offset)
+	if (!header->missed || event->offset != c->iter.layout->data_offset)
 		return 0;
 	if (!header->missed_stored)
 		return -1;
@@ -237,11 +275,11 @@ static bool wants(const struct event_stream *s, const struct decode_event *event
 	return s->config.all || !s->config.filter || event_filter_wants(s->config.filter, event);
 }
 
-/* The cursor's next event: 1, 0 nothing (now), negative errno */
-static int advance(struct event_stream *s, struct cursor *c, struct fault *why)
+/* Read some events: 1, 0 nothing (now), negative errno */
+static int read_ahead(struct event_stream *s, struct cursor *c, struct fault *why)
 {
+	const struct decoder_facts *facts = decoder_facts(s->decoder);
 	struct subbuf_fault fault;
-	struct subbuf_event event;
 	int r;
 
 	for (;;) {
@@ -250,26 +288,59 @@ static int advance(struct event_stream *s, struct cursor *c, struct fault *why)
 			if (r <= 0)
 				return r;
 		}
-		r = subbuf_iter_next(&c->iter, &event, &fault);
-		if (r <= 0) {
-			if (r < 0)
-				tell_subbuf(s, c, &fault);
-			c->in_subbuf = false;
-			continue;
+		r = subbuf_iter_some(&c->iter, c->ahead, AHEAD, &fault);
+		if (r > 0)
+			break;
+		if (r < 0)
+			tell_subbuf(s, c, &fault);
+		c->in_subbuf = false;
+	}
+	c->at = 0;
+	c->n = (unsigned)r;
+	for (unsigned i = 0; i < c->n; i++)
+		c->ahead[i].ts = decoder_facts_time(facts, c->ahead[i].ts);
+	return 1;
+}
+
+/* The cursor's next event, all of it */
+static const struct decode_event *event_of(const struct event_stream *s, struct cursor *c)
+{
+	const struct subbuf_event *event = &c->ahead[c->at - 1];
+
+	if (c->known)
+		return &c->event;
+	/* One by one: as a whole it would be made on the stack first, and copied */
+	c->event.ts = event->ts;
+	c->event.data = event->data;
+	c->event.size = event->size;
+	c->event.leaf = NULL;
+	c->event.leaf_size = 0;
+	c->event.task = NULL;
+	c->event.who = NULL;
+	c->event.offset = c->block->offset + (uint64_t)(event->data - c->block->bytes);
+	c->event.missed = missed_before(c, event);
+	c->event.cpu = c->cpu;
+	c->event.buffer = c->buffer;
+	c->event.new_day = false;
+	decoder_identify(s->decoder, &c->event);
+	c->known = true;
+	return &c->event;
+}
+
+/* Go to the cursor's next event: 1, 0 nothing (now), negative errno */
+static int advance(struct event_stream *s, struct cursor *c, struct fault *why)
+{
+	for (;;) {
+		if (c->at == c->n) {
+			int r = read_ahead(s, c, why);
+
+			if (r <= 0)
+				return r;
 		}
-		c->event = (struct decode_event){
-			.ts = decoder_time(s->decoder, event.ts),
-			.data = event.data,
-			.size = event.size,
-			.offset = c->block->offset + (uint64_t)(event.data - c->block->bytes),
-			.missed = missed_before(c, &event),
-			.cpu = c->cpu,
-			.buffer = c->buffer,
-		};
-		c->first = false;
-		decoder_identify(s->decoder, &c->event);
-		c->key = c->event.ts;
-		if (!s->key || (wants(s, &c->event) && s->key(s->userdata, &c->event, &c->key)))
+		c->key = c->ahead[c->at++].ts;
+		c->known = false;
+		if (!s->key ||
+		    (wants(s, event_of(s, c)) && s->key(s->userdata, &c->event, &c->key)))
 			return 1;
 	}
 }
@@ -313,9 +384,32 @@ static void push(struct event_stream *s, size_t cursor)
 	s->heap[i] = cursor;
 }
 
-/* The event that comes next, if it may be given out: 1, 0 none (now), negative errno */
-static int look(struct event_stream *s, const struct decode_event **ret, struct fault *why)
+/* Go on behind the event on top of the heap */
+static int pass(struct event_stream *s, struct fault *why)
 {
+	int r = advance(s, &s->cursors[s->heap[0]], why);
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		s->dry[s->n_dry++] = s->heap[0];
+		s->heap[0] = s->heap[--s->n_heap];
+	}
+	if (s->n_heap > 0)
+		sift_down(s, 0);
+	return 0;
+}
+
+/* Whose event comes next, if it may be given out: 1, 0 none (now), negative errno */
+static int look(struct event_stream *s, struct cursor **ret, struct fault *why)
+{
+	if (s->in_run) {
+		int r = pass(s, why);
+
+		if (r < 0)
+			return r;
+		s->in_run = false;
+	}
 	while (s->n_ask > 0) {
 		size_t cursor = s->ask[s->n_ask - 1];
 		int r = advance(s, &s->cursors[cursor], why);
@@ -330,8 +424,8 @@ static int look(struct event_stream *s, const struct decode_event **ret, struct 
 	}
 	if (s->n_heap == 0)
 		return 0;
-	*ret = &s->cursors[s->heap[0]].event;
-	return (*ret)->ts <= s->until;
+	*ret = &s->cursors[s->heap[0]];
+	return (*ret)->ahead[(*ret)->at - 1].ts <= s->until;
 }
 
 /* Take that event, with a reference to its block, and go on behind it */
@@ -343,18 +437,12 @@ static int take(struct event_stream *s, struct decode_event *ret, struct event_b
 	int r;
 
 	block->refs++;
-	*ret = c->event;
-	r = advance(s, c, why);
+	*ret = *event_of(s, c);
+	r = pass(s, why);
 	if (r < 0) {
 		unref(block);
 		return r;
 	}
-	if (r == 0) {
-		s->dry[s->n_dry++] = s->heap[0];
-		s->heap[0] = s->heap[--s->n_heap];
-	}
-	if (s->n_heap > 0)
-		sift_down(s, 0);
 	*ret_block = block;
 	return 0;
 }
@@ -368,12 +456,12 @@ static int no_memory(const struct event_stream *s, struct fault *why)
 static int take_leaf(struct event_stream *s, struct event_keep *keep, bool wanted,
 		     struct decode_event *event, struct fault *why)
 {
-	const struct decode_event *next;
 	struct event_block *block;
 	struct decode_event leaf;
+	struct cursor *next;
 	int r = look(s, &next, why);
 
-	if (r <= 0 || !decoder_is_leaf(s->decoder, event, next))
+	if (r <= 0 || !decoder_is_leaf(s->decoder, event, event_of(s, next)))
 		return r;
 	r = take(s, &leaf, &block, why);
 	if (r < 0)
@@ -392,21 +480,29 @@ static int take_next(struct event_stream *s, struct event_keep *keep, struct dec
 		     bool *ret_wanted, struct fault *why)
 {
 	const struct event_filter *filter = s->config.filter;
-	const struct decode_event *next;
 	struct event_block *block;
+	struct cursor *next;
+	bool aside;
 	int r;
 
 	r = look(s, &next, why);
 	if (r <= 0)
 		return r;
 	/* all that follows are later, too */
-	s->past = filter && !s->config.all && !s->key && next->ts > filter->to;
+	s->past = filter && !s->config.all && !s->key && next->key > filter->to;
 	if (s->past)
 		return 0;
+	aside = s->cursors[s->heap[0]].aside;
 	r = take(s, ret, &block, why);
 	if (r < 0)
 		return r;
-	*ret_wanted = s->key || wants(s, ret);
+	if (s->config.who && who_event(s->config.who, &s->who, ret) < 0) {
+		unref(block);
+		return no_memory(s, why);
+	}
+	if (s->config.who)
+		ret->who = who_find(s->config.who, ret->pid, ret->ts);
+	*ret_wanted = !aside && (s->key || wants(s, ret));
 	if (s->tasks && decoder_task(s->decoder, s->tasks, ret) < 0) {
 		unref(block);
 		return no_memory(s, why);
@@ -437,13 +533,81 @@ int event_next(struct event_stream *stream, struct decode_event *ret, struct fau
 	return event_next_keep(stream, &stream->keep, ret, why);
 }
 
+/* pass(), where it cannot fail: what most runs end with */
+static void pass_quickly(struct event_stream *s)
+{
+	struct cursor *c = &s->cursors[s->heap[0]];
+
+	if (c->at == c->n)
+		return;
+	c->key = c->ahead[c->at++].ts;
+	c->known = false;
+	sift_down(s, 0);
+	s->in_run = false;
+}
+
+/* Up to when events of the CPU on top come before those of all others, and are wanted */
+static uint64_t run_limit(const struct event_stream *s)
+{
+	const struct event_filter *filter = s->config.filter;
+	uint64_t limit = s->until;
+
+	if (filter && !s->config.all)
+		limit = MIN(limit, filter->to);
+	for (size_t child = 1; child <= 2 && child < s->n_heap; child++) {
+		uint64_t other = s->cursors[s->heap[child]].key;
+
+		/* of equal times the lower one is first: if this is not on top, its time is later
+		 */
+		limit = MIN(limit, s->heap[0] < s->heap[child] ? other : other - 1);
+	}
+	return limit;
+}
+
+int event_stream_run(struct event_stream *stream, struct event_run *ret, struct fault *why)
+{
+	struct event_stream *s = stream;
+	const struct event_filter *filter = s->config.all ? NULL : s->config.filter;
+	const bool each = filter && (filter->ids || filter->has_pids);
+	struct cursor *c;
+	int r = 0;
+
+	if (s->in_run)
+		pass_quickly(s);
+	while (!s->past && (r = look(s, &c, why)) > 0) {
+		const struct subbuf_event *first = &c->ahead[c->at - 1];
+		const uint64_t limit = run_limit(s);
+
+		s->past = filter && c->key > filter->to;
+		if (s->past)
+			break;
+		s->in_run = true;
+		if (filter && (each ? !wants(s, event_of(s, c)) : c->key < filter->from))
+			continue;
+		*ret = (struct event_run){
+			.events = first,
+			.n = 1,
+			.cpu = c->cpu,
+			.buffer = c->buffer,
+			.offset = c->block->offset + (uint64_t)(first->data - c->block->bytes),
+			.missed = missed_before(c, first),
+			.big_endian = s->dat->big_endian,
+		};
+		while (!each && c->at < c->n && c->ahead[c->at].ts <= limit)
+			c->at++;
+		ret->n = (size_t)(&c->ahead[c->at] - first);
+		return 1;
+	}
+	return MIN(r, 0);
+}
+
 int event_peek(struct event_stream *stream, uint64_t *ret, struct fault *why)
 {
-	const struct decode_event *next;
+	struct cursor *next;
 	int r = look(stream, &next, why);
 
 	if (r > 0)
-		*ret = next->ts;
+		*ret = next->ahead[next->at - 1].ts;
 	return r;
 }
 
@@ -502,7 +666,9 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 	struct cursor *c = &s->cursors[s->n];
 	struct fault broken;
 
-	if (filter && filter->has_cpus && !cpu_list_has(&filter->cpus, cpu))
+	const bool aside = filter && filter->has_cpus && !cpu_list_has(&filter->cpus, cpu);
+
+	if (aside && !(s->config.who && event_filter_has_places(filter)))
 		return 0;
 	if (!s->config.sizes && region->size == 0)
 		return 0;
@@ -511,7 +677,7 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 		tell_line(s, broken.text);
 		return 0;
 	}
-	*c = (struct cursor){.cpu = cpu, .buffer = buffer};
+	*c = (struct cursor){.cpu = cpu, .buffer = buffer, .aside = aside};
 	c->begin = c->pos = region->offset;
 	c->end = c->begin + (s->config.sizes ? round_down(s->config.sizes[cpu], s->dat->page_size)
 					     : region->size);
@@ -545,6 +711,23 @@ static int add_cursors(struct event_stream *s, struct fault *why)
 	return r;
 }
 
+/* A file that has this damaged may still be read, but not by what it would have said */
+static int add_who(struct event_stream *s, struct fault *why)
+{
+	struct fault damage;
+	int r = who_add_file(s->config.who, s->decoder, &s->who, &damage, why);
+
+	if (r < 0)
+		return r;
+	if (damage.text[0])
+		tell_line(s, damage.text);
+	if (s->who.says || !s->config.filter || !event_filter_has_places(s->config.filter) ||
+	    s->config.filter->lenient)
+		return 0;
+	return fault_set(why, -EINVAL, "%s: does not say which units its tasks belong to",
+			 s->dat->path);
+}
+
 int event_stream_new(const struct decoder *decoder, const struct event_stream_config *config,
 		     struct event_stream **ret, struct fault *why)
 {
@@ -558,6 +741,8 @@ int event_stream_new(const struct decoder *decoder, const struct event_stream_co
 	s->config = *config;
 	s->until = UINT64_MAX;
 	r = config->no_tasks ? 0 : decoder_new_tasks(decoder, &s->tasks, why);
+	if (r >= 0 && config->who)
+		r = add_who(s, why);
 	if (r >= 0)
 		r = add_cursors(s, why);
 	if (r < 0)
@@ -588,6 +773,7 @@ struct event_stream *event_stream_free(struct event_stream *stream)
 	free(stream->cursors);
 	free(stream->heap);
 	tasks_free(stream->tasks);
+	who_file_done(&stream->who);
 	free(stream);
 	return NULL;
 }

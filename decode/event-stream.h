@@ -7,10 +7,13 @@
  */
 #pragma once
 
+#include <endian.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "basic/fault.h"
 #include "decode/event-filter.h"
+#include "formats/subbuf.h"
 
 struct event_stream;
 
@@ -19,10 +22,14 @@ struct event_stream_config {
 	bool all;	  /* what the filter does not want is given out, too, but for its CPUs */
 	bool pair_leaves; /* show a function that calls no other as one event */
 	bool no_tasks;	  /* leave the events' tasks NULL */
+	/* Who the events' tasks are, which takes all events in order of time; outlives the stream.
+	 * NULL: nobody asks. Where the filter asks, a file must say */
+	struct who *who;
 	/* [dat->n_cpus]: bytes of each CPU that are there now, of a file with one ring buffer that
 	 * grows; NULL: as the file says */
 	const uint64_t *sizes;
 	size_t memory; /* bytes for reading all CPUs, roughly; 0: 128 MiB */
+	bool aligned;  /* events are read so that the file may have O_DIRECT meanwhile */
 	/* A part of the file is broken and was left out; @text names the file. NULL: don't tell */
 	void (*on_fault)(const char *text);
 };
@@ -72,6 +79,33 @@ int event_next_keep(struct event_stream *stream, struct event_keep *keep, struct
  */
 void event_keep_clear(struct event_keep *keep);
 void event_keep_done(struct event_keep *keep);
+
+/* Events of one CPU that come before those of all others */
+struct event_run {
+	const struct subbuf_event *events; /* their times as decoder_time() has them */
+	size_t n;
+	uint32_t cpu, buffer;
+	uint64_t offset; /* in the file, of the first one's data */
+	int64_t missed;	 /* before the first one; as in struct decode_event */
+	bool big_endian; /* likewise */
+};
+
+/* Which kind of event it is */
+static inline uint16_t event_run_id(const struct event_run *run, size_t i)
+{
+	uint16_t id;
+
+	memcpy(&id, run->events[i].data, sizeof(id));
+	return run->big_endian ? be16toh(id) : le16toh(id);
+}
+
+/**
+ * event_stream_run() - the next events that are wanted, for those who take many of them
+ * @ret: good until the next call. They are not looked at: nothing is identified, leaves are not
+ * paired, no task's name is learned; not after event_stream_order().
+ * Return: as event_next().
+ */
+int event_stream_run(struct event_stream *stream, struct event_run *ret, struct fault *why);
 
 /**
  * event_peek() - the time of the next event, wanted or not

@@ -17,8 +17,9 @@ struct decode_event {
 	uint32_t id;
 	int32_t pid;
 	uint32_t cpu;
-	uint32_t buffer; /* index in dat->buffers */
-	int64_t missed;	 /* events lost before it on this CPU; -1: some; 0: none */
-	bool big_endian; /* numbers in its data are */
-	bool new_day;	 /* its date is to be said, see event_days_changed() */
+	uint32_t buffer;	    /* index in dat->buffers */
+	int64_t missed;		    /* events lost before it on this CPU; -1: some; 0: none */
+	const struct task_who *who; /* NULL: not known, or nobody asked */
+	bool big_endian;	    /* numbers in its data are */
+	bool new_day;		    /* its date is to be said, see event_days_changed() */
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "decode/decoder.h"
+#include "decode/field-value.h"
 #include "decode/text.h"
 
 struct json_printer;
@@ -19,3 +20,21 @@ struct json_printer *json_printer_free(struct json_printer *printer);
  */
 int json_printer_put(struct json_printer *printer, const struct decode_event *event,
 		     struct text *out);
+
+/**
+ * json_printer_new_fields() - one for json_printer_fields() alone, which needs no symbols
+ */
+int json_printer_new_fields(const struct decoder *decoder, struct json_printer **ret);
+
+/**
+ * json_printer_fields() - append the object of an event's fields alone
+ * Return: 0 or -ENOMEM.
+ */
+int json_printer_fields(struct json_printer *printer, const struct decode_event *event,
+			struct text *out);
+
+/**
+ * json_printer_value() - append the value of a field
+ */
+void json_printer_value(const struct field_value *value, const struct decode_event *event,
+			struct text *out);

@@ -16,6 +16,7 @@
 #include <traceevent/trace-seq.h>
 
 #include "basic/strv.h"
+#include "decode/event-header.h"
 #include "decode/json-printer.h"
 #include "decode/plugins.h"
 #include "decode/print/print.h"
@@ -32,9 +33,10 @@ struct kind {
 	size_t label_size;
 	struct print *print;
 	struct print_bounds
-		*bounds;  /* or NULL; TEXT_TEP: a record beyond is printed by its fields */
-	bool short_words; /* of dynamic fields: 16 bits, an offset and no length */
-	bool lines;	  /* TEXT_TEP: newlines may be libtraceevent's own */
+		*bounds;     /* or NULL; TEXT_TEP: a record beyond is printed by its fields */
+	bool short_words;    /* of dynamic fields: 16 bits, an offset and no length */
+	struct field header; /* decode/event-header.h: its flags; size 0: it is none */
+	bool lines;	     /* TEXT_TEP: newlines may be libtraceevent's own */
 };
 
 /* One thread's: libtraceevent's handles are not for several, so that each printer has its own */
@@ -108,6 +110,15 @@ static bool has_lines(const struct tep_event *event)
 		strcmp(event->name, "kernel_stack") == 0);
 }
 
+static void find_header(const struct printer *p, size_t format, struct kind *kind)
+{
+	size_t n;
+	const struct field *fields = decoder_fields(p->decoder, format, &n);
+
+	if (fields && event_header_is(fields, n))
+		kind->header = fields[0];
+}
+
 static struct kind *new_kind(struct printer *p, int32_t format)
 {
 	struct kind *kind = calloc(1, sizeof(*kind));
@@ -124,6 +135,8 @@ static struct kind *new_kind(struct printer *p, int32_t format)
 		return NULL;
 	}
 	kind->label_size = strlen(kind->label);
+	if (!p->config.by_libtraceevent)
+		find_header(p, (size_t)format, kind);
 	set_how(p, kind);
 	kind->short_words = has_short_words(kind->event);
 	kind->lines = has_lines(kind->event);
@@ -336,6 +349,8 @@ int printer_put(struct printer *printer, const struct decode_event *event, bool 
 	put_time(printer, event, out);
 	text_bytes(out, kind->label, kind->label_size);
 	r = put_body(printer, kind, event, out);
+	if (kind->header.size > 0)
+		event_header_text(event, &kind->header, out);
 	if (r < 0 || out->no_memory)
 		return -ENOMEM;
 	text_end(out, begin);
@@ -371,7 +386,7 @@ int printer_new(const struct decoder *decoder, const struct printer_config *conf
 	trace_seq_init(&p->seq);
 	p->symbols.symbols = decoder_symbols(decoder);
 	p->plugins = !config->no_plugins && plugins_add(p->tep);
-	if (tep_set_function_resolver(p->tep, resolve, &p->symbols) < 0 ||
+	if (!p->symbols.symbols || tep_set_function_resolver(p->tep, resolve, &p->symbols) < 0 ||
 	    symbols_give(p->symbols.symbols, p->tep) < 0)
 		return -ENOMEM;
 	*ret = TAKE_PTR(p);

@@ -244,3 +244,49 @@ void text_cpus(struct text *text, const uint8_t *mask, uint32_t size, bool big_e
 		}
 	}
 }
+
+/* --- JSON */
+
+static void put_escape(struct text *out, uint8_t c)
+{
+	if (c == '"' || c == '\\' || c == '\n' || c == '\t') {
+		text_char(out, '\\');
+		text_char(out, c == '\n' ? 'n' : c == '\t' ? 't' : (char)c);
+		return;
+	}
+	/* a byte that is no UTF-8: U+DC80 to U+DCFF, as Python's surrogateescape */
+	text_printf(out, c < 0x80 ? "\\u%04x" : "\\udc%02x", c);
+}
+
+void text_json_inner(struct text *out, const void *string, size_t size)
+{
+	const uint8_t *p = string, *end = p + size, *run = p;
+	const uint8_t *nul = size ? memchr(p, '\0', size) : NULL;
+
+	if (nul)
+		end = nul;
+	while (p < end) {
+		size_t n = *p >= 0x80 ? utf8_length((const char *)p, (size_t)(end - p)) : 1;
+
+		if (n && *p >= 0x20 && *p != '"' && *p != '\\' && *p != 0x7f &&
+		    (n != 2 || *p != 0xc2 || p[1] >= 0xa0)) {
+			p += n;
+			continue;
+		}
+		text_bytes(out, run, (size_t)(p - run));
+		if (n == 2)
+			text_printf(out, "\\u%04x", p[1]); /* U+0080 to U+009F */
+		else
+			put_escape(out, *p);
+		p += MAX(n, (size_t)1);
+		run = p;
+	}
+	text_bytes(out, run, (size_t)(end - run));
+}
+
+void text_json(struct text *out, const void *string, size_t size)
+{
+	text_char(out, '"');
+	text_json_inner(out, string, size);
+	text_char(out, '"');
+}

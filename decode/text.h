@@ -117,3 +117,11 @@ void text_number(struct text *text, const struct text_spec *spec, uint64_t value
  * text_cpus() - a mask of CPUs as "0-3,8"
  */
 void text_cpus(struct text *text, const uint8_t *mask, uint32_t size, bool big_endian);
+
+/**
+ * text_json() - a string of JSON, up to its NUL byte or @size bytes
+ * text_json_inner() - without the quotes
+ * Bytes that are no UTF-8 become U+DC80 to U+DCFF, as by Python's surrogateescape.
+ */
+void text_json(struct text *text, const void *string, size_t size);
+void text_json_inner(struct text *text, const void *string, size_t size);
