@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "analysis/run-history.h"
+
+struct run_history {
+	struct ring {
+		struct run_slice *slices; /* made with the first one */
+		uint64_t n;		  /* ever */
+	} * cpus;
+	uint32_t n_cpus;
+};
+
+int run_history_new(struct run_history **ret)
+{
+	struct run_history *history = calloc(1, sizeof(*history));
+
+	if (!history)
+		return -ENOMEM;
+	*ret = history;
+	return 0;
+}
+
+struct run_history *run_history_free(struct run_history *history)
+{
+	if (!history)
+		return NULL;
+	for (uint32_t i = 0; i < history->n_cpus; i++)
+		free(history->cpus[i].slices);
+	free(history->cpus);
+	free(history);
+	return NULL;
+}
+
+static int add_cpus(struct run_history *history, uint32_t n)
+{
+	struct ring *cpus;
+
+	if (n <= history->n_cpus)
+		return 0;
+	cpus = reallocarray(history->cpus, n, sizeof(*cpus));
+	if (!cpus)
+		return -ENOMEM;
+	history->cpus = cpus;
+	while (history->n_cpus < n)
+		cpus[history->n_cpus++] = (struct ring){};
+	return 0;
+}
+
+int run_history_add(struct run_history *history, const struct span *span)
+{
+	struct ring *ring;
+
+	if (add_cpus(history, span->cpu + 1) < 0)
+		return -ENOMEM;
+	ring = &history->cpus[span->cpu];
+	if (!ring->slices) {
+		ring->slices = calloc(RUN_HISTORY_SLICES, sizeof(*ring->slices));
+		if (!ring->slices)
+			return -ENOMEM;
+	}
+	ring->slices[ring->n++ % RUN_HISTORY_SLICES] = (struct run_slice){
+		.task = span->task,
+		.from = span->from,
+		.to = span->to,
+		.prio = span->prio,
+		.irq = span->irq,
+		.softirq = span->softirq,
+	};
+	return 0;
+}
+
+bool run_history_next(const struct run_history *history, uint32_t cpu, uint64_t since, size_t *at,
+		      struct run_slice *ret)
+{
+	const struct ring *ring;
+	size_t i = (*at)++;
+
+	if (cpu >= history->n_cpus)
+		return false;
+	ring = &history->cpus[cpu];
+	if (i >= MIN(ring->n, (uint64_t)RUN_HISTORY_SLICES))
+		return false;
+	*ret = ring->slices[(ring->n - 1 - i) % RUN_HISTORY_SLICES];
+	return ret->to > since;
+}
