@@ -10,6 +10,7 @@
 #include "writer/cut-internal.h"
 #include "writer/probes.h"
 #include "writer/store.h"
+#include "writer/task-merge.h"
 #include "writer/task-names.h"
 
 /* --- the header: of the sources */
@@ -211,20 +212,51 @@ static int merge_clocks(const struct cut *cut, const struct own_clocks *now, str
 	return 0;
 }
 
+/* What the sources say of tasks, each thing once */
+static int merge_tasks(const struct cut *cut, uint8_t **ret, size_t *ret_size, struct fault *why)
+{
+	_cleanup_(task_merge_freep) struct task_merge *merge = task_merge_new();
+	int r = merge ? 0 : fault_errno(why, -ENOMEM, "cannot write");
+
+	for (size_t i = 0; i < cut->n && r >= 0; i++)
+		r = task_merge_add(merge, cut->sources[i].dat, why);
+	return r < 0 ? r : task_merge_take(merge, ret, ret_size, why);
+}
+
+/* What the sources say that was not recorded; the newest knows best */
+static int merge_sheds(const struct cut *cut, struct own_sheds *ret, struct fault *why)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < cut->n && r >= 0; i++)
+		r = own_content_sheds(ret, cut->sources[i].dat, why);
+	return r;
+}
+
 /* Flyrec's own section. @at: where the header ends, then where that ends */
 static int write_own(const struct cut *cut, int fd, const struct own_content *own, uint64_t *at,
 		     struct fault *why)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct own_content content = *own;
+	_cleanup_own_sheds_ struct own_sheds sheds = {};
 	struct own_clocks clocks;
-	size_t size, clocks_at;
+	_cleanup_free_ uint8_t *tasks = NULL;
+	struct own_places places;
+	size_t size, tasks_size = 0;
 	int r = merge_clocks(cut, own->clocks, &clocks, why);
 
+	if (r >= 0)
+		r = merge_tasks(cut, &tasks, &tasks_size, why);
+	if (r >= 0)
+		r = merge_sheds(cut, &sheds, why);
 	if (r < 0)
 		return r;
+	content.sheds = &sheds;
 	content.clocks = clocks.sequence > 0 ? &clocks : NULL;
-	r = own_content_build(&content, &bytes, &size, &clocks_at);
+	content.tasks = tasks;
+	content.tasks_size = (uint32_t)tasks_size;
+	r = own_content_build(&content, &bytes, &size, &places);
 	if (r >= 0 && bytes) {
 		*at = round_up(*at, OWN_SECTION_ALIGN);
 		r = io_pwrite_all(fd, bytes, size, *at);
@@ -366,7 +398,7 @@ static int unpack_slice(const struct cut_source *s, const struct cut_slice *slic
 }
 
 static int write_cpustat(const struct output *o, unsigned cpu, const struct count *count,
-			 uint32_t subbuf)
+			 uint32_t subbuf, uint64_t from_nsec)
 {
 	const struct options_count kept = {
 		.events = count->events,
@@ -374,6 +406,7 @@ static int write_cpustat(const struct output *o, unsigned cpu, const struct coun
 		.subbufs = count->subbufs,
 		.bytes = count->subbufs * subbuf,
 		.unknown_losses = count->unknown_losses,
+		.from_nsec = from_nsec,
 	};
 	char text[CPUSTAT_ROOM];
 
@@ -403,7 +436,8 @@ static int write_cpu(const struct cut *cut, unsigned cpu, struct output *o, char
 	}
 	r = io_pwrite_all(o->fd, entry, sizeof(entry), trace_dat_entry_at(o->table_at, cpu));
 	if (r >= 0)
-		r = write_cpustat(o, cpu, count, cut_newest(cut)->dat->page_size);
+		r = write_cpustat(o, cpu, count, cut_newest(cut)->dat->page_size,
+				  cut->sources[0].from_nsec);
 	o->at = round_up(o->at, CUT_REGION_ALIGN);
 	return r < 0 ? fault_errno(why, r, "cannot write") : 0;
 }

@@ -15,6 +15,7 @@ struct metadata_source {
 	int tracing_fd;			  /* the root of tracefs */
 	int instance_fd;		  /* the session's instance */
 	char *const *systems;		  /* whose formats to store, NULL-terminated */
+	char *const *build_ids;		  /* of probed programs, for probes_read(), or NULL */
 	const struct metadata_kept *kept; /* instead of all these, or NULL */
 };
 

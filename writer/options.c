@@ -31,15 +31,19 @@ void options_cpustat(char *ret, size_t room, const char *text)
 
 void options_cpustat_final(char *ret, size_t room, unsigned cpu, const struct options_count *count)
 {
-	char text[512];
+	char text[640];
 
 	(void)snprintf(text, sizeof(text),
 		       "CPU: %u\nentries: %" PRIu64 "\noverrun: %" PRIu64
 		       "\ncommit overrun: 0\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
 		       "\nflyrec lost events: %" PRIu64 "\nflyrec losses of unknown size: %" PRIu64
-		       "\nflyrec final: yes\n",
+		       "\n",
 		       cpu, count->events, count->lost, count->subbufs, count->bytes, count->lost,
 		       count->unknown_losses);
+	if (count->from_nsec > 0)
+		(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			       TRACE_DAT_FROM "%" PRIu64 "\n", count->from_nsec);
+	(void)snprintf(text + strlen(text), sizeof(text) - strlen(text), "flyrec final: yes\n");
 	options_cpustat(ret, room, text);
 }
 
@@ -115,6 +119,24 @@ static void put_uname(FILE *out, const char *given)
 			       u.machine);
 		put_text(out, TRACE_DAT_OPTION_UNAME, text);
 	}
+}
+
+char *options_trimmed(const char *words, const char *text)
+{
+	size_t size = strlen(text);
+
+	while (size > 0 && strchr(" \n", text[size - 1]))
+		size--;
+	return strf("%s%.*s\n", words, (int)size, text);
+}
+
+void options_drop_bytes(char *text)
+{
+	static const char key[] = "\nflyrec bytes: ";
+	char *line = strstr(text, key), *end = line ? strchr(line + 1, '\n') : NULL;
+
+	if (end)
+		memmove(line, end, strlen(end) + 1);
 }
 
 int options_make(const struct options_params *params, struct options *o)

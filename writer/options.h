@@ -48,6 +48,19 @@ int options_make(const struct options_params *params, struct options *ret);
  */
 void options_cpustat(char *ret, size_t room, const char *text);
 
+/**
+ * options_trimmed() - the other way round: a text of a file without what fills it up
+ * @words: what it begins with and @text is without
+ * Return: malloc'ed; NULL without memory.
+ */
+char *options_trimmed(const char *words, const char *text);
+
+/**
+ * options_drop_bytes() - of a CPU's text, in place: how many bytes it has, for a file of other
+ * sub-buffers
+ */
+void options_drop_bytes(char *text);
+
 /* For the TRACEID option: a number that no other file has */
 uint64_t options_new_trace_id(void);
 
@@ -57,6 +70,7 @@ struct options_count {
 	uint64_t lost; /* events, as the sub-buffers say */
 	uint64_t subbufs, bytes;
 	uint64_t unknown_losses; /* where the kernel does not say how many */
+	uint64_t from_nsec;	 /* TRACE_DAT_FROM; 0: nothing to say */
 };
 
 /**

@@ -8,23 +8,36 @@
 #include "formats/own-cause.h"
 #include "formats/own-clocks.h"
 #include "formats/own-section.h"
+#include "formats/own-shed.h"
 
 /* All of it borrowed; what is NULL or 0 the file has not, nor room for it */
 struct own_content {
 	const struct own_clocks *clocks;
 	const struct own_cause *cause;
-	uint32_t cause_room;				  /* bytes for others that join */
-	uint32_t tasks_room, findings_room, journal_room; /* bytes */
+	uint32_t cause_room;  /* bytes for others that join */
+	const uint8_t *tasks; /* parts, as in a file */
+	uint32_t tasks_size;
+	const struct own_sheds *sheds;
+	uint32_t tasks_room, findings_room, journal_room, shed_room; /* bytes */
+};
+
+/* Of data in a section, or in a file; 0: it has none */
+struct own_places {
+	uint64_t clocks;
+	uint64_t tasks;
+	uint32_t tasks_room, tasks_used; /* bytes */
+	uint64_t shed;
+	uint32_t shed_room;
 };
 
 /**
  * own_content_build() - the section, in this machine's byte order
  * @ret: malloc'ed; NULL: there is nothing to say
- * @ret_clocks_at: of the data of the clocks, from its beginning; 0: none
+ * @ret_places: of what is written later, from its beginning
  * Return: 0, -ENOMEM or -EFBIG.
  */
 int own_content_build(const struct own_content *content, uint8_t **ret, size_t *ret_size,
-		      size_t *ret_clocks_at);
+		      struct own_places *ret_places);
 
 /* Readings out of several files */
 struct own_readings {
@@ -51,9 +64,16 @@ int own_readings_add(struct own_readings *readings, const struct trace_dat *dat,
 void own_readings_merge(struct own_readings *readings, struct own_clocks *clocks);
 
 /**
+ * own_content_sheds() - add those of a file
+ * What is damaged there, or is not there, is no error. Return: 0, -ENOMEM or another negative errno
+ * with @why.
+ */
+int own_content_sheds(struct own_sheds *sheds, const struct trace_dat *dat, struct fault *why);
+
+/**
  * own_content_clocks() - of a file
- * @ret_at: of their data, in the file; may be NULL
+ * @ret_places: in the file, also where it has none that can be read; may be NULL
  * Return: 0, -ENOENT: it has none, or they are damaged; or another negative errno with @why.
  */
-int own_content_clocks(const struct trace_dat *dat, struct own_clocks *ret, uint64_t *ret_at,
-		       struct fault *why);
+int own_content_clocks(const struct trace_dat *dat, struct own_clocks *ret,
+		       struct own_places *ret_places, struct fault *why);

@@ -36,7 +36,7 @@ static int append(char **text, const char *line)
 	return 0;
 }
 
-int probes_read(int tracing_fd, char *const *systems, char **ret)
+int probes_read(int tracing_fd, char *const *systems, char *const *build_ids, char **ret)
 {
 	_cleanup_free_ char *lines = NULL, *text = NULL;
 	char *save = NULL;
@@ -49,6 +49,12 @@ int probes_read(int tracing_fd, char *const *systems, char **ret)
 		for (char *l = strtok_r(lines, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
 			if (of_systems(l, systems) && append(&text, l) < 0)
 				return -ENOMEM;
+	for (char *const *b = build_ids; text && b && *b; b++) {
+		_cleanup_free_ char *line = strf(TRACE_DAT_BUILD_ID "%s", *b);
+
+		if (!line || append(&text, line) < 0)
+			return -ENOMEM;
+	}
 	*ret = TAKE_PTR(text);
 	return 0;
 }

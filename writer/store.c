@@ -21,9 +21,11 @@
 #define PINNED	   "user.flyrec.pinned"
 #define MEMBER_UID "user.flyrec.member_uid"
 #define RANK	   "user.flyrec.rank"
+#define IDS	   "user.flyrec.id"
 #define RAW_BYTES  "user.flyrec.raw_bytes"
 #define ACCESS	   "system.posix_acl_access"
 
+#define IDS_SIZE	    2048	/* of all ids of a file */
 #define ATTRIBUTE_NAMES_MAX (64 * 1024) /* XATTR_LIST_MAX, and XATTR_SIZE_MAX */
 
 /* A segment that begins so much before the last one: the clock was set back */
@@ -371,6 +373,68 @@ unsigned store_rank(int fd, unsigned highest)
 	if (fgetxattr(fd, RANK, &digit, 1) != 1 || digit < '0' || digit > '9')
 		return highest;
 	return MIN((unsigned)(digit - '0'), highest);
+}
+
+/* Return: how many there are */
+static unsigned read_ids(int fd, char ret[static IDS_SIZE])
+{
+	ssize_t n = fgetxattr(fd, IDS, ret, IDS_SIZE - 1);
+	unsigned ids = n > 0;
+
+	ret[MAX(n, 0)] = '\0';
+	for (const char *c = ret; *c; c++)
+		ids += *c == ' ';
+	return ids;
+}
+
+static bool has_id(const char *ids, const char *id)
+{
+	size_t n = strlen(id);
+
+	for (const char *at = ids; *at; at += strspn(at, " ")) {
+		size_t k = strcspn(at, " ");
+
+		if (k == n && memcmp(at, id, n) == 0)
+			return true;
+		at += k;
+	}
+	return false;
+}
+
+int store_add_id(int fd, const char *id)
+{
+	char ids[IDS_SIZE];
+	unsigned n = read_ids(fd, ids);
+	size_t size = strlen(ids);
+
+	if (has_id(ids, id))
+		return 0;
+	if (n >= STORE_IDS_MAX || size + 1 + strlen(id) >= sizeof(ids))
+		return -ENOSPC;
+	(void)snprintf(ids + size, sizeof(ids) - size, "%s%s", n > 0 ? " " : "", id);
+	return fsetxattr(fd, IDS, ids, strlen(ids), 0) < 0 ? -errno : 1;
+}
+
+int store_find_id(int dir_fd, const char *id, char ret_name[STORE_NAME_SIZE])
+{
+	_cleanup_(strv_freep) char **names = NULL;
+	int r = io_list_at(dir_fd, ".", NULL, &names);
+
+	for (size_t i = strv_length(names); r >= 0 && i-- > 0;) {
+		_cleanup_close_ int fd = -EBADF;
+		char ids[IDS_SIZE];
+		uint64_t usec;
+
+		if (strlen(names[i]) >= STORE_NAME_SIZE ||
+		    !store_parse_archive_name(names[i], &usec))
+			continue;
+		fd = io_open_at(dir_fd, names[i], O_NOFOLLOW);
+		if (fd < 0 || read_ids(fd, ids) == 0 || !has_id(ids, id))
+			continue;
+		(void)snprintf(ret_name, STORE_NAME_SIZE, "%s", names[i]);
+		return 0;
+	}
+	return r < 0 ? r : -ENOENT;
 }
 
 int store_set_raw_bytes(int fd, uint64_t bytes)

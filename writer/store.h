@@ -164,6 +164,23 @@ int store_set_rank(int fd, unsigned rank);
 /* Without the attribute the highest */
 unsigned store_rank(int fd, unsigned highest);
 
+#define STORE_IDS_MAX 16 /* of one snapshot */
+
+/**
+ * store_add_id() - of a snapshot, what its moment is known by on other hosts (formats/own-cause.h):
+ * extended attribute user.flyrec.id, all of them with blanks between
+ * For one at a time: reads, and writes. @fd as store_pin(). Return: 1; 0: it has it already;
+ * -ENOSPC: it has STORE_IDS_MAX; or another negative errno.
+ */
+int store_add_id(int fd, const char *id);
+
+/**
+ * store_find_id() - the newest snapshot in a directory that has this id
+ * @ret_name: of the file
+ * Return: 0, -ENOENT, or another negative errno.
+ */
+int store_find_id(int dir_fd, const char *id, char ret_name[STORE_NAME_SIZE]);
+
 /**
  * store_set_raw_bytes() - of a compressed file, its bytes on the disk before: extended attribute
  * user.flyrec.raw_bytes. @fd and return as store_pin().

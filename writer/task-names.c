@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <ctype.h>
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,10 +11,14 @@
 
 #include "basic/io.h"
 #include "basic/now.h"
+#include "writer/proc-task.h"
 #include "writer/task-names.h"
+#include "writer/task-table.h"
 
 #define COMM_SIZE	   16 /* TASK_COMM_LEN of the kernel */
 #define SCAN_INTERVAL_USEC USEC_PER_SEC
+#define LOOK_MAX	   1000U /* tasks that are looked for at a time: some milliseconds */
+#define KWORKER		   "kworker/"
 
 /* Bytes in a file for names that may come: of the first, all the names that the kernel's table
  * holds; of the next ones, four times what came in the one before, and at least those of 16,000
@@ -43,6 +48,11 @@ struct task_names {
 	size_t begun_size;	/* bytes of names that this file needed from its beginning */
 	uint32_t scanned;	/* before the last look at /proc; UINT32_MAX: there was none */
 	uint64_t scanned_usec;	/* CLOCK_BOOTTIME; 0: not yet */
+
+	struct task_table *tasks;
+	uint32_t look;	    /* counts the looks at tasks, for the table */
+	uint32_t looked;    /* names seen up to this generation have been looked for */
+	uint32_t hierarchy; /* as in struct own_look */
 };
 
 struct task_names *task_names_new(size_t max)
@@ -52,6 +62,11 @@ struct task_names *task_names_new(size_t max)
 	if (!t)
 		return NULL;
 	atomic_init(&t->refs, 1);
+	t->tasks = task_table_new(max);
+	if (!t->tasks) {
+		free(t);
+		return NULL;
+	}
 	(void)pthread_mutex_init(&t->lock, NULL);
 	t->max = max;
 	t->scanned = UINT32_MAX;
@@ -69,6 +84,7 @@ void task_names_free(struct task_names *t)
 	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
 		return;
 	(void)pthread_mutex_destroy(&t->lock);
+	task_table_free(t->tasks);
 	free(t->names);
 	free(t);
 }
@@ -290,29 +306,51 @@ int task_names_merge(struct task_names *t, const char *text)
 	return r;
 }
 
+/* What a kernel worker is busy with is no part of its name */
+static void cut_worker(char *comm)
+{
+	size_t n = strlen(KWORKER);
+
+	if (strncmp(comm, KWORKER, n) == 0 && (isdigit((unsigned char)comm[n]) || comm[n] == 'u'))
+		comm[n + strcspn(comm + n, "+-")] = '\0';
+}
+
+static int see_task(struct task_names *t, const struct proc_task *task, const char *cgroup)
+{
+	char comm[COMM_SIZE];
+	const struct own_task own = {task->pid, task->tgid, task->start, comm, cgroup};
+
+	copy_comm(comm, task->comm, task->comm_size);
+	cut_worker(comm);
+	return task_table_see(t->tasks, &own, t->look);
+}
+
+/* Threads are in their process's control group, or in one below it */
 static int scan_threads(struct task_names *t, int proc_fd, const char *process)
 {
-	char path[300];
+	char path[300], cgroup[PROC_TASK_CGROUP_MAX];
 	_cleanup_closedir_ DIR *dir = NULL;
 	struct dirent *entry;
+	bool known;
 	int r;
 
+	(void)snprintf(path, sizeof(path), "%s/cgroup", process);
+	known = proc_task_cgroup(proc_fd, path, cgroup, &t->hierarchy) >= 0;
 	(void)snprintf(path, sizeof(path), "%s/task", process);
 	r = io_opendir_at(proc_fd, path, &dir);
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* ended meanwhile */
 	while (r >= 0 && (entry = readdir(dir))) {
-		_cleanup_close_ int fd = -EBADF;
-		char comm[64];
-		ssize_t n;
+		struct proc_task task = {.tgid = (int32_t)strtol(process, NULL, 10)};
 
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		(void)snprintf(path, sizeof(path), "%s/comm", entry->d_name);
-		fd = openat(dirfd(dir), path, O_RDONLY | O_CLOEXEC);
-		n = fd < 0 ? 0 : read(fd, comm, sizeof(comm));
-		if (n > 1)
-			r = add(t, (uint32_t)strtoul(entry->d_name, NULL, 10), comm, (size_t)n - 1);
+		(void)snprintf(path, sizeof(path), "%s/stat", entry->d_name);
+		if (proc_task_stat(dirfd(dir), path, &task) < 0)
+			continue;
+		r = add(t, (uint32_t)task.pid, task.comm, task.comm_size);
+		if (r >= 0)
+			r = see_task(t, &task, known ? cgroup : NULL);
 	}
 	return r;
 }
@@ -324,9 +362,13 @@ static int scan_proc(struct task_names *t, int proc_fd)
 	int r = io_opendir_at(proc_fd, ".", &dir);
 
 	t->scanned = t->generation++;
+	t->looked = t->generation;
+	t->look++;
 	while (r >= 0 && (entry = readdir(dir)))
 		if (isdigit((unsigned char)entry->d_name[0]))
 			r = scan_threads(t, proc_fd, entry->d_name);
+	if (r >= 0)
+		task_table_scanned(t->tasks, t->look);
 	/* They are few; the next merge or render brings them into order with others */
 	return r < 0 || t->n <= t->max ? r : settle(t);
 }
@@ -343,6 +385,71 @@ int task_names_scan_proc(struct task_names *t, int proc_fd)
 	}
 	pthread_mutex_unlock(&t->lock);
 	return r;
+}
+
+/* As it is now; one that has ended is not looked for again */
+static int look_for(struct task_names *t, int proc_fd, const struct name *name)
+{
+	char path[32], cgroup[PROC_TASK_CGROUP_MAX];
+	struct proc_task task;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%u/stat", name->pid);
+	r = proc_task_stat(proc_fd, path, &task);
+	(void)snprintf(path, sizeof(path), "%u/status", name->pid);
+	if (r >= 0)
+		r = proc_task_tgid(proc_fd, path, &task.tgid);
+	(void)snprintf(path, sizeof(path), "%u/cgroup", name->pid);
+	if (r >= 0)
+		r = proc_task_cgroup(proc_fd, path, cgroup, &t->hierarchy);
+	return r < 0 ? task_table_miss(t->tasks, (int32_t)name->pid, name->comm)
+		     : see_task(t, &task, cgroup);
+}
+
+static int look_for_new(struct task_names *t, int proc_fd)
+{
+	int r = settle(t);
+
+	t->look++;
+	for (size_t i = 0, n = 0; i < t->n && n < LOOK_MAX && r >= 0; i++) {
+		const struct name *name = &t->names[i];
+
+		if (name->seen <= t->looked ||
+		    task_table_knows(t->tasks, (int32_t)name->pid, name->comm))
+			continue;
+		r = look_for(t, proc_fd, name);
+		n++;
+	}
+	t->looked = t->generation - 1; /* what else comes in this generation, and what was left */
+	return r;
+}
+
+int task_names_look(struct task_names *t, int proc_fd)
+{
+	int r;
+
+	pthread_mutex_lock(&t->lock);
+	r = look_for_new(t, proc_fd);
+	pthread_mutex_unlock(&t->lock);
+	return r;
+}
+
+int task_names_put_tasks(struct task_names *t, uint32_t *since, struct own_tasks_writer *writer,
+			 size_t room, uint8_t **ret, size_t *ret_size)
+{
+	struct own_look look = {.boot = now_usec(CLOCK_BOOTTIME) * NSEC_PER_USEC};
+	int r, full;
+
+	pthread_mutex_lock(&t->lock);
+	look.hierarchy = t->hierarchy;
+	own_tasks_begin(writer, &look, room);
+	full = task_table_put(t->tasks, *since, writer);
+	*since = t->look;
+	pthread_mutex_unlock(&t->lock);
+	r = full < 0 ? full : own_tasks_end(writer, __BYTE_ORDER == __BIG_ENDIAN, ret, ret_size);
+	if (r < 0)
+		own_tasks_forget(writer);
+	return r < 0 ? r : full;
 }
 
 static int render(struct task_names *t, size_t room, char **ret_text, size_t *ret_used)

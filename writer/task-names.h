@@ -2,6 +2,7 @@
 /*
  * The names of tasks, for the PROCESS INFORMATION section: collected from the kernel's
  * saved_cmdlines and from /proc, kept over the kernel's forgetting, the newest name of a pid wins.
+ * With them who these tasks are, for flyrec's own section: as found in /proc on the same way.
  * One object a session, shared by its jobs; any thread.
  */
 #pragma once
@@ -9,6 +10,7 @@
 #include <stdbool.h>
 
 #include "basic/macro.h"
+#include "formats/own-tasks.h"
 
 struct task_names;
 
@@ -37,6 +39,23 @@ int task_names_merge(struct task_names *names, const char *text);
  * Return: 0 or negative errno.
  */
 int task_names_scan_proc(struct task_names *names, int proc_fd);
+
+/**
+ * task_names_look() - find out who those tasks are whose names have been merged since the last look
+ * or scan. Some files of /proc for each that is new, a thousand tasks at most. Return: 0 or
+ * negative errno.
+ */
+int task_names_look(struct task_names *names, int proc_fd);
+
+/**
+ * task_names_put_tasks() - who they are, for a file
+ * @since: what this returned there for the file's part before; 0: it has none yet
+ * @room: bytes that there are
+ * @ret: malloc'ed; NULL: nothing is new
+ * Return: 0, OWN_TASKS_E_FULL: that is not all, or -ENOMEM.
+ */
+int task_names_put_tasks(struct task_names *names, uint32_t *since, struct own_tasks_writer *writer,
+			 size_t room, uint8_t **ret, size_t *ret_size);
 
 /**
  * task_names_next_room() - bytes that the next file should have for names: those seen since this

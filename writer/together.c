@@ -86,14 +86,10 @@ static int read_cpustats(const struct trace_dat *dat, char ***ret, struct fault 
 	for (;;) {
 		_cleanup_free_ char *text = NULL, *line = NULL;
 		int r = trace_dat_next_note(dat, CPU_STATS, &from, &text, why);
-		size_t size;
 
 		if (r <= 0)
 			return r;
-		size = strlen(text);
-		while (size > 0 && strchr(" \n", text[size - 1]))
-			size--;
-		line = strf(CPU_STATS "%.*s\n", (int)size, text);
+		line = options_trimmed(CPU_STATS, text);
 		r = line ? strv_append(ret, line) : -ENOMEM;
 		if (r < 0)
 			return fault_errno(why, r, "cannot read the statistics of %s", dat->path);
@@ -142,22 +138,12 @@ static void choose_page_size(struct together *t)
 	t->page_size = last->dat->page_size;
 }
 
-/* As many bytes as the part has are not what this file has */
-static void drop_bytes(char *cpustat)
-{
-	static const char key[] = "\nflyrec bytes: ";
-	char *line = strstr(cpustat, key), *end = line ? strchr(line + 1, '\n') : NULL;
-
-	if (end)
-		memmove(line, end, strlen(end) + 1);
-}
-
 static void correct_cpustats(const struct together *t)
 {
 	for (size_t i = 0; i < t->n; i++)
 		if (t->buffers[i].dat && t->buffers[i].dat->page_size != t->page_size)
 			STRV_FOREACH (text, t->buffers[i].cpustats)
-				drop_bytes(*text);
+				options_drop_bytes(*text);
 }
 
 static int open_parts(struct together *t, struct fault *why)

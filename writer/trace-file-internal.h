@@ -29,9 +29,11 @@ struct trace_file {
 	struct live_block *live;
 	uint64_t own_at;	  /* of its own section: behind the live blocks */
 	size_t own_size;	  /* 0: it has none */
+	struct own_places own;	  /* in the file */
 	struct own_clocks clocks; /* as there */
-	uint64_t clocks_at;	  /* in the file; 0: it has none */
-	bool was_cut;		  /* shorter than it had been made, when opened */
+	struct own_tasks_writer *tasks;
+	uint32_t tasks_since; /* as in task_names_put_tasks() */
+	bool was_cut;	      /* shorter than it had been made, when opened */
 	bool unsure; /* a sync has failed: the kernel tells once, and calls clean what is not */
 	bool unsure_taken;
 	bool has_date;

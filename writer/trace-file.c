@@ -46,6 +46,7 @@ void trace_file_free(struct trace_file *file)
 	free(file->cpustat_room);
 	free(file->region_at);
 	free(file->live);
+	own_tasks_writer_free(file->tasks);
 	free(file);
 }
 
@@ -108,7 +109,6 @@ static int prepare_own(struct trace_file *file, const struct trace_file_params *
 		       uint8_t **ret)
 {
 	struct own_content content = params->own;
-	size_t clocks_at = 0;
 	int r;
 
 	file->own_at = file->live_at + 2 * live_block_size(file->n_cpus);
@@ -117,9 +117,13 @@ static int prepare_own(struct trace_file *file, const struct trace_file_params *
 		memcpy(file->clocks.boot_id, params->boot_id, sizeof(file->clocks.boot_id));
 		content.clocks = &file->clocks;
 	}
-	r = own_content_build(&content, ret, &file->own_size, &clocks_at);
-	if (clocks_at > 0)
-		file->clocks_at = file->own_at + clocks_at;
+	r = own_content_build(&content, ret, &file->own_size, &file->own);
+	if (file->own.clocks > 0)
+		file->own.clocks += file->own_at;
+	if (file->own.tasks > 0)
+		file->own.tasks += file->own_at;
+	if (file->own.shed > 0)
+		file->own.shed += file->own_at;
 	return r;
 }
 
@@ -201,7 +205,8 @@ static int fill(struct trace_file *file, const struct trace_file_params *params,
 	_cleanup_free_ uint8_t *own = NULL;
 	int r;
 
-	r = probes_read(params->source.tracing_fd, params->source.systems, &probes);
+	r = probes_read(params->source.tracing_fd, params->source.systems, params->source.build_ids,
+			&probes);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read dynamic_events of tracefs");
 	wanted.probes = probes;
@@ -297,11 +302,11 @@ static int take_options(const struct trace_dat *dat, struct trace_file *file, st
 	return MIN(r, 0);
 }
 
-/* A file of an earlier version has no room for them; what cannot be read is left as it is */
-static int take_clocks(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
+/* A file of an earlier version has no room for it; what cannot be read is left as it is */
+static int take_own(const struct trace_dat *dat, struct trace_file *file, struct fault *why)
 {
 	struct fault ignored;
-	int r = own_content_clocks(dat, &file->clocks, &file->clocks_at, &ignored);
+	int r = own_content_clocks(dat, &file->clocks, &file->own, &ignored);
 
 	return r == -ENOMEM ? fault_errno(why, r, "%s: cannot open", dat->path) : 0;
 }
@@ -361,7 +366,7 @@ static int take_layout(const struct trace_dat *dat, struct trace_file *file, str
 		file->end =
 			2 * file->region_at[file->n_cpus - 1] - file->region_at[file->n_cpus - 2];
 	r = take_options(dat, file, why);
-	return r < 0 ? r : take_clocks(dat, file, why);
+	return r < 0 ? r : take_own(dat, file, why);
 }
 
 /*
@@ -556,12 +561,117 @@ int trace_file_add_clock(struct trace_file *file, const struct own_clock *readin
 	uint8_t record[OWN_CLOCKS_RECORD];
 	unsigned slot;
 
-	if (file->clocks_at == 0)
+	if (file->own.clocks == 0)
 		return 0;
 	slot = own_clocks_add(&file->clocks, reading);
 	own_clocks_put_record(&file->clocks.slots[slot], __BYTE_ORDER == __BIG_ENDIAN, record);
 	return io_pwrite_all(file->fd, record, sizeof(record),
-			     file->clocks_at + OWN_CLOCKS_HEAD + slot * OWN_CLOCKS_RECORD);
+			     file->own.clocks + OWN_CLOCKS_HEAD + slot * OWN_CLOCKS_RECORD);
+}
+
+/* What the file says already; of what is damaged nothing */
+static int read_sheds(const struct trace_file *file, uint8_t *bytes, struct own_sheds *sheds)
+{
+	const struct own_places *own = &file->own;
+	const bool big_endian = __BYTE_ORDER == __BIG_ENDIAN;
+	uint8_t head[OWN_ENTRY_HEAD], expected[OWN_ENTRY_HEAD];
+	int r = io_pread_all(file->fd, head, sizeof(head), own->shed - OWN_ENTRY_HEAD);
+	struct own_entry entry = {
+		.kind = OWN_SHED,
+		.room = own->shed_room,
+		.size = r < 0 ? 0 : own_u32(big_endian, head + 8),
+		.data = bytes,
+	};
+
+	if (r >= 0 && entry.size <= entry.room)
+		r = io_pread_all(file->fd, bytes, entry.size, own->shed);
+	if (r < 0 || entry.size > entry.room)
+		return r;
+	own_section_put_head(&entry, big_endian, expected);
+	return memcmp(head, expected, sizeof(head)) == 0
+		       ? own_sheds_take(sheds, bytes, entry.size, NULL, NULL)
+		       : 0;
+}
+
+int trace_file_write_sheds(struct trace_file *file, const struct own_sheds *sheds, uint64_t ended)
+{
+	_cleanup_own_sheds_ struct own_sheds all = {};
+	_cleanup_free_ uint8_t *bytes = NULL;
+	_cleanup_free_ char *lines = NULL;
+	struct own_entry entry = {.kind = OWN_SHED, .room = file->own.shed_room};
+	size_t size;
+	int r;
+
+	if (file->own.shed == 0)
+		return 0;
+	bytes = malloc(OWN_ENTRY_HEAD + (size_t)entry.room);
+	r = bytes ? read_sheds(file, bytes + OWN_ENTRY_HEAD, &all) : -ENOMEM;
+	if (r >= 0 && ended > 0)
+		own_sheds_end(&all, ended);
+	if (r >= 0)
+		r = own_sheds_add_all(&all, sheds);
+	if (r >= 0)
+		r = own_sheds_put(&all, entry.room, &lines, &size);
+	if (r < 0)
+		return r;
+	entry.size = (uint32_t)size;
+	entry.data = bytes + OWN_ENTRY_HEAD;
+	memcpy(bytes + OWN_ENTRY_HEAD, lines, size);
+	own_section_put_head(&entry, __BYTE_ORDER == __BIG_ENDIAN, bytes);
+	return io_pwrite_all(file->fd, bytes, OWN_ENTRY_HEAD + size,
+			     file->own.shed - OWN_ENTRY_HEAD);
+}
+
+/* The part first, then how much there is: a reader between them finds what was there before */
+static int write_tasks(struct trace_file *file, const uint8_t *part, size_t size)
+{
+	struct own_places *own = &file->own;
+	const struct own_entry entry = {
+		.kind = OWN_TASKS,
+		.room = own->tasks_room,
+		.size = own->tasks_used + (uint32_t)size,
+	};
+	uint8_t head[OWN_ENTRY_HEAD];
+	int r = io_pwrite_all(file->fd, part, size, own->tasks + own->tasks_used);
+
+	if (r < 0)
+		return r;
+	own_section_put_head(&entry, __BYTE_ORDER == __BIG_ENDIAN, head);
+	r = io_pwrite_all(file->fd, head, sizeof(head), own->tasks - OWN_ENTRY_HEAD);
+	if (r >= 0)
+		own->tasks_used = entry.size;
+	return r;
+}
+
+int trace_file_write_tasks(struct trace_file *file, struct task_names *names)
+{
+	uint32_t since = file->tasks_since; /* stays, where nothing could be written */
+	_cleanup_free_ uint8_t *part = NULL;
+	size_t size;
+	int r;
+
+	if (file->own.tasks == 0)
+		return 0;
+	if (!file->tasks)
+		file->tasks = own_tasks_writer_new();
+	if (!file->tasks)
+		return -ENOMEM;
+	r = task_names_put_tasks(names, &since, file->tasks,
+				 file->own.tasks_room - file->own.tasks_used, &part, &size);
+	if (r < 0)
+		return r;
+	r = part ? write_tasks(file, part, size) : 0;
+	if (r < 0)
+		own_tasks_forget(file->tasks);
+	else
+		file->tasks_since = since;
+	return r;
+}
+
+uint32_t trace_file_tasks_used(const struct trace_file *file, uint32_t *ret_room)
+{
+	*ret_room = file->own.tasks_room;
+	return file->own.tasks_used;
 }
 
 int trace_file_sync(struct trace_file *file)

@@ -16,6 +16,7 @@
 #include "writer/metadata.h"
 #include "writer/own-content.h"
 #include "writer/storage-config.h"
+#include "writer/task-names.h"
 
 #define TRACE_FILE_CPUSTAT_ROOM 640 /* bytes reserved for each CPU's statistics */
 
@@ -128,6 +129,24 @@ void trace_file_share(struct trace_file *file, const struct trace_file *other);
  * errno.
  */
 int trace_file_add_clock(struct trace_file *file, const struct own_clock *reading);
+
+/**
+ * trace_file_write_sheds() - add to which events the file says were not recorded for a while
+ * @ended: by the trace's clock: what goes on in the file and is not in @sheds ended there, an
+ * earlier process having switched it off; 0: there is none
+ * Return: 0, also if the file has no room for it, or negative errno.
+ */
+int trace_file_write_sheds(struct trace_file *file, const struct own_sheds *sheds, uint64_t ended);
+
+/**
+ * trace_file_write_tasks() - who those tasks are that are new since this was called last
+ * On the disk with the next sync. Return: 0, also for a file that has no room for them, or negative
+ * errno.
+ */
+int trace_file_write_tasks(struct trace_file *file, struct task_names *names);
+
+/* Bytes that they take */
+uint32_t trace_file_tasks_used(const struct trace_file *file, uint32_t *ret_room);
 
 /**
  * trace_file_sync() - make what is recorded so far safe from a power cut
