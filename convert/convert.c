@@ -4,6 +4,7 @@
 
 #include "basic/log.h"
 #include "convert/convert.h"
+#include "decode/event-batches.h"
 #include "formats/trace-dat-read.h"
 #include "writer/copy.h"
 
@@ -77,5 +78,18 @@ int import_finish(struct import *import, struct event_file_totals *ret, struct f
 	if (r >= 0 && import->out.kind != OUT_FILE_NEW)
 		r = copy_trace(event_file_fd(import->file), import->out.path, import->out.fd, NULL,
 			       why);
+	return r;
+}
+
+int export_events(const struct export *export, struct event_batches *batches, struct fault *why)
+{
+	int r = who_new(export->filter->units, export->filter->containers, true,
+			&batches->stream.who);
+
+	batches->decoder = export->decoder;
+	batches->stream.filter = export->filter;
+	r = r < 0 ? fault_errno(why, r, "%s: cannot export", export->dat->path)
+		  : event_batches_run(batches, why);
+	batches->stream.who = who_free(batches->stream.who);
 	return r;
 }

@@ -26,6 +26,9 @@ struct convert_options {
 	const char *endian;	/* --endian= */
 	const char *max_frames; /* --max-frames= */
 	const char *sysroot;	/* --sysroot= */
+	const char *table;	/* --table= */
+	const char *host_name;	/* --host-name= */
+	const char *session;	/* --session= */
 	char **memory;		/* each --memory= */
 	bool strict, tarmac;
 };
@@ -54,6 +57,29 @@ int export_output_open(const struct export *export, struct out_file *ret);
  */
 enum convert_status export_output_close(const struct export *export, struct out_file *output,
 					int r);
+
+struct event_batches;
+
+/**
+ * export_events() - event_batches_run() over the events of a file that are wanted, with who their
+ * tasks are
+ * @batches: but for its decoder and what its stream takes from @export
+ * Return: 0 or negative errno with @why.
+ */
+int export_events(const struct export *export, struct event_batches *batches, struct fault *why);
+
+struct own_finding;
+
+/**
+ * export_findings() - what analysis said of a file, within the times that are wanted; where nobody
+ * has analysed it yet, and all of it is exported, what it says now
+ * @take: hears of each, the worst first; 0 or negative errno
+ * @on_fault: a line about what is damaged and left out, each counted in @n_faults
+ * Return: 0 or negative errno with @why.
+ */
+int export_findings(const struct export *export,
+		    int (*take)(void *userdata, const struct own_finding *finding), void *userdata,
+		    void (*on_fault)(const char *text), size_t *n_faults, struct fault *why);
 
 /* One import */
 struct import {
@@ -109,6 +135,17 @@ int import_gdb_tfile(struct import *import, struct fault *why);
  * the number of CPUs.
  */
 enum convert_status export_qemu4v(const struct export *export);
+
+/**
+ * export_perfetto() - a trace for ui.perfetto.dev, see convert/perfetto/export-perfetto.c
+ */
+enum convert_status export_perfetto(const struct export *export);
+
+/**
+ * export_clickhouse() - rows of a table for ClickHouse, see convert/clickhouse/export-clickhouse.c
+ * Options: --table=, --host-name=, --session=
+ */
+enum convert_status export_clickhouse(const struct export *export);
 
 /**
  * import_qemu4v() - text traces of QEMU4V and of the Tarmac family, see qemu4v-event.h

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Events as rows of the table "events": of a batch a block for each kind of event, with the columns
+ * that this kind has. A row is what `flyrecctl query` has for it, and which host and file it is of.
+ */
+#pragma once
+
+#include "decode/decoder.h"
+#include "decode/text.h"
+
+/* The first columns of each table. Borrowed */
+struct clickhouse_labels {
+	const char *host, *boot_id, *session, *file; /* "": not known */
+};
+
+struct clickhouse_events;
+
+/**
+ * clickhouse_events_new() - what one thread makes rows with
+ */
+int clickhouse_events_new(const struct decoder *decoder, const struct clickhouse_labels *labels,
+			  struct clickhouse_events **ret);
+struct clickhouse_events *clickhouse_events_free(struct clickhouse_events *events);
+
+/**
+ * clickhouse_events_put() - append blocks with the rows of @n events
+ * Return: 0 or -ENOMEM.
+ */
+int clickhouse_events_put(struct clickhouse_events *events, const struct decode_event *list,
+			  size_t n, struct text *out);
