@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "basic/near.h"
 #include "basic/strv.h"
 #include "recorder/dynamic.h"
+#include "recorder/probe-place.h"
 
 #define FILE_NAME "dynamic_events"
 
@@ -17,9 +19,11 @@ void dynamic_free(struct dynamic *dynamic)
 		free(dynamic->events[i].system);
 		free(dynamic->events[i].name);
 		free(dynamic->events[i].definition);
+		free(dynamic->events[i].shown);
 	}
 	free(dynamic->events);
 	free(dynamic->group);
+	strv_free(dynamic->build_ids);
 	free(dynamic);
 }
 
@@ -64,7 +68,10 @@ static int parse_probe(const char *key, const char *text, const char *group, uns
 	if (!*rest)
 		return invalid(key, text, "no place to probe", why);
 	event->definition = strf("%.*s:%s/%s %s", (int)type, text, group, event->name, rest);
-	if (!event->definition)
+	/* without its arguments, which may be long */
+	n = (size_t)(rest - text) + strcspn(rest, " \t");
+	event->shown = strf("%s=%.*s", key, (int)n, text);
+	if (!event->definition || !event->shown)
 		return -ENOMEM;
 	return 0;
 }
@@ -95,13 +102,27 @@ static int parse_synthetic(const char *text, struct dynamic_event *event, struct
 	return 0;
 }
 
+static int parse_probes(struct dynamic *dynamic, const char *key, char *const *probes,
+			enum event_source source, unsigned *number, struct fault *why)
+{
+	STRV_FOREACH (p, probes) {
+		struct dynamic_event *event = &dynamic->events[dynamic->n_events++];
+		int r = parse_probe(key, *p, dynamic->group, ++*number, event, why);
+
+		if (r < 0)
+			return r;
+		event->source = source;
+	}
+	return 0;
+}
+
 int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
 		struct fault *why)
 {
 	_cleanup_(dynamic_freep) struct dynamic *dynamic = calloc(1, sizeof(*dynamic));
 	unsigned number = 0;
 	size_t n = strv_length(config->synthetic_events) + strv_length(config->kprobes) +
-		   strv_length(config->uprobes);
+		   strv_length(config->uprobes) + strv_length(config->usdts);
 	int r;
 
 	if (!dynamic)
@@ -115,18 +136,13 @@ int dynamic_new(const struct trace_config *config, const char *group, struct dyn
 		if (r < 0)
 			return r;
 	}
-	for (char **p = config->kprobes; p && *p; p++) {
-		r = parse_probe("Kprobe", *p, group, ++number,
-				&dynamic->events[dynamic->n_events++], why);
-		if (r < 0)
-			return r;
-	}
-	for (char **p = config->uprobes; p && *p; p++) {
-		r = parse_probe("Uprobe", *p, group, ++number,
-				&dynamic->events[dynamic->n_events++], why);
-		if (r < 0)
-			return r;
-	}
+	r = parse_probes(dynamic, "Kprobe", config->kprobes, EVENT_AS_IT_IS, &number, why);
+	if (r >= 0)
+		r = parse_probes(dynamic, "Uprobe", config->uprobes, EVENT_UPROBE, &number, why);
+	if (r >= 0)
+		r = parse_probes(dynamic, "Usdt", config->usdts, EVENT_USDT, &number, why);
+	if (r < 0)
+		return r;
 	*ret = TAKE_PTR(dynamic);
 	return 0;
 }
@@ -202,10 +218,67 @@ static int remove_group(const struct dynamic *dynamic, const struct tracedir *to
 	return first;
 }
 
-static int make(struct dynamic_event *event, const struct tracedir *top, struct fault *why)
+static int take_build_id(struct dynamic *dynamic, const char *build_id)
+{
+	return !build_id || strv_contains(dynamic->build_ids, build_id)
+		       ? 0
+		       : strv_append(&dynamic->build_ids, build_id);
+}
+
+/* A probe of a program: where it is now, and which build of the program that is */
+static int make_uprobe(struct dynamic *dynamic, struct dynamic_event *event,
+		       const struct tracedir *top, struct fault *why)
+{
+	_cleanup_(probe_lines_done) struct probe_lines lines = {};
+	struct fault reason = {};
+	int r = probe_place_resolve(event->source == EVENT_USDT ? PROBE_USDT : PROBE_UPROBE,
+				    event->definition, &lines, &reason);
+
+	if (r < 0)
+		return fault_set(why, r, "%s: %s", event->shown, reason.text);
+	STRV_FOREACH (l, lines.lines) {
+		r = write_line(top, *l, why, "make the event", event->system, event->name);
+		if (r < 0)
+			return r;
+		event->made = true;
+	}
+	r = take_build_id(dynamic, lines.build_id);
+	return r < 0 ? fault_errno(why, r, "cannot make the event %s", event->name) : 0;
+}
+
+/* After a refusal: functions of the kernel that may have been meant by one that it does not have */
+static void suggest_function(const struct dynamic_event *event, const struct tracedir *top,
+			     struct fault *why)
+{
+	_cleanup_free_ char *text = NULL, *wanted = NULL;
+	const char *place = strchr(event->definition, ' ');
+	char *save = NULL, suggestion[NEAR_TEXT_SIZE];
+	struct near_list near = {};
+	struct fault refusal = *why;
+
+	wanted = place ? strndup(place + 1, strcspn(place + 1, " +")) : NULL;
+	/* "MODULE:FUNCTION" is the kernel's to judge, and so is an address */
+	if (!wanted || strchr(wanted, ':') || isdigit((unsigned char)*wanted) ||
+	    tracedir_read(top, "available_filter_functions", &text, NULL) < 0)
+		return;
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		l[strcspn(l, " \t")] = '\0'; /* "FUNCTION [MODULE]" */
+		if (strcmp(l, wanted) == 0)
+			return;
+		near_add(&near, wanted, l);
+	}
+	if (near.n > 0)
+		(void)fault_set(why, refusal.error, "%s: no function '%s' in the kernel%s (%s)",
+				event->shown, wanted, near_text(&near, suggestion), refusal.text);
+}
+
+static int make(struct dynamic *dynamic, struct dynamic_event *event, const struct tracedir *top,
+		struct fault *why)
 {
 	int r;
 
+	if (event->source != EVENT_AS_IT_IS)
+		return make_uprobe(dynamic, event, top, why);
 	/* it would take the line for one of another kind, and say nothing of use */
 	if (strcmp(event->system, DYNAMIC_SYNTHETIC) == 0 &&
 	    !tracedir_exists(top, "synthetic_events"))
@@ -214,6 +287,8 @@ static int make(struct dynamic_event *event, const struct tracedir *top, struct 
 				 "(CONFIG_SYNTH_EVENTS)",
 				 event->name);
 	r = write_line(top, event->definition, why, "make the event", event->system, event->name);
+	if (r < 0 && event->shown && why)
+		suggest_function(event, top, why);
 	if (r >= 0)
 		event->made = true;
 	return r;
@@ -225,10 +300,16 @@ int dynamic_create(struct dynamic *dynamic, const struct tracedir *top, struct f
 
 	r = remove_group(dynamic, top, why);
 	for (size_t i = 0; r >= 0 && i < dynamic->n_events; i++)
-		r = make(&dynamic->events[i], top, why);
+		r = make(dynamic, &dynamic->events[i], top, why);
 	if (r < 0)
 		(void)dynamic_remove(dynamic, top, NULL);
 	return r;
+}
+
+int dynamic_set_build_ids(struct dynamic *dynamic, char *const *build_ids)
+{
+	strv_free(TAKE_PTR(dynamic->build_ids));
+	return strv_copy(build_ids, &dynamic->build_ids);
 }
 
 void dynamic_adopt(struct dynamic *dynamic)
@@ -269,7 +350,7 @@ int dynamic_check(struct dynamic *dynamic, const struct tracedir *top, struct ch
 			return -ENOMEM;
 		if (tracedir_exists(top, path))
 			continue;
-		r = make(event, top, why);
+		r = make(dynamic, event, top, why);
 		if (r < 0)
 			return r;
 		changes_add(changes, "the event %s:%s had been removed", event->system,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kprobe=, Uprobe= and SyntheticEvent=: events that exist because a session asks for them. They
- * are the machine's, not the instance's, so they carry the session's own group as system (synthetic
- * events: always "synthetic") and are removed with it. Owner: the instance. Main thread.
+ * Kprobe=, Uprobe=, Usdt= and SyntheticEvent=: events that exist because a session asks for them.
+ * They are the machine's, not the instance's, so they carry the session's own group as system
+ * (synthetic events: always "synthetic") and are removed with it. Owner: the instance. Main thread.
  * Syntax: Documentation/trace/kprobetrace.rst, uprobetracer.rst, events.rst.
  */
 #pragma once
@@ -14,17 +14,27 @@
 
 #define DYNAMIC_SYNTHETIC "synthetic"
 
+/* How its definition becomes what is written to dynamic_events */
+enum event_source {
+	EVENT_AS_IT_IS,
+	EVENT_UPROBE, /* by recorder/probe-place.h, when it is made */
+	EVENT_USDT,
+};
+
 struct dynamic_event {
 	char *system;
 	char *name;
-	char *definition; /* as written to dynamic_events */
-	bool made;	  /* by us, or by the process we took over from */
+	char *definition;
+	char *shown; /* of a probe: how a message names it */
+	enum event_source source;
+	bool made; /* by us, or by the process we took over from */
 };
 
 struct dynamic {
 	char *group;
-	struct dynamic_event *events; /* synthetic ones first, then kprobes, uprobes */
+	struct dynamic_event *events; /* synthetic ones first, then kprobes, uprobes, USDT probes */
 	size_t n_events;
+	char **build_ids; /* "HEX PATH" of each program that was probed, NULL-terminated */
 };
 
 /**
@@ -43,6 +53,13 @@ void dynamic_free(struct dynamic *dynamic);
  * @top: the machine's tracefs, whose dynamic_events file is written
  */
 int dynamic_create(struct dynamic *dynamic, const struct tracedir *top, struct fault *why);
+
+/**
+ * dynamic_set_build_ids() - those that an earlier process had in build_ids: the files may be others
+ * by now
+ * Return: 0 or -ENOMEM.
+ */
+int dynamic_set_build_ids(struct dynamic *dynamic, char *const *build_ids);
 
 /**
  * dynamic_adopt() - they are there already, made by an earlier process for us

@@ -29,6 +29,7 @@ struct events {
 	const struct trace_config *config;
 	struct wanted *wanted;
 	size_t n_wanted;
+	char **shed; /* "SYSTEM:NAME": off for now, see events_shed() */
 };
 
 int events_new(const struct trace_config *config, const struct dynamic *dynamic,
@@ -69,6 +70,7 @@ void events_free(struct events *events)
 	for (size_t i = 0; i < events->n_wanted; i++)
 		free(events->wanted[i].witness);
 	free(events->wanted);
+	strv_free(events->shed);
 	free(events);
 }
 
@@ -433,6 +435,19 @@ static int is_enabled(const struct tracedir *dir, const struct wanted *w, bool *
 	return r;
 }
 
+/* Is it, or an event of it, off for now? */
+static bool is_shed(const struct events *events, const struct wanted *w)
+{
+	size_t n = strlen(w->system);
+
+	STRV_FOREACH (s, events->shed) {
+		if (strncmp(*s, w->system, n) == 0 && (*s)[n] == ':' &&
+		    (!w->name || strcmp(*s + n + 1, w->name) == 0))
+			return true;
+	}
+	return false;
+}
+
 static int check_enabled(const struct events *events, const struct wanted *w,
 			 const struct tracedir *dir, struct changes *changes, struct fault *why)
 {
@@ -440,7 +455,7 @@ static int check_enabled(const struct events *events, const struct wanted *w,
 	int r;
 
 	r = is_enabled(dir, w, &enabled, why);
-	if (r < 0 || enabled || flipped_by_trigger(events->config, w))
+	if (r < 0 || enabled || flipped_by_trigger(events->config, w) || is_shed(events, w))
 		return r;
 	r = write_enable(dir, w, why);
 	if (r >= 0)
@@ -615,6 +630,25 @@ int events_check(struct events *events, const struct tracedir *dir, struct chang
 	for (size_t i = 0; r >= 0 && i < events->n_wanted; i++)
 		if (events->wanted[i].present)
 			r = check_enabled(events, &events->wanted[i], dir, changes, why);
+	return r;
+}
+
+int events_shed(struct events *events, const struct tracedir *dir, const char *name, bool shed,
+		struct fault *why)
+{
+	_cleanup_free_ char *system = strdup(name);
+	char *colon = system ? strchr(system, ':') : NULL;
+	int r;
+
+	if (!colon)
+		return fault_errno(why, system ? -EINVAL : -ENOMEM, "cannot disable %s", name);
+	*colon = '\0';
+	r = shed ? strv_append(&events->shed, name) : 0;
+	if (r < 0)
+		return fault_errno(why, r, "cannot disable %s", name);
+	r = write_to_event(dir, system, colon + 1, "enable", shed ? "0" : "1", why);
+	if (!shed || r < 0)
+		strv_remove(events->shed, name);
 	return r;
 }
 

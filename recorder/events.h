@@ -52,6 +52,15 @@ int events_check(struct events *events, const struct tracedir *dir, struct chang
 		 struct fault *why);
 
 /**
+ * events_shed() - switch off one event that is traced, or on again
+ * events_check() leaves it off; events_replace() forgets that it was.
+ * @name: "SYSTEM:NAME"
+ * Return: 0 or negative errno with @why: it is as before, or, having gone, forgotten.
+ */
+int events_shed(struct events *events, const struct tracedir *dir, const char *name, bool shed,
+		struct fault *why);
+
+/**
  * events_teardown() - triggers removed, everything in the instance disabled
  * Goes on after an error; @why has the first.
  */

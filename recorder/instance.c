@@ -257,6 +257,21 @@ int instance_attach(const char *name, const char *group, const struct trace_conf
 	return 0;
 }
 
+char *instance_marker(const struct instance *instance)
+{
+	return strf("%s/trace_marker", instance->dir.path);
+}
+
+char *const *instance_build_ids(const struct instance *instance)
+{
+	return instance->dynamic->build_ids;
+}
+
+int instance_set_build_ids(struct instance *instance, char *const *build_ids)
+{
+	return dynamic_set_build_ids(instance->dynamic, build_ids);
+}
+
 /* --- destroy */
 
 /* Is the directory of our name still the one we opened? */
@@ -371,6 +386,17 @@ int instance_destroy(struct instance *instance, struct fault *why)
 	return first;
 }
 
+int instance_remove(const char *name, struct fault *why)
+{
+	struct trace_config config = {.clock = (char *)"mono"};
+	struct instance *instance;
+	int r = instance_attach(name, name, &config, &instance, why);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	return instance_destroy(instance, why);
+}
+
 /* --- watching */
 
 static int check_tracing(struct instance *instance, struct changes *changes, struct fault *why)
@@ -466,6 +492,16 @@ int instance_update_events(struct instance *instance, struct fault *why)
 	instance->events = TAKE_PTR(events);
 	events_free(before);
 	return settings_keep_clock(&instance->dir, instance->config, why);
+}
+
+int instance_shed(struct instance *instance, const char *event, bool shed, struct fault *why)
+{
+	return events_shed(instance->events, &instance->dir, event, shed, why);
+}
+
+int instance_mark(const struct instance *instance, const char *text)
+{
+	return io_write_string_at(instance->dir.fd, "trace_marker", text, 0);
 }
 
 int instance_refresh_pids(struct instance *instance, struct fault *why)

@@ -70,6 +70,20 @@ int instance_attach(const char *name, const char *group, const struct trace_conf
 		    struct instance **ret, struct fault *why);
 
 /**
+ * instance_marker() - the path of its trace_marker, where anybody may write who may write there
+ * Return: malloc'ed, NULL: no memory.
+ */
+char *instance_marker(const struct instance *instance);
+
+/**
+ * instance_build_ids() - "HEX PATH" of each program that Uprobe= and Usdt= probe, NULL-terminated,
+ * as it was when the probe was made; NULL: none instance_set_build_ids() - what that was before
+ * instance_attach(). Return: 0 or -ENOMEM.
+ */
+char *const *instance_build_ids(const struct instance *instance);
+int instance_set_build_ids(struct instance *instance, char *const *build_ids);
+
+/**
  * instance_destroy() - tracing off, triggers, events, instance and dynamic events removed; frees it
  * What the kernel made at boot stays, emptied: it could not be made again.
  * All fds of the instance must be closed and all mappings undone before. -EBUSY: somebody still
@@ -77,6 +91,12 @@ int instance_attach(const char *name, const char *group, const struct trace_conf
  * that somebody else made anew under our name is left alone. NULL is fine.
  */
 int instance_destroy(struct instance *instance, struct fault *why);
+
+/**
+ * instance_remove() - destroy one that an earlier process made, whatever for; none is fine
+ * It has no events of its own: @name is no group's.
+ */
+int instance_remove(const char *name, struct fault *why);
 
 /* Forget it, leaving the kernel's side as it is (hand-over). NULL is fine. */
 void instance_free(struct instance *instance);
@@ -113,6 +133,19 @@ int instance_has_events(const struct instance *instance, const struct trace_conf
  * undone: the caller puts the list back that was before.
  */
 int instance_update_events(struct instance *instance, struct fault *why);
+
+/**
+ * instance_shed() - do not trace an event of the configuration for now, or trace it again
+ * @event: "SYSTEM:NAME", which is enabled, also as one of a whole system
+ * instance_check() leaves it as it is, instance_update_events() enables it.
+ */
+int instance_shed(struct instance *instance, const char *event, bool shed, struct fault *why);
+
+/**
+ * instance_mark() - a line of text into the trace, by its trace_marker
+ * Return: 0 or negative errno.
+ */
+int instance_mark(const struct instance *instance, const char *text);
 
 /**
  * instance_refresh_pids() - Unit=: add the threads that are now in the units' control groups to

@@ -12,69 +12,11 @@
 #include "basic/strv.h"
 #include "recorder/kernel-text.h"
 #include "recorder/pids.h"
+#include "recorder/unit-group.h"
 
 #define FILE_NAME	    "set_event_pid"
-#define MOUNTINFO	    "/proc/self/mountinfo"
 #define DEPTH_MAX	    64U		/* of control groups; systemd's are less than ten deep */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU /* PROC_PID_INIT_INO of linux/proc_ns.h */
-
-/* --- control groups */
-
-/* Undo mountinfo's \040 and the like, in place */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++)
-		if (text[0] == '\\' && strspn(text + 1, "01234567") >= 3) {
-			*to++ = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
-				       (text[3] - '0'));
-			text += 3;
-		} else {
-			*to++ = *text;
-		}
-	*to = '\0';
-}
-
-/* "36 35 98:0 ROOT MOUNT_POINT OPTIONS [FIELDS] - TYPE SOURCE SUPER_OPTIONS" */
-static char *mount_point_of(char *line)
-{
-	char *rest = strstr(line, " - "), *save, *point = NULL;
-
-	if (!rest)
-		return NULL;
-	*rest = '\0';
-	rest += 3;
-	for (int i = 0; i < 5; i++)
-		point = strtok_r(i ? NULL : line, " ", &save);
-	if (!point)
-		return NULL;
-	if (strncmp(rest, "cgroup2 ", 8) != 0 &&
-	    !(strncmp(rest, "cgroup ", 7) == 0 && strstr(rest, "name=systemd")))
-		return NULL;
-	unescape(point);
-	return point;
-}
-
-int pids_parse_mountinfo(const char *text, char ***ret_dirs)
-{
-	_cleanup_free_ char *copy = strdup(text);
-	char **dirs = NULL, *save, *line;
-
-	if (!copy)
-		return -ENOMEM;
-	for (line = strtok_r(copy, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		const char *point = mount_point_of(line);
-		int r = point ? kernel_text_list_add(&dirs, point, strlen(point)) : 0;
-
-		if (r < 0) {
-			tracefs_list_free(dirs);
-			return r;
-		}
-	}
-	*ret_dirs = dirs;
-	return 0;
-}
 
 /* Unit=, and what is found of it */
 struct search {
@@ -83,16 +25,10 @@ struct search {
 	FILE *out;  /* all their numbers */
 };
 
-/* systemd puts "_" before a unit name that could be a file of the control group */
-static bool is_unit(const char *name, const char *unit)
-{
-	return strcmp(name, unit) == 0 || (*name == '_' && strcmp(name + 1, unit) == 0);
-}
-
 static bool is_any_unit(const char *name, const struct search *s)
 {
 	for (char **unit = s->units; *unit; unit++)
-		if (is_unit(name, *unit))
+		if (unit_group_is(name, *unit))
 			return true;
 	return false;
 }
@@ -143,16 +79,13 @@ static int walk(int dir_fd, bool inside, unsigned depth, struct search *s)
 		}
 		r = walk(fd, inside || is_any_unit(entry->d_name, s), depth + 1, s);
 		for (size_t i = 0; s->units[i]; i++)
-			s->seen[i] |= is_unit(entry->d_name, s->units[i]) && ftell(s->out) > before;
+			s->seen[i] |=
+				unit_group_is(entry->d_name, s->units[i]) && ftell(s->out) > before;
 	}
 	return r;
 }
 
-/*
- * set_event_pid takes the numbers of the first PID namespace, whoever writes it; in another one we
- * know none but our own, which are other tasks' there
- */
-static bool in_first_namespace(void)
+bool pids_in_first_namespace(void)
 {
 	struct stat st;
 
@@ -183,21 +116,18 @@ static int find_missing(const struct search *s, const char *reason, struct fault
 static int add_units(struct search *s, struct fault *why)
 {
 	char **units = s->units;
-	_cleanup_free_ char *text = NULL;
 	char **dirs = NULL;
 	int r;
 
-	if (!in_first_namespace())
+	if (!pids_in_first_namespace())
 		return find_missing(
 			s,
 			"flyrecd runs in a PID namespace and cannot tell the kernel which "
 			"processes these are",
 			why);
-	r = io_read_file_at(AT_FDCWD, MOUNTINFO, &text, NULL);
-	if (r >= 0)
-		r = pids_parse_mountinfo(text, &dirs);
+	r = unit_group_mounts(&dirs, why);
 	if (r < 0)
-		return fault_errno(why, r, "cannot read " MOUNTINFO);
+		return r;
 	if (!dirs)
 		return fault_set(why, -ENOENT, "Unit=%s: no control groups of systemd are mounted",
 				 units[0]);

@@ -47,13 +47,6 @@ int pids_check(const struct tracedir *dir, const struct trace_config *config,
 	       struct changes *changes, struct fault *why);
 
 /**
- * pids_parse_mountinfo() - where in /proc/self/mountinfo are control groups of systemd units?
- * @ret_dirs: mount points of cgroup2 and of the hierarchy "name=systemd", a libtracefs list; NULL
- *            when there is none
- */
-int pids_parse_mountinfo(const char *text, char ***ret_dirs);
-
-/**
  * pids_count() - the threads in the list that are alive, and the processes among them; 0 and 0
  * where neither Pid= nor Unit= is set
  */
@@ -65,3 +58,10 @@ int pids_count(const struct tracedir *dir, const struct trace_config *config, ui
  * @proc_fd: /proc: its numbers are the processes. Pure but for reading that.
  */
 int pids_count_text(const char *text, int proc_fd, uint64_t *ret_tasks, uint64_t *ret_processes);
+
+/**
+ * pids_in_first_namespace() - are the numbers that this process knows of tasks the kernel's?
+ * set_event_pid and events have those of the first PID namespace, whoever writes or reads them; in
+ * another one we know none but our own, which are other tasks' there.
+ */
+bool pids_in_first_namespace(void);

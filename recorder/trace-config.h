@@ -33,7 +33,8 @@ struct trace_config {
 	char **function_filter; /* NULL-terminated arrays; NULL: none */
 	char **function_notrace;
 	char **kprobes; /* kernel syntax, without our group */
-	char **uprobes;
+	char **uprobes; /* the same, or PATH:SYMBOL for the offset */
+	char **usdts;	/* "p:NAME PATH:PROVIDER:PROBE ARGUMENTS" */
 	char **synthetic_events;
 	char **units;
 	char **options; /* trace_options words, e.g. "nooverwrite" */

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "basic/now.h"
 #include "recorder/worker.h"
 
 #define STACK_SIZE (128 * KIB)
@@ -304,6 +305,13 @@ bool worker_flushed(const struct worker *w)
 bool worker_done(const struct worker *w)
 {
 	return atomic_load(&w->request) == 0;
+}
+
+uint64_t worker_cpu_nsec(const struct worker *w)
+{
+	clockid_t clock;
+
+	return pthread_getcpuclockid(w->thread, &clock) == 0 ? now_nsec(clock) : 0;
 }
 
 void worker_free(struct worker *w)

@@ -6,6 +6,11 @@
  * The main thread owns the object. Requests are posted without waiting; the worker answers by
  * writing to the session's eventfd (notify_fd), and worker_done() tells. One request at a time,
  * flushes aside.
+ *
+ * A worker runs on any CPU. Kept on those that it drains, a byte costs 0.96 (sub-buffers of 16 KiB)
+ * or 0.84 (4 KiB) of the CPU time; but a real-time task on such a CPU keeps it, and whoever is to
+ * let it go, waiting: millions of events were lost in 6 of 6 runs on a busy machine, in 1 of 6
+ * without. A recorder rather costs 4 % more.
  */
 #pragma once
 
@@ -58,6 +63,9 @@ bool worker_flushed(const struct worker *worker);
 
 /* Is the last request done? */
 bool worker_done(const struct worker *worker);
+
+/* Nanoseconds of CPU time that the thread has used */
+uint64_t worker_cpu_nsec(const struct worker *worker);
 
 /**
  * worker_free() - end the thread, as soon as its current system call returns, and free
