@@ -9,6 +9,9 @@
 #include "basic/strv.h"
 #include "config/config-trace.h"
 #include "config/config.h"
+#include "config/journal-match.h"
+#include "config/latency.h"
+#include "config/post.h"
 #include "config/pressure.h"
 #include "config/probe-args.h"
 
@@ -37,9 +40,13 @@ static const char *probe_name(const char *text, size_t *ret_size)
 static bool name_taken(char *const *probes, const char *name, size_t size)
 {
 	STRV_FOREACH (p, probes) {
+		_cleanup_free_ char *named = NULL;
+		const char *other;
 		size_t n;
-		const char *other = probe_name(*p, &n);
 
+		if (probe_args_name(*p, &named) < 0)
+			continue;
+		other = probe_name(named, &n);
 		if (n == size && memcmp(other, name, n) == 0)
 			return true;
 	}
@@ -80,7 +87,7 @@ int check_probe(const char *text, const void *object, struct fault *why)
 	if (!name[size])
 		return value_refuse(why, "where to put the probe is missing after its name");
 	if (name_taken(session->trace.kprobes, name, size) ||
-	    name_taken(session->uprobes, name, size))
+	    name_taken(session->uprobes, name, size) || name_taken(session->usdts, name, size))
 		return value_refuse(why, "there is another probe of this name");
 	return check_kernel_line(text, why);
 }
@@ -97,9 +104,31 @@ static int check_arguments(const char *text, struct fault *why)
 	return r < 0 ? r : check_kernel_line(expanded, why);
 }
 
+/* NAME, NAME@VERSION, with "." of what a compiler made of a function */
+#define SYMBOL LETTERS DIGITS "_.$@"
+
+static int check_symbol(const char *text, size_t size, bool is_return, struct fault *why)
+{
+	size_t n = strspn(text, SYMBOL), m;
+
+	if (n >= size)
+		return 0;
+	if (text[n] != '+')
+		return value_refuse(why,
+				    "not the name of a function after ':'; of C++ and Rust, give "
+				    "the name as nm(1) prints it");
+	if (is_return)
+		return value_refuse(why,
+				    "a return probe is of a function as a whole, leave out '+'");
+	m = strspn(text + n + 1, DIGITS "abcdefABCDEFx");
+	if (m == 0 || n + 1 + m < size || !strchr(DIGITS, text[n + 1]))
+		return value_refuse(why, "not an offset after '+', as in main+8 or main+0x8");
+	return 0;
+}
+
 int check_uprobe(const char *text, const void *object, struct fault *why)
 {
-	const char *place, *offset;
+	const char *place, *where;
 	size_t size;
 	int r;
 
@@ -113,12 +142,49 @@ int check_uprobe(const char *text, const void *object, struct fault *why)
 	size = strcspn(place, " ");
 	if (*place != '/')
 		return value_refuse(why,
-				    "the file must be an absolute path, as in /bin/bash:0x4245");
-	offset = memrchr(place, ':', size);
-	if (!offset || !offset[1] || !strchr(DIGITS, offset[1]))
-		return value_refuse(why, "an offset into the file is missing, as in "
-					 "/bin/bash:0x4245");
+				    "the file must be an absolute path, as in /bin/bash:readline");
+	where = memrchr(place, ':', size);
+	if (!where || where + 1 == place + size)
+		return value_refuse(why, "a function or an offset into the file is missing, as in "
+					 "/bin/bash:readline or /bin/bash:0x4245");
+	if (!strchr(DIGITS, where[1])) {
+		r = check_symbol(where + 1, (size_t)(place + size - where - 1), *text == 'r', why);
+		if (r < 0)
+			return r;
+	}
 	return check_arguments(text, why);
+}
+
+/* "PATH:PROVIDER:PROBE [ARGS]", which may have "p:NAME " before it */
+int check_usdt(const char *text, const void *object, struct fault *why)
+{
+	_cleanup_free_ char *named = NULL;
+	const char *place, *probe;
+	size_t size;
+	int r;
+
+	if (*text == 'r')
+		return value_refuse(why, "a USDT probe does not return, it can only be p:NAME");
+	if (*text != '/' && *text != 'p')
+		return value_refuse(why, "the file must be an absolute path, as in "
+					 "/usr/lib64/libstdc++.so.6:libstdcxx:throw");
+	r = probe_args_name(text, &named);
+	if (r == -EINVAL)
+		return value_refuse(why, "must be PATH:PROVIDER:PROBE, as in "
+					 "/usr/lib64/libstdc++.so.6:libstdcxx:throw");
+	if (r >= 0)
+		r = check_probe(named, object, why);
+	if (r < 0)
+		return r;
+	place = probe_name(named, &size);
+	place += size + 1;
+	size = strcspn(place, " ");
+	probe = memrchr(place, ':', size);
+	if (*place != '/' || !probe || probe + 1 == place + size ||
+	    !memchr(place, ':', (size_t)(probe - place)) || probe[-1] == ':')
+		return value_refuse(why, "must be PATH:PROVIDER:PROBE, as in "
+					 "/usr/lib64/libstdc++.so.6:libstdcxx:throw");
+	return check_arguments(named, why);
 }
 
 /* --- synthetic events: "NAME TYPE FIELD[; TYPE FIELD]…" */
@@ -234,7 +300,13 @@ int check_unit(const char *text, const void *object, struct fault *why)
 
 int check_unit_glob(const char *text, const void *object, struct fault *why)
 {
-	if (strlen(text) > UNIT_NAME_MAX || text[strspn(text, UNIT_CHARACTERS "*?[]!^")])
+	_cleanup_free_ char *pattern = NULL;
+	uint64_t post_usec;
+	int r = post_split(text, &pattern, &post_usec, why);
+
+	if (r < 0)
+		return r;
+	if (strlen(pattern) > UNIT_NAME_MAX || pattern[strspn(pattern, UNIT_CHARACTERS "*?[]!^")])
 		return value_refuse(why, "not the name of a unit, or a pattern of names as in "
 					 "*.service");
 	return 0;
@@ -244,19 +316,56 @@ int check_unit_glob(const char *text, const void *object, struct fault *why)
 
 int check_pressure(const char *text, const void *object, struct fault *why)
 {
+	_cleanup_free_ char *condition = NULL;
 	struct pressure pressure;
+	uint64_t post_usec;
+	int r = post_split(text, &condition, &post_usec, why);
 
-	return pressure_parse(text, &pressure, why);
+	if (r >= 0)
+		r = pressure_parse(condition, &pressure, why);
+	return r < 0 || !pressure.unit[0] ? r : check_unit(pressure.unit, object, why);
+}
+
+int check_latency(const char *text, const void *object, struct fault *why)
+{
+	_cleanup_(latency_done) struct latency_config latency = {};
+
+	return latency_parse(text, true, &latency, why);
 }
 
 int check_event(const char *text, const void *object, struct fault *why)
+{
+	_cleanup_(event_done) struct trace_event event = {};
+	_cleanup_free_ char *condition = NULL;
+	uint64_t post_usec;
+	int r = post_split(text, &condition, &post_usec, why);
+
+	if (r >= 0)
+		r = event_parse(condition, &event, why);
+	if (r < 0)
+		return r;
+	return event.name ? 0 : value_refuse(why, "must be one event, SYSTEM:NAME");
+}
+
+int check_shed(const char *text, const void *object, struct fault *why)
 {
 	_cleanup_(event_done) struct trace_event event = {};
 	int r = event_parse(text, &event, why);
 
 	if (r < 0)
 		return r;
-	return event.name ? 0 : value_refuse(why, "must be one event, SYSTEM:NAME");
+	return event.optional ? value_refuse(why, "must be SYSTEM:NAME, or a SYSTEM, without \"-\"")
+			      : 0;
+}
+
+int check_journal(const char *text, const void *object, struct fault *why)
+{
+	_cleanup_(strv_freep) char **terms = NULL;
+	_cleanup_free_ char *condition = NULL;
+	uint64_t post_usec;
+	int r = post_split(text, &condition, &post_usec, why);
+
+	return r < 0 ? r : journal_match_parse(condition, &terms, why);
 }
 
 /* --- [Daemon] */

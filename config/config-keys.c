@@ -98,6 +98,7 @@ const struct config_key config_keys[] = {
 	  .check = check_function },
 	{ "Trace", "Kprobe", S, &value_lines, SESSION(trace.kprobes), .check = check_probe },
 	{ "Trace", "Uprobe", S, &value_lines, SESSION(uprobes), .check = check_uprobe },
+	{ "Trace", "Usdt", S, &value_lines, SESSION(usdts), .check = check_usdt },
 	{ "Trace", "SyntheticEvent", S, &value_lines, SESSION(trace.synthetic_events),
 	  .check = check_synthetic },
 	{ "Trace", "Clock", S, &value_word, SESSION(trace.clock), .choices = clocks },
@@ -109,6 +110,8 @@ const struct config_key config_keys[] = {
 	{ "Trace", "Pid", S, &value_pids, SESSION(trace) },
 	{ "Trace", "Unit", S, &value_words, SESSION(trace.units), .check = check_unit },
 	{ "Trace", "Option", S, &value_words, SESSION(trace.options), .check = check_option },
+	{ "Trace", "MaxOverhead", S, &value_share, SESSION(max_overhead), "0" },
+	{ "Trace", "Shed", S, &value_words, SESSION(shed), .check = check_shed },
 	{ "Trace", "Persistent", S, &value_bool, SESSION(trace.persistent), "no" },
 
 	{ "Storage", "MaxUse", BOTH, &value_size_auto, SESSION(storage.max_use), NULL, MIB, SIZE_LIMIT },
@@ -134,11 +137,16 @@ const struct config_key config_keys[] = {
 	{ "Snapshot", "OnPressure", BOTH, &value_lines, SESSION(snapshot.on_pressure),
 	  .check = check_pressure },
 	{ "Snapshot", "OnEvent", BOTH, &value_lines, SESSION(snapshot.on_event), .check = check_event },
-	{ "Snapshot", "OnUnitFailed", BOTH, &value_words, SESSION(snapshot.on_unit_failed),
+	{ "Snapshot", "OnUnitFailed", BOTH, &value_patterns, SESSION(snapshot.on_unit_failed),
 	  .check = check_unit_glob },
+	{ "Snapshot", "OnLatency", BOTH, &value_lines, SESSION(snapshot.on_latency),
+	  .check = check_latency },
+	{ "Snapshot", "OnJournal", BOTH, &value_lines, SESSION(snapshot.on_journal),
+	  .check = check_journal },
 	{ "Snapshot", "Burst", BOTH, &value_unsigned, SESSION(snapshot.burst), "5", 0, INT_MAX },
 	{ "Snapshot", "IntervalSec", BOTH, &value_time, SESSION(snapshot.interval_usec), "1min", 0,
 	  TIME_MAX },
+	{ "Snapshot", "PeerMaxSec", BOTH, &value_time, SESSION(snapshot.peer_max_usec), "2min", 0, TIME_MAX },
 	{ "Snapshot", "Method", BOTH, &value_word, SESSION(snapshot.method), "auto", .choices = methods },
 	{ "Snapshot", "Memory", BOTH, &value_size, SESSION(snapshot.memory), "64M", MIB, TIB },
 	{ "Snapshot", "MaxUse", BOTH, &value_size_auto, SESSION(snapshot.max_use), NULL, MIB, SIZE_LIMIT },
@@ -146,6 +154,8 @@ const struct config_key config_keys[] = {
 	{ "Snapshot", "MaxRetentionSec", BOTH, &value_time, SESSION(snapshot.max_retention_usec), "0", 0,
 	  TIME_MAX },
 	{ "Snapshot", "Coresight", BOTH, &value_bool, SESSION(snapshot.coresight), "no" },
+	{ "Snapshot", "Analyze", BOTH, &value_bool, SESSION(snapshot.analyze), "yes" },
+	{ "Snapshot", "Journal", BOTH, &value_bool, SESSION(snapshot.journal), "no" },
 };
 /* clang-format on */
 

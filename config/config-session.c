@@ -6,6 +6,7 @@
 #include "basic/ini.h"
 #include "basic/strv.h"
 #include "config/config-session.h"
+#include "config/latency.h"
 #include "config/probe-args.h"
 #include "formats/trace-clock.h"
 
@@ -35,6 +36,17 @@ void config_complain(struct config_reader *reader, enum config_severity severity
 	va_end(ap);
 	if (reader->complain)
 		reader->complain(severity, file, line, fault.text, reader->userdata);
+}
+
+void config_reader_forget(struct config_reader *reader)
+{
+	for (size_t i = 0; i < reader->n_probes; i++) {
+		free(reader->probes[i].file);
+		free(reader->probes[i].text);
+	}
+	free(reader->probes);
+	reader->probes = NULL;
+	reader->n_probes = 0;
 }
 
 static bool is_daemon_key(const struct config_key *key)
@@ -68,6 +80,27 @@ static void on_section(struct reading *reading, const struct ini_entry *entry)
 	config_complain(reading->reader, CONFIG_WARNING, entry->file, entry->line, "%s", why.text);
 }
 
+/* Probes of programs are checked when it is known which of them the session has */
+static int keep_line(struct reading *reading, const struct config_key *key,
+		     const struct ini_entry *entry)
+{
+	struct config_reader *reader = reading->reader;
+	struct config_line line = {.line = entry->line, .key = key->name};
+
+	if (!reader->on_probe || (key->offset != offsetof(struct session_config, uprobes) &&
+				  key->offset != offsetof(struct session_config, usdts)))
+		return 0;
+	if (array_grow(&reader->probes, reader->n_probes, sizeof(line)) < 0)
+		return -ENOMEM;
+	line.file = strdup(entry->file);
+	if (!line.file || value_squeeze(entry->value, &line.text) < 0) {
+		free(line.file);
+		return -ENOMEM;
+	}
+	reader->probes[reader->n_probes++] = line;
+	return 0;
+}
+
 static int assign(struct reading *reading, const struct config_key *key,
 		  const struct ini_entry *entry)
 {
@@ -90,7 +123,7 @@ static int assign(struct reading *reading, const struct config_key *key,
 		config_complain(reading->reader, CONFIG_ERROR, entry->file, entry->line,
 				"%s=%s is not supported by this build", entry->key, entry->value);
 	else
-		return r;
+		return r < 0 ? r : keep_line(reading, key, entry);
 	return value_reset(key, object, defaults);
 }
 
@@ -215,6 +248,8 @@ void session_config_free(struct session_config *config)
 	free(config->trace_text);
 	free(config->text);
 	strv_free(config->trace.uprobes);
+	strv_free(config->trace.usdts);
+	strv_free(config->snapshot.latency_events);
 	free(config);
 }
 
@@ -238,7 +273,9 @@ int session_config_copy(const struct session_config *config, struct session_conf
 	if (strv_set(&copy->path, config->path) < 0 ||
 	    strv_set(&copy->trace_text, config->trace_text) < 0 ||
 	    strv_set(&copy->text, config->text) < 0 ||
-	    strv_copy(config->trace.uprobes, &copy->trace.uprobes) < 0)
+	    strv_copy(config->snapshot.latency_events, &copy->snapshot.latency_events) < 0 ||
+	    strv_copy(config->trace.uprobes, &copy->trace.uprobes) < 0 ||
+	    strv_copy(config->trace.usdts, &copy->trace.usdts) < 0)
 		return -ENOMEM;
 	*ret = TAKE_PTR(copy);
 	return 0;
@@ -249,7 +286,7 @@ int session_config_copy(const struct session_config *config, struct session_conf
 static bool traces_anything(const struct trace_config *trace)
 {
 	return trace->n_events > 0 || trace->n_triggers > 0 || trace->tracer || trace->kprobes ||
-	       trace->uprobes || trace->options;
+	       trace->uprobes || trace->usdts || trace->options;
 }
 
 /* Does @a have what @b has? */
@@ -331,19 +368,75 @@ static bool takes_snapshots(const struct trace_trigger *trigger)
 }
 
 /* They have been checked */
-static int expand_uprobes(struct session_config *session)
+static int expand(char *const *probes, char ***to)
 {
 	struct fault why;
-	int r = 0;
 
-	for (char **text = session->uprobes; text && *text && r >= 0; text++) {
-		_cleanup_free_ char *line = NULL;
+	STRV_FOREACH (text, probes) {
+		_cleanup_free_ char *named = NULL, *line = NULL;
+		int r = probe_args_name(*text, &named);
 
-		r = probe_args_expand(*text, NULL, &line, &why);
 		if (r >= 0)
-			r = strv_append(&session->trace.uprobes, line);
+			r = probe_args_expand(named, NULL, &line, &why);
+		if (r >= 0)
+			r = strv_append(to, line);
+		if (r < 0)
+			return r;
 	}
-	return r;
+	return 0;
+}
+
+static int expand_probes(struct session_config *session)
+{
+	int r = expand(session->uprobes, &session->trace.uprobes);
+
+	return r < 0 ? r : expand(session->usdts, &session->trace.usdts);
+}
+
+/* Those that were not reset later */
+static void check_probes(struct config_reader *reader, const struct session_config *session)
+{
+	for (size_t i = 0; session->enabled && i < reader->n_probes; i++) {
+		const struct config_line *line = &reader->probes[i];
+		_cleanup_free_ char *named = NULL;
+		struct fault why = {};
+
+		if (!strv_contains(session->uprobes, line->text) &&
+		    !strv_contains(session->usdts, line->text))
+			continue;
+		if (probe_args_name(line->text, &named) >= 0 &&
+		    reader->on_probe(line->key, named, &why) < 0)
+			config_complain(reader, CONFIG_ERROR, line->file, line->line, "%s=%s: %s",
+					line->key, line->text, why.text);
+	}
+}
+
+/* Events that OnLatency= takes are recorded like those of Event= */
+static int add_latency_events(struct config_reader *reader, const char *file,
+			      struct session_config *session)
+{
+	struct trace_config *trace = &session->trace;
+
+	if (session->snapshot.on_latency && !trace_clock_counts_time(trace->clock))
+		config_complain(reader, CONFIG_ERROR, file, 1,
+				"OnLatency=, here or in flyrecd.conf, cannot be combined with "
+				"Clock=%s, which counts no time",
+				trace->clock);
+	STRV_FOREACH (text, session->snapshot.on_latency) {
+		_cleanup_(latency_done) struct latency_config latency = {};
+		struct fault why = {};
+		int r = latency_parse(*text, true, &latency, &why);
+
+		if (r >= 0)
+			r = latency_add_events(&latency, trace, &session->snapshot.latency_events,
+					       &why);
+		if (r == -EINVAL)
+			config_complain(reader, CONFIG_ERROR, file, 1, "OnLatency=%s: %s", *text,
+					why.text);
+		else if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int session_config_finish(struct config_reader *reader, const char *file,
@@ -351,7 +444,7 @@ int session_config_finish(struct config_reader *reader, const char *file,
 {
 	struct storage_config *storage = &session->storage;
 	struct trace_config *trace = &session->trace;
-	int r = expand_uprobes(session);
+	int r = expand_probes(session);
 
 	if (r < 0)
 		return r;
@@ -365,6 +458,9 @@ int session_config_finish(struct config_reader *reader, const char *file,
 		trace->clock = strdup(trace->persistent ? "local" : "mono");
 	if (!trace->clock)
 		return -ENOMEM;
+	r = add_latency_events(reader, file, session);
+	if (r < 0)
+		return r;
 	if (trace->persistent && trace->subbuf_size != SUBBUF_SIZE_AUTO)
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"SubBufferSize= cannot be combined with Persistent=yes: the buffer "
@@ -381,7 +477,8 @@ int session_config_finish(struct config_reader *reader, const char *file,
 	if (session->mode == SESSION_RECORD && !traces_anything(trace))
 		config_complain(reader, CONFIG_ERROR, file, 1,
 				"this session traces nothing: [Trace] needs an Event=, "
-				"EventTrigger=, Tracer=, Kprobe=, Uprobe= or Option=");
+				"EventTrigger=, Tracer=, Kprobe=, Uprobe=, Usdt= or Option=");
+	check_probes(reader, session);
 	for (size_t i = 0; session->mode == SESSION_RECORD && i < trace->n_triggers; i++)
 		if (takes_snapshots(&trace->triggers[i]))
 			config_complain(

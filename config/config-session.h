@@ -8,10 +8,22 @@
 #include "config/config-keys.h"
 #include "config/config.h"
 
+/* Where a value stands */
+struct config_line {
+	char *file;
+	unsigned line;
+	const char *key;
+	char *text;
+};
+
 /* Where complaints go, and how many there were */
 struct config_reader {
 	config_complain_t complain;
 	void *userdata;
+	config_check_probe_t on_probe; /* or NULL */
+	struct config_line
+		*probes; /* of the session that is being read, to be checked at its end */
+	size_t n_probes;
 	unsigned n_warnings;
 	unsigned n_errors;
 };
@@ -21,6 +33,11 @@ struct config_reader {
  */
 void config_complain(struct config_reader *reader, enum config_severity severity, const char *file,
 		     unsigned line, const char *format, ...) _printf_(5, 6);
+
+/**
+ * config_reader_forget() - the lines of the session before
+ */
+void config_reader_forget(struct config_reader *reader);
 
 /**
  * session_config_new() - a session as it is before its files are read

@@ -39,6 +39,7 @@ int event_put(struct trace_config *trace, struct trace_event *event);
 /* Checks for struct config_key; config/config-check.c */
 int check_probe(const char *text, const void *object, struct fault *why);
 int check_uprobe(const char *text, const void *object, struct fault *why);
+int check_usdt(const char *text, const void *object, struct fault *why);
 int check_synthetic(const char *text, const void *object, struct fault *why);
 int check_function(const char *text, const void *object, struct fault *why);
 int check_power_of_two(const char *text, const void *object, struct fault *why);
@@ -47,6 +48,9 @@ int check_option(const char *text, const void *object, struct fault *why);
 int check_unit(const char *text, const void *object, struct fault *why);
 int check_unit_glob(const char *text, const void *object, struct fault *why);
 int check_pressure(const char *text, const void *object, struct fault *why);
+int check_latency(const char *text, const void *object, struct fault *why);
 int check_event(const char *text, const void *object, struct fault *why);
+int check_shed(const char *text, const void *object, struct fault *why);
+int check_journal(const char *text, const void *object, struct fault *why);
 int check_group_name(const char *text, const void *object, struct fault *why);
 int check_instance_prefix(const char *text, const void *object, struct fault *why);

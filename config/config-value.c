@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include "basic/strv.h"
 #include "config/config-keys.h"
 #include "config/config-value.h"
+#include "config/post.h"
 #include "writer/storage-config.h"
 
 /* Fields are as the comments in the header say; each key's offset points to one of its kind */
@@ -161,6 +163,47 @@ const struct value_kind value_percent = {
 	.clear = number_clear,
 	.copy = number_copy,
 	.print = number_print,
+};
+
+static int share_parse(const struct config_key *key, void *object, const char *text,
+		       struct fault *why)
+{
+	unsigned percent = 0, hundredths = 0;
+	const char *p = text;
+
+	if (!isdigit((unsigned char)*p))
+		return value_refuse(why, "not a percentage");
+	for (; isdigit((unsigned char)*p) && percent <= 100; p++)
+		percent = percent * 10 + (unsigned)(*p - '0');
+	if (*p == '.') {
+		p++;
+		for (unsigned place = 10; isdigit((unsigned char)*p) && place > 0; place /= 10)
+			hundredths += (unsigned)(*p++ - '0') * place;
+	}
+	if (*p == '%')
+		p++;
+	if (*p && percent <= 100)
+		return value_refuse(why,
+				    "not a percentage, with two places behind the point at most");
+	if (percent * 100 + hundredths > 10000)
+		return value_refuse(why, "out of range, must be 0 to 100");
+	*FIELD(unsigned, key, object) = percent * 100 + hundredths;
+	return 0;
+}
+
+static void share_print(const struct config_key *key, const void *object, FILE *f)
+{
+	unsigned share = *FIELD(unsigned, key, object);
+
+	(void)fprintf(f, "%s=%u.%02u%%\n", key->name, share / 100, share % 100);
+}
+
+const struct value_kind value_share = {
+	.size = sizeof(unsigned),
+	.parse = share_parse,
+	.clear = number_clear,
+	.copy = number_copy,
+	.print = share_print,
 };
 
 /* NULL: it is none of the key's choices, or there are none */
@@ -402,21 +445,41 @@ static int lines_parse(const struct config_key *key, void *object, const char *t
 	return r < 0 ? r : add_string(key, object, line, why);
 }
 
-static int words_parse(const struct config_key *key, void *object, const char *text,
-		       struct fault *why)
+/* @suffix: of each word */
+static int add_words(const struct config_key *key, void *object, char *text, const char *suffix,
+		     struct fault *why)
 {
-	_cleanup_free_ char *copy = strdup(text);
 	char *state = NULL;
 
-	if (!copy)
-		return -ENOMEM;
-	for (char *w = strtok_r(copy, " \t", &state); w; w = strtok_r(NULL, " \t", &state)) {
-		int r = add_string(key, object, w, why);
+	for (char *w = strtok_r(text, " \t", &state); w; w = strtok_r(NULL, " \t", &state)) {
+		_cleanup_free_ char *word = strf("%s%s", w, suffix);
+		int r = word ? add_string(key, object, word, why) : -ENOMEM;
 
 		if (r < 0)
 			return r;
 	}
 	return 0;
+}
+
+static int words_parse(const struct config_key *key, void *object, const char *text,
+		       struct fault *why)
+{
+	_cleanup_free_ char *copy = strdup(text);
+
+	return copy ? add_words(key, object, copy, "", why) : -ENOMEM;
+}
+
+static int patterns_parse(const struct config_key *key, void *object, const char *text,
+			  struct fault *why)
+{
+	_cleanup_free_ char *line = NULL, *words = NULL;
+	uint64_t post_usec;
+	int r = value_squeeze(text, &line);
+
+	if (r >= 0)
+		r = post_split(line, &words, &post_usec, why);
+	/* The line continues with its " post=TIME", or ends */
+	return r < 0 ? r : add_words(key, object, words, line + strlen(words), why);
 }
 
 static void list_clear(const struct config_key *key, void *object)
@@ -449,6 +512,14 @@ const struct value_kind value_lines = {
 const struct value_kind value_words = {
 	.is_list = true,
 	.parse = words_parse,
+	.clear = list_clear,
+	.copy = list_copy,
+	.print = list_print,
+};
+
+const struct value_kind value_patterns = {
+	.is_list = true,
+	.parse = patterns_parse,
 	.clear = list_clear,
 	.copy = list_copy,
 	.print = list_print,

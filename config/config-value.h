@@ -37,6 +37,7 @@ extern const struct value_kind value_bool;     /* bool */
 extern const struct value_kind value_unsigned; /* unsigned, within min and max of the key */
 extern const struct value_kind value_u64;      /* uint64_t, likewise */
 extern const struct value_kind value_percent;  /* unsigned */
+extern const struct value_kind value_share;    /* unsigned, hundredths of a percent */
 /* uint64_t bytes, within min and max, or one of the key's choices */
 extern const struct value_kind value_size;
 extern const struct value_kind value_size_auto; /* the same, STORAGE_DEFAULT when not set */
@@ -47,6 +48,8 @@ extern const struct value_kind value_string;	/* char *, NULL when not set; the k
 extern const struct value_kind value_cpus;  /* char *, a CPU list, canonical; NULL when not set */
 extern const struct value_kind value_lines; /* char **, one string an assignment; check */
 extern const struct value_kind value_words; /* char **, split at white space; check */
+/* The same; a "post=TIME" at the end belongs to each of them */
+extern const struct value_kind value_patterns;
 
 /**
  * value_field() - where a key's value lives in @object

@@ -51,6 +51,7 @@ struct loader {
 
 static void loader_done(struct loader *loader)
 {
+	config_reader_forget(&loader->reader);
 	dirs_done(&loader->top);
 	dirs_done(&loader->sessions);
 	session_config_free(loader->builtin);
@@ -177,6 +178,7 @@ static int read_session(struct loader *loader, const char *file_name, const char
 	unsigned n_errors = loader->reader.n_errors;
 	int r;
 
+	config_reader_forget(&loader->reader);
 	r = session_config_new(name, loader->defaults, &session);
 	if (r < 0)
 		return r;
@@ -282,6 +284,32 @@ static int check_config_dir(struct loader *loader, const char *config_dir)
 	return r == -ENOENT ? 0 : r;
 }
 
+static int load(struct loader *loader, const char *config_dir, const char *vendor_dir,
+		unsigned *ret_n_faults)
+{
+	int r = loader_init(loader, config_dir, vendor_dir);
+
+	if (r >= 0)
+		r = check_config_dir(loader, config_dir);
+	if (r >= 0)
+		r = read_daemon(loader);
+	if (r >= 0)
+		r = read_sessions(loader);
+	if (ret_n_faults)
+		*ret_n_faults = loader->reader.n_errors + loader->reader.n_warnings;
+	return r;
+}
+
+int config_check(const char *config_dir, const char *vendor_dir, config_check_probe_t on_probe,
+		 config_complain_t complain, void *userdata, unsigned *ret_n_faults)
+{
+	_cleanup_(loader_done) struct loader loader = {
+		.reader = {.complain = complain, .userdata = userdata, .on_probe = on_probe},
+	};
+
+	return load(&loader, config_dir, vendor_dir, ret_n_faults);
+}
+
 int config_load(const char *config_dir, const char *vendor_dir, config_complain_t complain,
 		void *userdata, struct daemon_config **ret, unsigned *ret_n_faults)
 {
@@ -289,17 +317,8 @@ int config_load(const char *config_dir, const char *vendor_dir, config_complain_
 		.reader = {.complain = complain, .userdata = userdata},
 	};
 	struct daemon_config *config;
-	int r;
+	int r = load(&loader, config_dir, vendor_dir, ret_n_faults);
 
-	r = loader_init(&loader, config_dir, vendor_dir);
-	if (r >= 0)
-		r = check_config_dir(&loader, config_dir);
-	if (r >= 0)
-		r = read_daemon(&loader);
-	if (r >= 0)
-		r = read_sessions(&loader);
-	if (ret_n_faults)
-		*ret_n_faults = loader.reader.n_errors + loader.reader.n_warnings;
 	if (r < 0)
 		return r;
 	config = TAKE_PTR(loader.config);

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 
+#include "basic/fault.h"
 #include "recorder/trace-config.h"
 #include "writer/storage-config.h"
 
@@ -27,6 +28,10 @@ struct snapshot_config {
 	char **on_pressure; /* "memory some 150ms 1s" */
 	char **on_event;    /* "oom:mark_victim if …" */
 	char **on_unit_failed;
+	char **on_latency;	     /* "runqueue 20ms …", see config/latency.h */
+	char **latency_events;	     /* what those take and Event= did not have; no key */
+	char **on_journal;	     /* "FIELD=VALUE …", see config/journal-match.h */
+	uint64_t peer_max_usec;	     /* the longest window that other hosts may ask for; 0: none */
 	unsigned burst;		     /* default SNAPSHOT_BURST per interval_usec; 0: no limit */
 	uint64_t interval_usec;	     /* default SNAPSHOT_INTERVAL_USEC; 0: no limit */
 	char *method;		     /* auto | mapped | swap | drain */
@@ -35,7 +40,24 @@ struct snapshot_config {
 	uint64_t max_files;	     /* 0: no limit; default 100 */
 	uint64_t max_retention_usec; /* 0: no limit (default) */
 	bool coresight;
+	bool analyze; /* default yes */
+	bool journal; /* default no */
 };
+
+struct snapshot_burst {
+	unsigned burst;
+	uint64_t interval_usec;
+};
+
+/* Burst= and IntervalSec= for those who shall not be without a limit, whatever is configured */
+static inline struct snapshot_burst snapshot_burst_of_guests(const struct snapshot_config *config)
+{
+	return (struct snapshot_burst){
+		.burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST,
+		.interval_usec =
+			config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC,
+	};
+}
 
 /* Is it one that a session can have? */
 bool config_is_session_name(const char *name);
@@ -46,7 +68,10 @@ struct session_config {
 	char *description; /* or NULL */
 	enum session_mode mode;
 	bool enabled;	/* default yes */
-	char **uprobes; /* Uprobe= as written; trace has them as the kernel takes them */
+	char **uprobes; /* Uprobe= and Usdt= as written; trace has them without shorthands */
+	char **usdts;
+	unsigned max_overhead; /* hundredths of a percent of the machine's CPU time; 0: no limit */
+	char **shed;	       /* SYSTEM:NAME or SYSTEM, first to go first */
 	struct trace_config trace;
 	struct storage_config storage;
 	struct snapshot_config snapshot;
@@ -91,6 +116,17 @@ typedef void (*config_complain_t)(enum config_severity severity, const char *fil
  */
 int config_load(const char *config_dir, const char *vendor_dir, config_complain_t complain,
 		void *userdata, struct daemon_config **ret, unsigned *ret_n_faults);
+
+/* What config_check() asks of Uprobe= and Usdt=, @text as in trace: 0, or negative errno with @why
+ */
+typedef int (*config_check_probe_t)(const char *key, const char *text, struct fault *why);
+
+/**
+ * config_check() - config_load() that has the probes of each enabled session checked as well
+ * Unlike the rest this depends on the programs on this machine, which may change.
+ */
+int config_check(const char *config_dir, const char *vendor_dir, config_check_probe_t on_probe,
+		 config_complain_t complain, void *userdata, unsigned *ret_n_faults);
 
 /**
  * config_free() - forget a configuration and its sessions; NULL is fine

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -6,6 +7,7 @@
 #include <sys/utsname.h>
 
 #include "basic/parse.h"
+#include "basic/strv.h"
 #include "config/probe-args.h"
 #include "formats/gdb-registers.h"
 
@@ -198,4 +200,29 @@ int probe_args_expand(const char *text, const char *machine, char **ret, struct 
 	if (r >= 0)
 		*ret = TAKE_PTR(result);
 	return r;
+}
+
+int probe_args_name(const char *text, char **ret)
+{
+	size_t place = strcspn(text, " ");
+	const char *name, *provider;
+	char *result;
+
+	if (*text != '/') {
+		result = strdup(text);
+		*ret = result ? result : *ret;
+		return result ? 0 : -ENOMEM;
+	}
+	name = memrchr(text, ':', place);
+	provider = name ? memrchr(text, ':', (size_t)(name - text)) : NULL;
+	if (!provider)
+		return -EINVAL;
+	result = strf("p:%.*s %s", (int)(text + place - provider - 1), provider + 1, text);
+	if (!result)
+		return -ENOMEM;
+	for (char *p = result + 2; *p != ' '; p++)
+		if (!isalnum((unsigned char)*p))
+			*p = '_';
+	*ret = result;
+	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shorthands among the arguments of a uprobe, for what gdb wants to see of a program:
+ * Usdt= without a name for its event, and shorthands among the arguments of a probe of a program,
+ * for what gdb wants to see of a program:
  *
  *	regs=all           the registers, each in a field of its name: ax=%ax:x64 …
  *	stack=2048         so many bytes from the stack pointer on
@@ -15,6 +16,14 @@
 #include "basic/fault.h"
 
 #define PROBE_ARGS_MEMORY_MAX 2560U /* bytes a hit: the kernel drops larger ones without a word */
+
+/**
+ * probe_args_name() - "PATH:PROVIDER:PROBE …" with a name, "p:PROVIDER_PROBE PATH:PROVIDER:PROBE …"
+ * @text: what begins with p: or r: stays as it is
+ * @ret: malloc'ed
+ * Return: 0, -EINVAL: there is no probe to name it after; or -ENOMEM.
+ */
+int probe_args_name(const char *text, char **ret);
 
 /**
  * probe_args_expand() - a uprobe with shorthands in the kernel's syntax
