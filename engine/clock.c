@@ -51,6 +51,16 @@ static int read_clock(const struct instance *instance, const char *clock, int64_
 	return r;
 }
 
+int clock_now_nsec(const struct instance *instance, const char *clock, uint64_t *ret)
+{
+	int64_t nsec;
+	int r = read_clock(instance, clock, &nsec);
+
+	if (r >= 0)
+		*ret = (uint64_t)nsec;
+	return r;
+}
+
 struct reading {
 	int64_t realtime, trace, mono_raw, boot; /* nanoseconds */
 	int64_t width;

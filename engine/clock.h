@@ -15,6 +15,12 @@
 int64_t clock_slept_usec(void);
 
 /**
+ * clock_now_nsec() - the instance's clock
+ * As exact as for clock_date_usec(). Return: 0, -EOPNOTSUPP: it counts no time; or negative errno.
+ */
+int clock_now_nsec(const struct instance *instance, const char *clock, uint64_t *ret);
+
+/**
  * clock_date_usec() - realtime minus the instance's clock, microseconds
  * Exact where user space can read the same clock, else from "now ts" of CPU 0's stats (some µs
  * off).

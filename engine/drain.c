@@ -38,6 +38,7 @@ struct drain {
 	uint64_t chunk_max;
 	int file_fd;
 	_Atomic int64_t bytes_left;
+	uint64_t ended_nsec; /* CPU time of workers that have ended */
 };
 
 struct drain_fds *drain_fds_new(unsigned n_cpus)
@@ -442,7 +443,7 @@ static void release(struct drain *d)
 	free(d->stagings);
 	free(d->batches);
 	free(d->lost);
-	*d = (struct drain){.file_fd = -EBADF};
+	*d = (struct drain){.file_fd = -EBADF, .ended_nsec = d->ended_nsec};
 }
 
 int drain_open(struct drain *d, struct instance *instance, struct drain_fds *fds,
@@ -693,12 +694,22 @@ bool drain_mapped(const struct drain *d)
 	return false;
 }
 
+uint64_t drain_cpu_nsec(const struct drain *d)
+{
+	uint64_t nsec = d->ended_nsec;
+
+	for (unsigned i = 0; i < d->n_workers; i++)
+		nsec += worker_cpu_nsec(d->workers[i]);
+	return nsec;
+}
+
 void drain_close(struct drain *d, struct drain_fds **ret_fds)
 {
 	struct drain_fds *fds = TAKE_PTR(d->fds);
 
 	if (fds)
 		fds->unused = d->n_workers == 0;
+	d->ended_nsec = drain_cpu_nsec(d);
 	for (unsigned i = 0; i < d->n_workers; i++)
 		worker_free(d->workers[i]);
 	free(d->workers);

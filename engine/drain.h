@@ -155,6 +155,9 @@ void drain_drop_pending(struct drain *drain);
 /* Bytes moved so far, of all CPUs */
 uint64_t drain_total_bytes(const struct drain *drain);
 
+/* Nanoseconds of CPU time that its threads have used since drain_new() */
+uint64_t drain_cpu_nsec(const struct drain *drain);
+
 /* The first trouble of any CPU: negative errno, or 0 */
 int drain_trouble(const struct drain *drain);
 

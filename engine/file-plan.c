@@ -9,9 +9,13 @@
 #include "engine/clock.h"
 #include "engine/file-plan.h"
 #include "formats/trace-dat-read.h"
+#include "recorder/pids.h"
 #include "recorder/saved-cmdlines.h"
 
 #define NAMES_ROOM_MAX (4 * MIB)
+#define TASK_SIZE      16 /* with what most of them share: names and control groups */
+#define TASKS_ROOM_MIN (16 * KIB)
+#define TASKS_ROOM_MAX (4 * MIB)
 #define NAME_LINE_SIZE 24 /* "4194304 " and 15 characters and the line break */
 
 /* Names that may come together in one segment, at most */
@@ -70,6 +74,7 @@ static void read_clocks(struct file_plan *plan, const struct instance *instance,
 	if (first)
 		own_clocks_init(&plan->clocks, clock ? clock : "", p->boot_id);
 	p->own.clocks = &plan->clocks;
+	p->own.sheds = &plan->sheds;
 	p->has_date = false;
 	if (!clock ||
 	    clock_read(instance, clock, first ? OWN_CLOCK_BEGIN : OWN_CLOCK_SNAPSHOT, &reading) < 0)
@@ -91,10 +96,13 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 	if (r < 0)
 		return r;
 	strv_free(TAKE_PTR(plan->systems));
+	strv_free(TAKE_PTR(plan->build_ids));
 	r = add_systems(plan, systems);
 	tracefs_list_free(systems);
 	if (r >= 0)
 		r = add_systems(plan, more);
+	if (r >= 0)
+		r = strv_copy(instance_build_ids(instance), &plan->build_ids);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
 	free(TAKE_PTR(plan->clock_text));
@@ -107,6 +115,7 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		.tracing_fd = tracing_fd,
 		.instance_fd = instance_dir_fd(instance),
 		.systems = plan->systems,
+		.build_ids = plan->build_ids,
 	};
 	p->clock = plan->clock_text;
 	read_clocks(plan, instance, clock);
@@ -124,10 +133,12 @@ int file_plan_read_names(const struct file_plan *plan, bool scan)
 	r = saved_cmdlines_read(plan->params.source.tracing_fd, &text);
 	if (r >= 0)
 		r = task_names_merge(plan->names, text);
-	if (r < 0 || !scan)
+	if (r < 0)
 		return r;
 	proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return proc < 0 ? -errno : task_names_scan_proc(plan->names, proc);
+	if (proc < 0)
+		return -errno;
+	return scan ? task_names_scan_proc(plan->names, proc) : task_names_look(plan->names, proc);
 }
 
 int file_plan_names_room(const struct file_plan *plan, size_t *ret)
@@ -148,7 +159,34 @@ int file_plan_put_names(const struct file_plan *plan, struct trace_file *file)
 	if (!plan->names)
 		return 0;
 	r = task_names_render(plan->names, trace_file_names_room(file), &text, NULL);
-	return r < 0 ? r : trace_file_write_names(file, text);
+	if (r >= 0)
+		r = trace_file_write_names(file, text);
+	/* In another PID namespace numbers are not those of events */
+	return r < 0 || !pids_in_first_namespace() ? r : trace_file_write_tasks(file, plan->names);
+}
+
+/* sysinfo(2) has 16 bits for it */
+static uint64_t threads_of_the_machine(void)
+{
+	_cleanup_free_ char *text = NULL;
+	unsigned long threads = 0;
+
+	if (io_read_file_at(AT_FDCWD, "/proc/loadavg", &text, NULL) < 0 ||
+	    sscanf(text, "%*s %*s %*s %*u/%lu", &threads) != 1)
+		return 0;
+	return threads;
+}
+
+uint32_t file_plan_tasks_room(const struct file_plan *plan, size_t names_room,
+			      const struct trace_file *before)
+{
+	uint32_t room = 0;
+	uint64_t used = before ? trace_file_tasks_used(before, &room) : 0;
+
+	if (!plan->names)
+		return 0;
+	used = MAX(used, threads_of_the_machine() * TASK_SIZE);
+	return (uint32_t)MIN(TASKS_ROOM_MIN + 2 * used + names_room / 32, TASKS_ROOM_MAX);
 }
 
 int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan)
@@ -161,14 +199,20 @@ int file_plan_write_names(const struct file_plan *plan, struct trace_file *file,
 bool file_plan_names_fill(const struct file_plan *plan, const struct trace_file *file)
 {
 	size_t room = trace_file_names_room(file);
+	uint32_t tasks_room, used = trace_file_tasks_used(file, &tasks_room);
 
-	return plan->names && room < plan->params.names_room && task_names_fill(plan->names, room);
+	if (!plan->names)
+		return false;
+	return (room < plan->params.names_room && task_names_fill(plan->names, room)) ||
+	       (used > tasks_room / 8 * 7 && tasks_room < TASKS_ROOM_MAX);
 }
 
 void file_plan_done(struct file_plan *plan)
 {
 	task_names_free(plan->names);
 	strv_free(plan->systems);
+	strv_free(plan->build_ids);
 	free(plan->clock_text);
+	own_sheds_done(&plan->sheds);
 	*plan = (struct file_plan){};
 }

@@ -12,10 +12,13 @@
 struct file_plan {
 	struct trace_file_params params; /* what it points to is below, or lives longer */
 	char **systems;
+	char **build_ids; /* of programs that are probed */
 	char *clock_text;
 	struct task_names *names; /* locked by itself; NULL: none are written */
 	bool goes_on; /* each file holds what is there already: it has the readings of all */
 	struct own_clocks clocks; /* readings for the next file */
+	struct own_sheds sheds;	  /* events that were not recorded for a while */
+	uint64_t sheds_ended;	  /* trace_file_write_sheds(): 0: nothing was left */
 };
 
 /**
@@ -43,8 +46,8 @@ void file_plan_add_clock(struct file_plan *plan, const struct own_clock *reading
 const struct own_clock *file_plan_reading(const struct file_plan *plan);
 
 /**
- * file_plan_read_names() - take in the task names that the kernel knows now
- * @scan: those of all tasks alive, too
+ * file_plan_read_names() - take in the task names that the kernel knows now, and who these are
+ * @scan: those of all tasks alive, too; else of those that are new
  * Thread: any. Return: 0 or negative errno.
  */
 int file_plan_read_names(const struct file_plan *plan, bool scan);
@@ -54,6 +57,14 @@ int file_plan_read_names(const struct file_plan *plan, bool scan);
  * was read: params.names_room at most Return: 0 or -ENOMEM.
  */
 int file_plan_names_room(const struct file_plan *plan, size_t *ret);
+
+/**
+ * file_plan_tasks_room() - bytes for who the tasks are that the next file should have
+ * @names_room: bytes that it has for names
+ * @before: the file before it, or NULL
+ */
+uint32_t file_plan_tasks_room(const struct file_plan *plan, size_t names_room,
+			      const struct trace_file *before);
 
 /**
  * file_plan_put_names() - what was read into a file
@@ -67,8 +78,8 @@ int file_plan_put_names(const struct file_plan *plan, struct trace_file *file);
 int file_plan_write_names(const struct file_plan *plan, struct trace_file *file, bool scan);
 
 /**
- * file_plan_names_fill() - is the file's room for names nearly full, and could that of the next one
- * be larger?
+ * file_plan_names_fill() - is the file's room for names, or for tasks, nearly full, and could that
+ * of the next one be larger?
  */
 bool file_plan_names_fill(const struct file_plan *plan, const struct trace_file *file);
 

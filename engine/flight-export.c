@@ -13,6 +13,7 @@
 #include "engine/flight-internal.h"
 #include "engine/parallel.h"
 #include "recorder/kernel-text.h"
+#include "recorder/ring-header.h"
 #include "writer/store.h"
 
 /* Names that the kernel's table can have, and as many threads again: 1 MiB and no more to write */
@@ -79,6 +80,7 @@ static int write_chunks(struct export *e, struct flight_cpu *c, struct trace_fil
 	size_t size = f->subbuf_size;
 	int r = grow(f, c, &filled);
 
+	c->first_nsec = c->n > 0 ? ring_header_time(c->buffer) : 0;
 	while (filled.waiting > 0 && r >= 0) {
 		size_t n = MIN(MIN(c->chunk, filled.waiting), filled.total - filled.at), more = 0;
 		char *place = c->buffer + filled.at * size;
@@ -125,7 +127,21 @@ static int write_item(void *userdata, unsigned item)
 	return 0;
 }
 
-static char *stats_text(const struct flight *f, unsigned cpu)
+/* From when on all CPUs have all that was recorded, or that was asked for */
+static uint64_t complete_from(const struct flight *f)
+{
+	uint64_t from = f->from_nsec;
+
+	for (unsigned cpu = 0; cpu < f->n_cpus; cpu++) {
+		const struct flight_cpu *c = &f->cpus[cpu];
+
+		if (c->written > 0 && c->has_stats && c->stats.overrun > 0)
+			from = MAX(from, c->first_nsec);
+	}
+	return from;
+}
+
+static char *stats_text(const struct flight *f, unsigned cpu, uint64_t from_nsec)
 {
 	const struct flight_cpu *c = &f->cpus[cpu];
 	_cleanup_free_ char *counted = kernel_text_of_stats(cpu, &c->stats);
@@ -133,18 +149,20 @@ static char *stats_text(const struct flight *f, unsigned cpu)
 	if (!counted)
 		return NULL;
 	return strf("%sflyrec method: %s\nflyrec subbufs: %" PRIu64 "\nflyrec bytes: %" PRIu64
-		    "\nflyrec torn subbufs: %" PRIu64 "\nflyrec final: yes\n",
+		    "\nflyrec torn subbufs: %" PRIu64 "\n" TRACE_DAT_FROM "%" PRIu64
+		    "\nflyrec final: yes\n",
 		    counted, flight_method_name(f), c->written / f->subbuf_size, c->written,
-		    c->copy.torn);
+		    c->copy.torn, from_nsec);
 }
 
 static int write_tables(struct export *e)
 {
 	struct flight *f = e->flight;
+	const uint64_t from_nsec = complete_from(f);
 	int r = 0;
 
 	for (unsigned cpu = 0; cpu < f->n_cpus && r >= 0; cpu++) {
-		_cleanup_free_ char *text = stats_text(f, cpu);
+		_cleanup_free_ char *text = stats_text(f, cpu, from_nsec);
 
 		r = text ? trace_file_write_cpustat(e->file, cpu, text) : -ENOMEM;
 		if (r >= 0)
@@ -202,6 +220,7 @@ static int create(struct export *e, const char *note, struct fault *why)
 	if (e->order->is_part) /* read again at once, then gone: it need never come to the disk */
 		params.direct = STORAGE_DIRECT_NO;
 	params.names_room = MIN(params.names_room, (size_t)NAMES_ROOM_MAX);
+	params.own.tasks_room = file_plan_tasks_room(e->plan, params.names_room, NULL);
 	r = trace_file_create(e->made->dir_fd, e->made->name, &params, &e->file, why);
 	if (r >= 0)
 		r = snapshot_order_make_way(e->order, bytes, e->made, why);

@@ -20,10 +20,11 @@ struct flight_cpu {
 	size_t buffer_size;		/* bytes, of which no more is touched than it takes */
 	char *memory;			/* where the buffer is; stays for the next capture */
 	size_t memory_size;
-	size_t lead;	  /* sub-buffers to be ahead of the kernel, mapped */
-	size_t chunk;	  /* sub-buffers written at a time */
-	size_t n;	  /* sub-buffers in the buffer */
-	uint64_t written; /* bytes in the file */
+	size_t lead;	     /* sub-buffers to be ahead of the kernel, mapped */
+	size_t chunk;	     /* sub-buffers written at a time */
+	size_t n;	     /* sub-buffers in the buffer */
+	uint64_t written;    /* bytes in the file */
+	uint64_t first_nsec; /* of the first sub-buffer there */
 	struct cpu_stats stats;
 	bool has_stats;
 	struct ledger_moved counts; /* of exports, for flight_add_counts() */

@@ -11,8 +11,14 @@ struct ledger_source {
 	struct cpu_stats stats, ended;
 	bool known, ended_known;
 	struct ledger_moved moved;
+	uint64_t events;       /* that the instance has traced, as far as they are counted */
 	uint64_t dropped_told; /* bytes, in the files before this one */
 };
+
+static uint64_t traced(const struct cpu_stats *stats)
+{
+	return stats->entries + stats->overrun + stats->read_events;
+}
 
 int ledger_begin(struct ledger *l, const struct instance *instance, bool overwrites, bool foreign)
 {
@@ -33,9 +39,12 @@ int ledger_begin(struct ledger *l, const struct instance *instance, bool overwri
 		l->n_cpus = n_cpus;
 	}
 	memset(l->sources, 0, l->n_cpus * sizeof(*l->sources));
-	for (unsigned cpu = 0; cpu < n_cpus; cpu++)
-		l->sources[cpu].known =
-			instance_read_stats(instance, cpu, &l->sources[cpu].stats) >= 0;
+	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
+		struct ledger_source *source = &l->sources[cpu];
+
+		source->known = instance_read_stats(instance, cpu, &source->stats) >= 0;
+		source->events = traced(&source->stats);
+	}
 	l->overwrites = overwrites;
 	l->foreign = foreign;
 	l->untold = 0;
@@ -67,6 +76,23 @@ static uint64_t gain(uint64_t last, uint64_t now)
 static uint64_t lost(const struct ledger *l, const struct ledger_cpu *c)
 {
 	return (l->overwrites ? 0 : c->overrun) + c->commit_overrun + c->dropped_events;
+}
+
+/*
+ * The kernel does not read its three counters at the same time: what is taken out meanwhile counts
+ * twice, once. Such a sum is not added up, but compared with the highest one.
+ */
+static void count_events(struct ledger *l, struct ledger_source *source,
+			 const struct cpu_stats *last)
+{
+	uint64_t events = traced(&source->stats);
+
+	if (source->stats.read_events < last->read_events || source->stats.overrun < last->overrun)
+		source->events = 0;
+	if (events > source->events) {
+		l->events += events - source->events;
+		source->events = events;
+	}
 }
 
 static void note_loss(struct ledger *l, uint64_t events, uint64_t not_written, uint64_t now_usec)
@@ -104,6 +130,8 @@ const struct cpu_stats *ledger_read(struct ledger *l, const struct instance *ins
 	l->untold += lost(l, c) - lost(l, &before);
 	if (!l->foreign) {
 		l->bytes += c->bytes - before.bytes;
+		if (source->known)
+			count_events(l, source, &last);
 		note_loss(l, lost(l, c) - lost(l, &before), c->not_written - before.not_written,
 			  now_usec);
 	}

@@ -53,6 +53,7 @@ struct ledger {
 	struct ledger_cpu *cpus;
 	/* of all CPUs */
 	uint64_t bytes;
+	uint64_t events;      /* traced, whatever became of them */
 	uint64_t lost;	      /* events, of all kinds */
 	uint64_t not_written; /* sub-buffers: the events in them nobody has counted */
 	uint64_t first_loss_usec, last_loss_usec; /* realtime; 0: nothing was lost yet */

@@ -3,10 +3,15 @@
 
 struct reach reach_of_cpu(const struct cpu_stats *stats, uint64_t tracing_usec)
 {
-	struct reach reach = {.full = stats->overrun > 0};
+	struct reach reach = {
+		.events = stats->entries,
+		.bytes = stats->bytes,
+		.total = stats->entries + stats->overrun + stats->read_events,
+	};
 
 	if (stats->entries == 0 || stats->oldest_usec == 0 || stats->now_usec < stats->oldest_usec)
-		return (struct reach){};
+		return reach;
+	reach.full = stats->overrun > 0;
 	reach.usec = stats->now_usec - stats->oldest_usec;
 	if (!reach.full)
 		reach.usec = MAX(reach.usec, tracing_usec);

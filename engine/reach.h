@@ -11,6 +11,8 @@ struct reach {
 	uint64_t
 		usec; /* from now back to the oldest event; 0: none yet, or the clock has no time */
 	bool full;    /* older events have been overwritten */
+	uint64_t events, bytes; /* that are in the ring buffer */
+	uint64_t total;		/* events that came since the instance was made */
 };
 
 /**

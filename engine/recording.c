@@ -100,6 +100,16 @@ static void write_clocks(struct recording *s, struct trace_file *file)
 		     strerror(-r));
 }
 
+/* Which events were not recorded, also before the step */
+static void write_sheds(struct recording *s, struct trace_file *file)
+{
+	int r = trace_file_write_sheds(file, &s->in->plan.sheds, s->in->plan.sheds_ended);
+
+	if (r < 0)
+		note(s, LOG_WARNING, r, "cannot write which events were not recorded: %s, ignoring",
+		     strerror(-r));
+}
+
 static bool has_data(const struct trace_file *file)
 {
 	for (unsigned cpu = 0; cpu < trace_file_n_cpus(file); cpu++) {
@@ -117,6 +127,21 @@ static void take_counts(struct recording *s, const struct retention_report *repo
 	s->report->kept_files = report->kept_files;
 	s->report->kept_bytes = report->kept_bytes;
 	s->report->past = report->past;
+}
+
+/* The segment that ends is a finished one in a moment, and was not there to be counted */
+static void count_ended(struct recording_report *report, uint64_t usec, uint64_t bytes)
+{
+	struct retention_past *past = &report->past;
+
+	if (!report->counted)
+		return;
+	report->kept_files++;
+	report->kept_bytes += bytes;
+	past->oldest_usec = past->oldest_usec > 0 ? past->oldest_usec : usec;
+	past->recent_usec = past->recent_usec > 0 ? past->recent_usec : usec;
+	past->recent_bytes += bytes;
+	past->recent_plain += bytes;
 }
 
 /* @beside: bytes on the disk that will count as a finished file in a moment */
@@ -370,6 +395,7 @@ static int create(struct recording *s, struct trace_file **ret, struct fault *wh
 		r = file_plan_names_room(&s->in->plan, &params.names_room);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read the names of tasks");
+	params.own.tasks_room = file_plan_tasks_room(&s->in->plan, params.names_room, s->file);
 	r = trace_file_create(s->in->dir_fd, STORE_CURRENT, &params, &file, why);
 	if (r < 0)
 		return r;
@@ -508,13 +534,14 @@ int recording_begin_next(struct recording *s, const struct recording_input *in,
 			 struct recording_report *report, struct fault *why)
 {
 	_cleanup_(trace_file_freep) struct trace_file *file = NULL;
-	uint64_t usec = trace_file_first_time(s->file);
+	uint64_t usec = trace_file_first_time(s->file), bytes = trace_file_disk_bytes(s->file);
 	char name[STORE_NAME_SIZE];
 	int r;
 
+	usec = usec > 0 ? usec : now_usec(CLOCK_REALTIME);
 	begin(s, in, report);
-	retain(s, trace_file_disk_bytes(s->file));
-	r = store_archive_name(s->in->dir_fd, usec > 0 ? usec : now_usec(CLOCK_REALTIME), name);
+	retain(s, bytes);
+	r = store_archive_name(s->in->dir_fd, usec, name);
 	if (r < 0)
 		return fault_errno(why, r, "cannot name the finished segment");
 	store_finishing_name(name, s->old_name);
@@ -529,6 +556,7 @@ int recording_begin_next(struct recording *s, const struct recording_input *in,
 	s->file = TAKE_PTR(file);
 	s->old_clock_usec = s->clock_usec;
 	s->clock_usec = file_age_offset_usec();
+	count_ended(report, usec, bytes);
 	return 0;
 }
 
@@ -569,6 +597,7 @@ int recording_finish_old(struct recording *s, const struct recording_input *in,
 		sync_names(s);
 	s->scan_tasks = true;
 	write_clocks(s, s->old);
+	write_sheds(s, s->old);
 	r = write_names(s, s->old);
 	if (r >= 0)
 		r = write_stats(s, s->old);
@@ -642,6 +671,7 @@ int recording_sync(struct recording *s, const struct recording_input *in,
 	begin(s, in, report);
 	retain(s, 0);
 	write_clocks(s, s->file);
+	write_sheds(s, s->file);
 	r = write_names(s, s->file);
 	s->scan_tasks = false;
 	if (r >= 0)

@@ -13,6 +13,8 @@
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "engine/snapshot-order.h"
+#include "formats/own-findings.h"
+#include "formats/own-journal.h"
 #include "writer/file-age.h"
 #include "writer/snapshot-note.h"
 
@@ -54,6 +56,8 @@ void snapshot_order_label(const struct snapshot_order *order, struct snapshot_re
 	(void)fsetxattr(fd, "user.flyrec.reason", order->reason, strlen(order->reason), 0);
 	(void)fsetxattr(fd, "user.flyrec.time_usec", time, strlen(time), 0);
 	(void)fsetxattr(fd, "user.flyrec.boot_id", boot_id, strlen(boot_id), 0);
+	if (order->id)
+		(void)store_add_id(fd, order->id);
 	if (order->asker.origin == SNAPSHOT_BY_TRIGGER && order->rank < RETENTION_RANK_LAST)
 		(void)store_set_rank(fd, order->rank);
 	coresight_job_publish(&made->coresight, made->name, &order->limits);
@@ -77,8 +81,7 @@ static char *explain(const struct snapshot_order *order, const struct snapshot_r
 		    (unsigned)(order->trigger_usec % USEC_PER_SEC), u.nodename, boot_id,
 		    order->detail ? order->detail : "");
 	/* Triggers that come while it is written, or soon after, are added */
-	return text && order->asker.origin == SNAPSHOT_BY_TRIGGER ? snapshot_note_pad(text)
-								  : TAKE_PTR(text);
+	return text && snapshot_is_joined(&order->asker) ? snapshot_note_pad(text) : TAKE_PTR(text);
 }
 
 void snapshot_order_cause(const struct snapshot_order *order, struct own_cause *ret_cause,
@@ -90,7 +93,9 @@ void snapshot_order_cause(const struct snapshot_order *order, struct own_cause *
 		.text = order->detail ? order->detail : "",
 	};
 	ret->cause = ret_cause;
-	ret->cause_room = order->asker.origin == SNAPSHOT_BY_TRIGGER ? CAUSE_ROOM : 0;
+	ret->findings_room = order->analyze ? OWN_FINDINGS_ROOM : 0;
+	ret->journal_room = order->journal ? OWN_JOURNAL_ROOM : 0;
+	ret->cause_room = snapshot_is_joined(&order->asker) ? CAUSE_ROOM : 0;
 }
 
 static void retain(struct snapshot_result *made, const struct retention_limits *limits,
@@ -124,7 +129,7 @@ int snapshot_order_make_way(const struct snapshot_order *order, uint64_t bytes,
 		.keep_free = order->limits.keep_free + bytes,
 		.keep_newest = true,
 	};
-	bool by_member = order->asker.origin == SNAPSHOT_BY_MEMBER;
+	bool by_member = snapshot_is_guests(&order->asker);
 	uint64_t there;
 	struct statvfs vfs;
 	int r = 0;
@@ -155,7 +160,7 @@ static int mark_asker(const struct snapshot_order *order, const struct snapshot_
 {
 	int r = 0;
 
-	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
+	if (snapshot_is_guests(&order->asker))
 		r = fd < 0 ? fd : store_set_member(fd, order->asker.uid);
 	if (r >= 0)
 		return 0;

@@ -22,6 +22,7 @@ enum snapshot_origin {
 	SNAPSHOT_BY_TRIGGER, /* also a signal */
 	SNAPSHOT_BY_ADMIN,   /* root and AdminGroup= */
 	SNAPSHOT_BY_MEMBER,  /* of group flyrec */
+	SNAPSHOT_BY_PEER,    /* another host, whoever tells us; has the rights of a member */
 };
 
 struct snapshot_asker {
@@ -30,10 +31,23 @@ struct snapshot_asker {
 	const void *call; /* the caller's: what it may be cancelled by, or NULL */
 };
 
+/* Neither for it nor for its file others make way */
+static inline bool snapshot_is_guests(const struct snapshot_asker *asker)
+{
+	return asker->origin >= SNAPSHOT_BY_MEMBER;
+}
+
+/* Others may join it: there is to be room for what they say */
+static inline bool snapshot_is_joined(const struct snapshot_asker *asker)
+{
+	return asker->origin == SNAPSHOT_BY_TRIGGER || asker->origin == SNAPSHOT_BY_PEER;
+}
+
 struct snapshot_order {
 	uint64_t from_usec, to_usec; /* realtime */
 	const char *reason;
 	const char *detail;  /* more lines for the text in the file, or NULL */
+	const char *id;	     /* formats/own-cause.h; in @detail, too; or NULL */
 	unsigned rank;	     /* see retention_rank(); of a trigger's */
 	const char *session; /* for the text in the file; of several all names */
 	char boot_id[33];    /* of the boot that it is from; "": this one, or what the data says */
@@ -42,6 +56,8 @@ struct snapshot_order {
 	struct snapshot_asker asker;
 	bool coresight; /* a CoreSight snapshot too */
 	bool pin;
+	bool analyze; /* there shall be room for what that finds, */
+	bool journal; /* and for lines of the journal */
 	bool is_part; /* of a snapshot of several sessions: a file without a name */
 	const struct together_part *parts; /* put these together instead; borrowed */
 	size_t n_parts;
