@@ -25,11 +25,15 @@ static const struct {
 	{ "org.flyrec.Recorder1.Manager", "GetSession", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "ListEvents", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "GetBootParameters", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "GetEventCost", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "ListFiles", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "GetStatistics", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Manager", "GetLastHour", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "OpenFile", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Manager", "SnapshotTogether", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Session", "Snapshot", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Session", "SnapshotLimited", ACCESS_QUERY },
+	{ "org.flyrec.Recorder1.Session", "Trigger", ACCESS_QUERY },
 	{ "org.flyrec.Recorder1.Session", "OpenTail", ACCESS_QUERY },
 };
 /* clang-format on */

@@ -212,7 +212,7 @@ static bool traces_nothing(const struct session_config *config)
 	const struct trace_config *t = &config->trace;
 
 	return t->n_events == 0 && t->n_triggers == 0 && !t->tracer && !t->kprobes && !t->uprobes &&
-	       !t->options;
+	       !t->usdts && !t->options;
 }
 
 static int refuse(sd_bus_error *error, int r, const struct fault *why)

@@ -11,6 +11,9 @@
 #include "basic/io.h"
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
+#include "formats/own-cause.h"
+#include "formats/own-findings.h"
+#include "formats/own-section.h"
 #include "writer/file-info.h"
 #include "writer/retention.h"
 #include "writer/store.h"
@@ -19,6 +22,8 @@ struct listed {
 	char *session, *name;
 	bool snapshot, pinned;
 	struct file_info info;
+	char *finding; /* what analysis said of a snapshot; NULL: nothing */
+	char **ids;    /* of a snapshot: of its moment, formats/own-cause.h */
 };
 
 /* A session's directory to clear */
@@ -39,6 +44,7 @@ struct files_work {
 	bool pin;
 	uint64_t max_use;		/* of the session's snapshots, as configured */
 	struct retention_limits limits; /* of Vacuum */
+	uint64_t waited_usec;		/* of ListFiles, for what is being finished */
 	struct fault why;
 	/* results */
 	struct listed *files;
@@ -57,6 +63,8 @@ static void files_work_free(struct files_work *w)
 	for (size_t i = 0; i < w->n_files; i++) {
 		free(w->files[i].session);
 		free(w->files[i].name);
+		free(w->files[i].finding);
+		strv_free(w->files[i].ids);
 	}
 	for (size_t i = 0; i < w->n_dirs; i++) {
 		free(w->dirs[i].session);
@@ -110,6 +118,39 @@ static int open_kind(int state_fd, const char *session, bool snapshot)
 
 /* --- ListFiles */
 
+#define FINISHING_USEC (2 * USEC_PER_SEC) /* on most disks it is done in some milliseconds */
+#define PAUSE_USEC     (20 * 1000)
+
+/* A segment that is on its way to its archive name has none: until it is there, or the call has
+ * waited long enough */
+static void wait_for_finishing(struct files_work *w, int dir_fd)
+{
+	for (; w->waited_usec < FINISHING_USEC; w->waited_usec += PAUSE_USEC) {
+		_cleanup_(strv_freep) char **names = NULL;
+
+		if (store_list_finishing(dir_fd, &names) < 0 || strv_length(names) == 0)
+			return;
+		(void)usleep(PAUSE_USEC);
+	}
+}
+
+/* What a snapshot says of itself */
+static void read_own(struct listed *file, int fd, const char *name)
+{
+	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+	_cleanup_free_ uint8_t *findings = NULL, *causes = NULL;
+	struct own_finding worst;
+	size_t size, at = 0;
+
+	if (trace_dat_open_fd(fd, name, &dat, NULL) < 0)
+		return;
+	if (own_section_read(dat, OWN_FINDINGS, &findings, &size, NULL) >= 0 &&
+	    own_finding_take((char *)findings, size, &at, &worst) > 0)
+		file->finding = strdup(worst.text);
+	if (own_section_read(dat, OWN_CAUSE, &causes, &size, NULL) >= 0)
+		(void)own_cause_ids(causes, size, dat->big_endian, &file->ids);
+}
+
 static int add_file(struct files_work *w, int dir_fd, const char *session, bool snapshot,
 		    const char *name)
 {
@@ -126,6 +167,8 @@ static int add_file(struct files_work *w, int dir_fd, const char *session, bool 
 	file.pinned = store_is_pinned(fd);
 	file.session = strdup(session);
 	file.name = strdup(name);
+	if (snapshot)
+		read_own(&file, fd, name);
 	more[w->n_files++] = file;
 	return file.session && file.name ? 0 : -ENOMEM;
 }
@@ -137,6 +180,8 @@ static int list_kind(struct files_work *w, const char *session, bool snapshot)
 	uint64_t usec;
 	int r = 0;
 
+	if (dir_fd >= 0 && !snapshot)
+		wait_for_finishing(w, dir_fd);
 	if (dir_fd >= 0)
 		(void)io_list_at(dir_fd, ".", NULL, &names);
 	STRV_FOREACH (name, names)
@@ -161,17 +206,26 @@ static int work_list(void *data)
 	return r;
 }
 
+#define LISTED "ssstttubtsas"
+
 static int append_file(sd_bus_message *reply, const struct files_work *w, const struct listed *f)
 {
 	const char *kind = f->snapshot ? "snapshot" : "segment";
 	_cleanup_free_ char *path = strf("%s/%s/%s/%s", w->state_dir, f->session,
 					 f->snapshot ? "snapshot" : "record", f->name);
+	int r;
 
 	if (!path)
 		return -ENOMEM;
-	return sd_bus_message_append(reply, "(ssstttubt)", f->session, kind, path, f->info.bytes,
-				     f->info.start_usec, f->info.end_usec, f->info.n_cpus,
-				     f->pinned, f->info.raw_bytes);
+	r = sd_bus_message_open_container(reply, 'r', LISTED);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "ssstttubts", f->session, kind, path,
+					  f->info.bytes, f->info.start_usec, f->info.end_usec,
+					  f->info.n_cpus, f->pinned, f->info.raw_bytes,
+					  f->finding ? f->finding : "");
+	if (r >= 0)
+		r = sd_bus_message_append_strv(reply, f->ids);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static void answer_list(struct control_request *request, void *data, int result)
@@ -182,7 +236,7 @@ static void answer_list(struct control_request *request, void *data, int result)
 	if (result >= 0)
 		result = sd_bus_message_new_method_return(request->call, &reply);
 	if (result >= 0)
-		result = sd_bus_message_open_container(reply, 'a', "(ssstttubt)");
+		result = sd_bus_message_open_container(reply, 'a', "(" LISTED ")");
 	for (size_t i = 0; result >= 0 && i < w->n_files; i++)
 		result = append_file(reply, w, &w->files[i]);
 	if (result >= 0)

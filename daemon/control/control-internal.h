@@ -180,7 +180,9 @@ struct session *control_session_of(sd_bus_message *m, struct control *control, s
 
 /* control-snapshot.c */
 int control_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int control_trigger(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int control_snapshot_limited(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int control_snapshot_together(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* control-files.c */

@@ -11,6 +11,7 @@
 #include "basic/strv.h"
 #include "daemon/control/control-internal.h"
 #include "daemon/manager/boot-parameters.h"
+#include "daemon/session/calibration.h"
 #include "recorder/tracefs.h"
 #include "writer/store.h"
 
@@ -44,6 +45,14 @@ static int get_uptime(sd_bus *bus, const char *path, const char *interface, cons
 
 	return sd_bus_message_append(reply, "t",
 				     now_usec(CLOCK_MONOTONIC) - manager_started_usec(c->manager));
+}
+
+static int get_cpu_time(sd_bus *bus, const char *path, const char *interface, const char *property,
+			sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	const struct control *c = userdata;
+
+	return sd_bus_message_append(reply, "t", manager_cpu_usec(c->manager));
 }
 
 /* --- sessions */
@@ -155,6 +164,25 @@ static int list_events(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+static void on_calibrated(void *userdata, int result, double nsec, const struct fault *why)
+{
+	control_request_answer(userdata, result, why->text, "d", nsec);
+}
+
+static int get_event_cost(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct control *c = userdata;
+	struct control_request *request;
+	int r = control_request_new(c, m, error, &request);
+
+	if (r < 0)
+		return r;
+	r = calibration_ask(c->env, on_calibrated, request);
+	if (r < 0)
+		control_request_done(request, r, NULL);
+	return 1;
+}
+
 /* --- the kernel's command line */
 
 static int get_boot_parameters(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -201,10 +229,30 @@ static int append_statistics(sd_bus_message *reply, struct session *s)
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-static int get_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int append_last_hour(sd_bus_message *reply, struct session *s)
+{
+	struct last_hour_row rows[LAST_HOUR_ROWS + 1];
+	unsigned n = session_last_hour(s, rows);
+	int r = sd_bus_message_open_container(reply, 'r', "sa(tttt)");
+
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "s", session_name(s));
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(tttt)");
+	for (unsigned i = 0; r >= 0 && i < n; i++)
+		r = sd_bus_message_append(reply, "(tttt)", rows[i].end_usec, rows[i].usec,
+					  rows[i].events, rows[i].lost);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* Of one session, or all; @types: of what @append adds for each */
+static int answer_for_each(sd_bus_message *m, struct control *c, const char *types,
+			   int (*append)(sd_bus_message *reply, struct session *s),
+			   sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	struct control *c = userdata;
 	const char *name;
 	struct session *s;
 	int r = sd_bus_message_read(m, "s", &name);
@@ -215,13 +263,23 @@ static int get_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error
 		return control_no_session(c, name, error);
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'a', "(sa(uttttttttt))");
+		r = sd_bus_message_open_container(reply, 'a', types);
 	for (size_t i = 0; r >= 0 && (s = manager_session(c->manager, i)); i++)
 		if (!*name || strcmp(session_name(s), name) == 0)
-			r = append_statistics(reply, s);
+			r = append(reply, s);
 	if (r >= 0)
 		r = sd_bus_message_close_container(reply);
 	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int get_statistics(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return answer_for_each(m, userdata, "(sa(uttttttttt))", append_statistics, error);
+}
+
+static int get_last_hour(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	return answer_for_each(m, userdata, "(sa(tttt))", append_last_hour, error);
 }
 
 /* --- reload */
@@ -315,6 +373,7 @@ const sd_bus_vtable control_manager_vtable[] = {
 	SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("ProcessId", "u", get_pid, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("UptimeUSec", "t", get_uptime, 0, 0),
+	SD_BUS_PROPERTY("CPUUSec", "t", get_cpu_time, 0, 0),
 	SD_BUS_PROPERTY("State", "s", get_text, 0, 0),
 	SD_BUS_PROPERTY("StateDirectory", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("ConfigDirectory", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
@@ -324,12 +383,16 @@ const sd_bus_vtable control_manager_vtable[] = {
 		SD_BUS_RESULT("o", path), get_session, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("ListEvents", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("as", events), list_events, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("GetEventCost", SD_BUS_NO_ARGS,
+		SD_BUS_RESULT("d", nanoseconds), get_event_cost, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("GetBootParameters", SD_BUS_ARGS("as", sessions),
 		SD_BUS_RESULT("s", parameters), get_boot_parameters, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("GetStatistics", SD_BUS_ARGS("s", session),
 		SD_BUS_RESULT("a(sa(uttttttttt))", statistics), get_statistics, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("GetLastHour", SD_BUS_ARGS("s", session),
+		SD_BUS_RESULT("a(sa(tttt))", minutes), get_last_hour, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("ListFiles", SD_BUS_ARGS("s", session),
-		SD_BUS_RESULT("a(ssstttubt)", files), control_list_files, OPEN),
+		SD_BUS_RESULT("a(ssstttubtsas)", files), control_list_files, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("OpenFile", SD_BUS_ARGS("s", session, "s", file),
 		SD_BUS_RESULT("h", fd), control_open_file, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("PinFile", SD_BUS_ARGS("s", path, "b", pin),
@@ -341,7 +404,8 @@ const sd_bus_vtable control_manager_vtable[] = {
 		SD_BUS_RESULT("u", files, "t", bytes), control_vacuum, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("as", warnings), reload, OPEN),
-	SD_BUS_SIGNAL_WITH_NAMES("SnapshotFinished", "ss", SD_BUS_PARAM(session) SD_BUS_PARAM(path), 0),
+	SD_BUS_SIGNAL_WITH_NAMES("SnapshotFinished", "ssss",
+		SD_BUS_PARAM(session) SD_BUS_PARAM(path) SD_BUS_PARAM(finding) SD_BUS_PARAM(id), 0),
 	SD_BUS_SIGNAL_WITH_NAMES("SegmentFinished", "ss", SD_BUS_PARAM(session) SD_BUS_PARAM(path), 0),
 	SD_BUS_VTABLE_END,
 };

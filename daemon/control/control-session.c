@@ -105,6 +105,13 @@ static int append_state(sd_bus_message *reply, const struct target *t)
 		session_state_name(t->session ? session_state(t->session) : SESSION_STOPPED));
 }
 
+static int append_marker(sd_bus_message *reply, const struct target *t)
+{
+	_cleanup_free_ char *path = t->session ? session_marker(t->session) : strdup("");
+
+	return path ? sd_bus_message_append(reply, "s", path) : -ENOMEM;
+}
+
 static int append_enabled(sd_bus_message *reply, const struct target *t)
 {
 	return sd_bus_message_append(reply, "b", t->configured && t->configured->enabled);
@@ -136,6 +143,12 @@ static int append_changes(sd_bus_message *reply, const struct target *t)
 static int append_units(sd_bus_message *reply, const struct target *t)
 {
 	return sd_bus_message_append_strv(reply, t->config ? t->config->trace.units : NULL);
+}
+
+static int append_shed(sd_bus_message *reply, const struct target *t)
+{
+	return sd_bus_message_append_strv(reply,
+					  t->session ? (char **)session_shed(t->session) : NULL);
 }
 
 static int append_event_triggers(sd_bus_message *reply, const struct target *t)
@@ -170,7 +183,8 @@ static int append_triggers(sd_bus_message *reply, const struct target *t)
 
 	if (t->session)
 		triggers = triggers_list(session_triggers(t->session),
-					 manager_unit_trouble(t->control->manager), &n);
+					 manager_unit_trouble(t->control->manager),
+					 manager_journal_trouble(t->control->manager), &n);
 	for (size_t i = 0; r >= 0 && i < n; i++)
 		r = append_trigger(reply, t->session, &triggers[i]);
 	return r < 0 ? r : sd_bus_message_close_container(reply);
@@ -187,6 +201,21 @@ static int append_reach(sd_bus_message *reply, const struct target *t)
 	for (unsigned cpu = 0; r >= 0 && cpu < n; cpu++)
 		if (reach[cpu].usec > 0)
 			r = sd_bus_message_append(reply, "(ut)", cpu, reach[cpu].usec);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_buffered(sd_bus_message *reply, const struct target *t)
+{
+	const struct reach *reach = NULL;
+	unsigned n = 0;
+	int r = sd_bus_message_open_container(reply, 'a', "(utt)");
+
+	if (t->session)
+		(void)session_reach(t->session, &reach, &n);
+	for (unsigned cpu = 0; r >= 0 && cpu < n; cpu++)
+		if (reach[cpu].events > 0)
+			r = sd_bus_message_append(reply, "(utt)", cpu, reach[cpu].events,
+						  reach[cpu].bytes);
 	return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
@@ -233,6 +262,10 @@ static uint64_t look_up(const struct target *t, const char *property)
 		return session_subbuf_size(t->session);
 	if (strcmp(property, "HistoryUSec") == 0)
 		return session_reach(t->session, &reach, &n);
+	if (strcmp(property, "EventsTraced") == 0)
+		return session_events(t->session);
+	if (strcmp(property, "CPUUSec") == 0)
+		return session_cpu_usec(t->session);
 	session_count_tasks(t->session, &tasks, &processes);
 	return strcmp(property, "Tasks") == 0 ? tasks : processes;
 }
@@ -282,10 +315,17 @@ static int append(sd_bus_message *reply, const struct target *t, const char *pro
 		const char *property;
 		int (*append)(sd_bus_message *reply, const struct target *t);
 	} others[] = {
-		{"State", append_state},       {"Enabled", append_enabled},
-		{"Events", append_events},     {"RuntimeChanges", append_changes},
-		{"Units", append_units},       {"EventTriggers", append_event_triggers},
-		{"Triggers", append_triggers}, {"HistoryPerCPU", append_reach},
+		{"State", append_state},
+		{"Enabled", append_enabled},
+		{"Events", append_events},
+		{"RuntimeChanges", append_changes},
+		{"Units", append_units},
+		{"EventTriggers", append_event_triggers},
+		{"Triggers", append_triggers},
+		{"HistoryPerCPU", append_reach},
+		{"BufferedPerCPU", append_buffered},
+		{"TraceMarker", append_marker},
+		{"Shed", append_shed},
 	};
 	const char *text = text_of(t, property);
 
@@ -434,6 +474,11 @@ const sd_bus_vtable control_session_vtable[] = {
 	NUMBER("CompressBacklog"),
 	TEXT("CompressFailure", 0),
 	TEXT("Drain", 0),
+	TEXT("TraceMarker", 0),
+	SD_BUS_PROPERTY("BufferedPerCPU", "a(utt)", get, 0, 0),
+	NUMBER("EventsTraced"),
+	NUMBER("CPUUSec"),
+	SD_BUS_PROPERTY("Shed", "as", get, 0, 0),
 	SD_BUS_METHOD_WITH_ARGS("Start", SD_BUS_ARGS("b", persist),
 		SD_BUS_NO_RESULT, control_start, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("Stop", SD_BUS_ARGS("b", persist),
@@ -450,6 +495,11 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("SnapshotCoresight",
 		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "b", pin),
 		SD_BUS_RESULT("s", path, "s", directory, "s", why), control_snapshot_coresight, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("SnapshotLimited",
+		SD_BUS_ARGS("t", from_usec, "t", to_usec, "s", reason, "s", id),
+		SD_BUS_RESULT("s", path, "b", had), control_snapshot_limited, OPEN),
+	SD_BUS_METHOD_WITH_ARGS("Trigger", SD_BUS_ARGS("s", text),
+		SD_BUS_NO_RESULT, control_trigger, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("OpenTail", SD_BUS_NO_ARGS,
 		SD_BUS_RESULT("h", socket), open_tail, OPEN),
 	SD_BUS_METHOD_WITH_ARGS("EnableEvents", SD_BUS_ARGS("as", events, "b", persist),

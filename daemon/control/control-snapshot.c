@@ -64,21 +64,28 @@ static int call_new(struct control *c, sd_bus_message *m, sd_bus_error *error,
 	return 0;
 }
 
+static struct snapshot_asker asker_of(struct control *c, sd_bus_message *m)
+{
+	const struct access_peer *who = control_caller(c, m);
+
+	return (struct snapshot_asker){
+		.uid = who ? who->uid : (uid_t)-1,
+		.origin = who && access_allowed(who, &c->groups, ACCESS_CHANGE)
+				  ? SNAPSHOT_BY_ADMIN
+				  : SNAPSHOT_BY_MEMBER,
+	};
+}
+
 /* "ttsb" of all these calls, and who asks */
 static int read_wish(sd_bus_message *m, struct control *c, const char *reason,
 		     struct snapshot_wish *ret, sd_bus_error *error)
 {
-	const struct access_peer *who = control_caller(c, m);
-	struct snapshot_wish wish = {};
+	struct snapshot_wish wish = {.asker = asker_of(c, m)};
 	int pin, r;
 
 	r = sd_bus_message_read(m, "ttsb", &wish.from_usec, &wish.to_usec, &wish.reason, &pin);
 	if (r < 0)
 		return r;
-	wish.asker.uid = who ? who->uid : (uid_t)-1;
-	wish.asker.origin = who && access_allowed(who, &c->groups, ACCESS_CHANGE)
-				    ? SNAPSHOT_BY_ADMIN
-				    : SNAPSHOT_BY_MEMBER;
 	if (pin && wish.asker.origin != SNAPSHOT_BY_ADMIN)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_ACCESS_DENIED,
 					 "pinning is for %s, not for user %u",
@@ -122,6 +129,31 @@ static int take_snapshot(sd_bus_message *m, struct control *c, bool coresight, s
 	return asked(call, session_snapshot(s, &wish, on_snapshot, call, &why), &why);
 }
 
+/* Answered at once: the snapshot may wait for PostSec=, and be another trigger's */
+int control_trigger(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct control *c = userdata;
+	struct session *s = control_session_of(m, c, error);
+	struct snapshot_asker asker = asker_of(c, m);
+	const char *text;
+	struct fault why;
+	int r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = sd_bus_message_read(m, "s", &text);
+	if (r < 0)
+		return r;
+	r = session_trigger(s, text, &asker, &why);
+	if (r < 0)
+		return sd_bus_error_setf(error,
+					 r == -ENOTCONN ? CONTROL_ERROR("NotRecording")
+					 : r == -EUSERS ? SD_BUS_ERROR_LIMITS_EXCEEDED
+							: CONTROL_ERROR_REFUSED,
+					 "%s", why.text);
+	return sd_bus_reply_method_return(m, NULL);
+}
+
 int control_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	return take_snapshot(m, userdata, false, error);
@@ -130,6 +162,36 @@ int control_snapshot(sd_bus_message *m, void *userdata, sd_bus_error *error)
 int control_snapshot_coresight(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	return take_snapshot(m, userdata, true, error);
+}
+
+/* --- for other hosts */
+
+static void on_limited(void *userdata, int result, const char *path, bool had, const char *why)
+{
+	control_request_answer(userdata, result, why, "sb", path, (int)had);
+}
+
+/* Who hangs up takes nothing back: the moment is worth keeping, and the file is found by its id */
+int control_snapshot_limited(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct control *c = userdata;
+	struct session *s = control_session_of(m, c, error);
+	struct limited_wish wish = {.uid = asker_of(c, m).uid};
+	struct control_request *request;
+	struct fault why;
+	int r;
+
+	if (!s)
+		return -ENOTCONN;
+	r = sd_bus_message_read(m, "ttss", &wish.from_usec, &wish.to_usec, &wish.reason, &wish.id);
+	if (r >= 0)
+		r = control_request_new(c, m, error, &request);
+	if (r < 0)
+		return r;
+	r = session_snapshot_limited(s, &wish, on_limited, request, &why);
+	if (r < 0)
+		control_request_done(request, r, why.text);
+	return 1;
 }
 
 /* The sessions of an "as", as many as there are names; all of them must run */

@@ -377,25 +377,28 @@ static void on_session_removed(void *userdata, const char *name)
 	tell_object(userdata, name, emit_removed);
 }
 
-static void tell_finished(struct control *c, const char *signal, const char *name, const char *path)
+/* @finding, @id: of a snapshot; or NULL */
+static void tell_finished(struct control *c, const char *signal, const char *name, const char *path,
+			  const char *finding, const char *id)
 {
 	for (struct peer *p = c->peers; p; p = p->next) {
 		if (!p->subscribed)
 			continue;
-		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, signal, "ss", name,
-					 path);
+		(void)sd_bus_emit_signal(p->bus, CONTROL_PATH, CONTROL_MANAGER, signal,
+					 finding ? "ssss" : "ss", name, path, finding, id);
 		peer_check_queue(p);
 	}
 }
 
 static void on_segment_finished(void *userdata, const char *name, const char *path)
 {
-	tell_finished(userdata, "SegmentFinished", name, path);
+	tell_finished(userdata, "SegmentFinished", name, path, NULL, NULL);
 }
 
-static void on_snapshot_finished(void *userdata, const char *name, const char *path)
+static void on_snapshot_finished(void *userdata, const char *name, const char *path,
+				 const char *finding, const char *id)
 {
-	tell_finished(userdata, "SnapshotFinished", name, path);
+	tell_finished(userdata, "SnapshotFinished", name, path, finding, id);
 }
 
 /* AdminGroup= may have changed */

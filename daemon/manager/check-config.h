@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * flyrecd --check-config: read the configuration as the daemon would, print what is wrong with it,
- * touch nothing. Main thread.
+ * touch nothing. Of the machine it only looks at the programs of Uprobe= and Usdt=. Main thread.
  */
 #pragma once
 

@@ -13,6 +13,7 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
+#include "daemon/explain/explain.h"
 #include "daemon/manager/machine.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/memory-check.h"
@@ -23,7 +24,9 @@
 #include "daemon/plumbing/ship.h"
 #include "daemon/plumbing/state-root.h"
 #include "daemon/plumbing/timer.h"
+#include "daemon/session/calibration.h"
 #include "daemon/session/cmdlines.h"
+#include "daemon/trigger/journal-watch.h"
 #include "daemon/trigger/unit-watch.h"
 #include "recorder/instance.h"
 #include "recorder/tracefs.h"
@@ -51,11 +54,18 @@ struct manager {
 	size_t compress_turn;		  /* of the session after that */
 	bool store_mixed;		  /* the FD store may have what no session will take */
 	struct cmdlines cmdlines;
+	struct calibration calibration;
 	struct session **sessions;
 	size_t n_sessions;
 	struct machine *machine;
-	struct unit_watch *units;		 /* NULL: no session wants it */
-	uint64_t started_usec;			 /* monotonic */
+	struct explainer *explainer;
+	struct unit_watch *units;      /* NULL: no session wants it */
+	struct journal_watch *journal; /* NULL: no session has wanted it */
+	char **journal_texts;	       /* that sessions want of it */
+	uint64_t started_usec;	       /* monotonic */
+	/* CPU time of starting, of flyrecd and of its sessions: that is not what recording costs */
+	uint64_t starts_cpu_usec, start_begin_usec;
+	bool starting;
 	uint64_t status_bytes, status_usec;	 /* for the rate in STATUS= */
 	const struct manager_listener *listener; /* NULL: nobody can ask anything */
 	void *userdata;				 /* the listener's */
@@ -194,12 +204,27 @@ static int add_session(struct manager *m, const char *name, struct session **ret
 	return 0;
 }
 
+static void begin_start(struct manager *m)
+{
+	if (!m->starting)
+		m->start_begin_usec = now_usec(CLOCK_PROCESS_CPUTIME_ID);
+	m->starting = true;
+}
+
+static void end_start(struct manager *m)
+{
+	if (m->starting)
+		m->starts_cpu_usec += now_usec(CLOCK_PROCESS_CPUTIME_ID) - m->start_begin_usec;
+	m->starting = false;
+}
+
 static void configure_session(struct manager *m, const char *name,
 			      const struct session_config *config)
 {
 	struct session *s = manager_find(m, name);
 	int r = 0;
 
+	begin_start(m);
 	if (!s)
 		r = add_session(m, name, &s);
 	if (r >= 0)
@@ -329,8 +354,9 @@ static void check_settled(struct manager *m)
 		if (stopping ? !session_settled(s) : on_its_way(s))
 			return;
 	}
-	/* It ends in a moment; what it has begun is removed by it */
-	if (stopping && m->compressing)
+	end_start(m);
+	/* They end in a moment; what they have begun is removed by them */
+	if (stopping && (m->compressing || m->calibration.busy || m->calibration.counting))
 		return;
 	/* Before any is forgotten: the next reload may take up what that one has left */
 	if (m->store_mixed && !stopping)
@@ -561,16 +587,95 @@ static uint64_t on_keep_free(void *userdata, dev_t device)
 }
 
 /* Clients are told, and whoever ships files */
-static void on_snapshot_finished(void *userdata, struct session *session, const char *path)
+static void announce_snapshot(struct manager *m, const char *session, const char *path,
+			      const char *finding, const char *id)
 {
-	struct manager *m = userdata;
 	int r;
 
-	TELL(m, snapshot_finished, session_name(session), path);
-	r = ship(m->env.runtime_dir, path);
+	TELL(m, snapshot_finished, session, path, finding, id);
+	r = ship(m->env.runtime_dir, path, finding, id);
 	if (r < 0 && r != -ENOENT)
-		(void)log_full(LOG_WARNING, session_name(session), MESSAGE_SNAPSHOT, r,
+		(void)log_full(LOG_WARNING, session, MESSAGE_SNAPSHOT, r,
 			       "cannot have %s shipped: %m", path);
+}
+
+static void log_finding(const struct explained *explained)
+{
+	const struct own_finding *worst = explained->worst;
+	_cleanup_(strv_freep) char **fields = NULL;
+
+	if (strv_appendf(&fields, "FLYREC_FILE=%s", explained->path) < 0 ||
+	    strv_appendf(&fields, "FLYREC_FINDING=%s", worst->text) < 0 ||
+	    strv_appendf(&fields, "FLYREC_RULE=%s", worst->rule) < 0 ||
+	    strv_appendf(&fields, "FLYREC_SCORE_NSEC=%" PRIu64, worst->score) < 0 ||
+	    strv_appendf(&fields, "FLYREC_START_USEC=%" PRIu64, worst->start_usec) < 0 ||
+	    strv_appendf(&fields, "FLYREC_DURATION_NSEC=%" PRIu64, worst->duration_nsec) < 0 ||
+	    strv_appendf(&fields, "FLYREC_TASK=%s", worst->task) < 0 ||
+	    strv_appendf(&fields, "FLYREC_UNIT=%s", worst->unit) < 0)
+		return;
+	log_fields(LOG_NOTICE, explained->session, MESSAGE_FINDING, fields, "%s: %s",
+		   strrchr(explained->path, '/') + 1, worst->text);
+}
+
+static void log_explained(const struct explained *explained)
+{
+	if (explained->journal_why)
+		(void)log_full(LOG_NOTICE, explained->session, NULL, explained->journal_why->error,
+			       "%s has no lines of the journal: %s", explained->path,
+			       explained->journal_why->text);
+	if (!explained->analyzed)
+		return;
+	if (explained->result == -ECANCELED)
+		(void)log_full(LOG_INFO, explained->session, NULL, 0, "%s is not analyzed: %s",
+			       explained->path, explained->why->text);
+	else if (explained->result < 0)
+		(void)log_full(LOG_NOTICE, explained->session, NULL, explained->result,
+			       "cannot analyze %s: %s, ignoring", explained->path,
+			       explained->why->text);
+	else if (explained->worst)
+		log_finding(explained);
+	else
+		(void)log_full(LOG_INFO, explained->session, NULL, 0, "%s: nothing stands out",
+			       strrchr(explained->path, '/') + 1);
+}
+
+static void on_explained(void *userdata, const struct explained *explained)
+{
+	if (explained->result != EXPLAINED_LATER)
+		log_explained(explained);
+	if (!explained->was_late)
+		announce_snapshot(userdata, explained->session, explained->path,
+				  explained->worst ? explained->worst->text : "", explained->id);
+}
+
+/* It is on the disk, whatever becomes of its analysis */
+static void on_snapshot_finished(void *userdata, struct session *session, const char *path,
+				 const char *id)
+{
+	struct manager *m = userdata;
+	const struct session_config *config = session_config_in_force(session);
+	const char *name = path + strlen(m->env.state_dir) + 1;
+	int r;
+
+	if (config->snapshot.analyze || config->snapshot.journal) {
+		const struct explain_wish wish = {
+			.findings = config->snapshot.analyze,
+			.journal = config->snapshot.journal,
+		};
+
+		r = explainer_add(m->explainer, &wish, state_root_fd(m->env.root), name,
+				  session_name(session), path, id, on_explained, m);
+		if (r >= 0)
+			return;
+		if (r == -EBUSY)
+			(void)log_full(LOG_INFO, session_name(session), NULL, 0,
+				       "%s is not analyzed: too many snapshots are waiting for it",
+				       path);
+		else
+			(void)log_full(LOG_NOTICE, session_name(session), NULL, r,
+				       "cannot analyze %s: %m, ignoring", path);
+	}
+	announce_snapshot(m, session_name(session), path, "", id);
 }
 
 static void on_unit_failed(void *userdata, const char *unit, uint64_t usec)
@@ -581,7 +686,33 @@ static void on_unit_failed(void *userdata, const char *unit, uint64_t usec)
 		triggers_on_unit(session_triggers(m->sessions[i]), unit, usec);
 }
 
-static void on_units_wanted(void *userdata)
+static void on_journal(void *userdata, const char *text, const char *lines, uint64_t usec)
+{
+	struct manager *m = userdata;
+
+	for (size_t i = 0; i < m->n_sessions; i++)
+		triggers_on_journal(session_triggers(m->sessions[i]), text, lines, usec);
+}
+
+static int watch_journal(struct manager *m)
+{
+	_cleanup_(strv_freep) char **texts = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < m->n_sessions && r >= 0; i++)
+		if (m->sessions[i])
+			r = triggers_want_journal(session_triggers(m->sessions[i]), &texts);
+	if (r < 0 || strv_equal(texts, m->journal_texts))
+		return r;
+	if (!m->journal)
+		r = journal_watch_new(m->env.event, PRIORITY_TRIGGER, on_journal, m, &m->journal);
+	if (r < 0)
+		return r;
+	SWAP(m->journal_texts, texts);
+	return journal_watch_set(m->journal, m->journal_texts);
+}
+
+static void on_watch_wanted(void *userdata)
 {
 	struct manager *m = userdata;
 	bool wanted = false;
@@ -593,6 +724,8 @@ static void on_units_wanted(void *userdata)
 		log_error_errno(-ENOMEM, "cannot watch units: %m");
 	else if (!wanted)
 		unit_watch_free(TAKE_PTR(m->units));
+	if (watch_journal(m) < 0)
+		log_error_errno(-ENOMEM, "cannot watch the journal: %m");
 }
 
 static void snapshot_all(struct manager *m)
@@ -660,6 +793,14 @@ static void on_clock_changed(void *userdata, bool slept)
 
 /* --- all of it */
 
+static void on_calibrated(void *userdata)
+{
+	struct manager *m = userdata;
+
+	if (m->env.stopping)
+		on_session_settled(m);
+}
+
 static int open_state_dir(struct manager *m)
 {
 	struct fault why;
@@ -695,7 +836,7 @@ static int set_up(struct manager *m)
 	r = tracefs_usable(&why);
 	if (r < 0)
 		return log_error_errno(r, "%s", why.text);
-	r = privileges_drop(m->options);
+	r = privileges_drop(m->options, m->config);
 	if (r < 0)
 		return r;
 	if (faccessat(AT_FDCWD, symbols_path(), R_OK, AT_EACCESS) < 0)
@@ -717,6 +858,8 @@ static int set_up(struct manager *m)
 	if (!m->env.symbols || fdstore_new(&m->env.fdstore) < 0 || guard_new(&m->env.guard) < 0)
 		return log_error_errno(-ENOMEM, "cannot start: %m");
 	r = sd_event_default(&m->env.event);
+	if (r >= 0)
+		r = explainer_new(m->env.event, &m->explainer);
 	if (r >= 0)
 		r = watch_signals(m);
 	if (r >= 0)
@@ -757,14 +900,18 @@ static struct manager *manager_alloc(const struct manager_options *options)
 		.runtime_dir = options->runtime_dir,
 		.tracing_fd = -EBADF,
 		.cmdlines = &m->cmdlines,
+		.calibration = &m->calibration,
 	};
+	m->starting = true; /* from the beginning of the process on */
+	m->calibration.over = on_calibrated;
+	m->calibration.userdata = m;
 	m->events = (struct session_events){
 		.changed = on_session_changed,
 		.settled = on_session_settled,
 		.ticked = on_session_ticked,
 		.segment_finished = on_segment_finished,
 		.snapshot_finished = on_snapshot_finished,
-		.units_wanted = on_units_wanted,
+		.watch_wanted = on_watch_wanted,
 		.keep_free = on_keep_free,
 		.userdata = m,
 	};
@@ -806,6 +953,8 @@ int manager_new_idle(const struct manager_options *options, struct daemon_config
 	if (r >= 0)
 		r = sd_event_new(&m->env.event);
 	if (r >= 0)
+		r = explainer_new(m->env.event, &m->explainer);
+	if (r >= 0)
 		r = add_session(m, config->sessions[0]->name, &s);
 	if (r >= 0)
 		*ret = TAKE_PTR(m);
@@ -828,7 +977,10 @@ void manager_free(struct manager *m)
 	if (!m)
 		return;
 	end_sessions(m);
+	explainer_free(m->explainer);
 	unit_watch_free(m->units);
+	journal_watch_free(m->journal);
+	strv_free(m->journal_texts);
 	machine_free(m->machine);
 	guard_free(m->env.guard);
 	fdstore_free(m->env.fdstore);
@@ -852,6 +1004,7 @@ int manager_run(struct manager *m)
 	int r;
 
 	cmdlines_resume(&m->env);
+	calibration_clean_up(&m->env);
 	(void)log_full(LOG_INFO, NULL, MESSAGE_STARTED, 0, PACKAGE_STRING " started");
 	apply_config(m);
 	await_sessions(m);
@@ -897,7 +1050,19 @@ uint64_t manager_started_usec(const struct manager *m)
 	return m->started_usec;
 }
 
+uint64_t manager_cpu_usec(const struct manager *m)
+{
+	uint64_t now = m->starting ? m->start_begin_usec : now_usec(CLOCK_PROCESS_CPUTIME_ID);
+
+	return now - MIN(m->starts_cpu_usec + m->calibration.cpu_usec, now);
+}
+
 const char *manager_unit_trouble(const struct manager *m)
 {
 	return m->units ? unit_watch_trouble(m->units) : NULL;
+}
+
+const char *manager_journal_trouble(const struct manager *m)
+{
+	return m->journal ? journal_watch_trouble(m->journal) : NULL;
 }

@@ -34,7 +34,9 @@ struct manager_listener {
 	void (*session_changed)(void *userdata, const char *name);
 	/* @path: of the file */
 	void (*segment_finished)(void *userdata, const char *name, const char *path);
-	void (*snapshot_finished)(void *userdata, const char *name, const char *path);
+	/* @finding: the worst thing that analysis found; "": none. @id: of its moment, or "" */
+	void (*snapshot_finished)(void *userdata, const char *name, const char *path,
+				  const char *finding, const char *id);
 };
 
 /**
@@ -81,8 +83,12 @@ bool manager_is_running(const struct manager *manager);
 
 uint64_t manager_started_usec(const struct manager *manager); /* monotonic */
 
+/* Microseconds of CPU time that flyrecd has used, starting sessions and calibration aside */
+uint64_t manager_cpu_usec(const struct manager *manager);
+
 /* Why failed units are not known of, or NULL */
 const char *manager_unit_trouble(const struct manager *manager);
+const char *manager_journal_trouble(const struct manager *manager);
 
 /* By name, or NULL. One that is only configured is no session. */
 struct session *manager_find(const struct manager *manager, const char *name);

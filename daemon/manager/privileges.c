@@ -16,8 +16,11 @@
 #include "basic/confine.h"
 #include "basic/log.h"
 #include "basic/macro.h"
+#include "basic/strv.h"
+#include "config/config.h"
 #include "daemon/manager/manager.h"
 #include "daemon/manager/privileges.h"
+#include "daemon/plumbing/journal.h"
 #include "writer/metadata.h"
 
 #define USER  "flyrecd"
@@ -129,10 +132,53 @@ static const char *above(const char *dir, char *buffer)
 	return dirname(buffer);
 }
 
-static int confine(const struct manager_options *o)
+/* Directories of programs that are probed, as an upgrade makes a new file; NULL-terminated */
+static int list_programs(char *const *probes, char ***list)
 {
+	STRV_FOREACH (p, probes) {
+		_cleanup_free_ char *path = NULL;
+		const char *place = strchr(*p, ' ');
+		int r;
+
+		if (!place || place[1] != '/')
+			continue;
+		path = strndup(place + 1, strcspn(place + 1, ": "));
+		if (!path)
+			return -ENOMEM;
+		r = strv_append(list, dirname(path));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool reads_journal(const struct daemon_config *config)
+{
+	for (size_t i = 0; i < config->n_sessions; i++)
+		if (config->sessions[i]->snapshot.journal ||
+		    config->sessions[i]->snapshot.on_journal)
+			return true;
+	return false;
+}
+
+static int confine_all(const struct confine_path *paths, size_t n, char *const *programs)
+{
+	_cleanup_free_ struct confine_path *all = calloc(n + strv_length(programs), sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	memcpy(all, paths, n * sizeof(*all));
+	STRV_FOREACH (p, programs)
+		all[n++] = (struct confine_path){*p, CONFINE_READ};
+	return confine_files(all, n);
+}
+
+static int confine(const struct manager_options *o, const struct daemon_config *config)
+{
+	_cleanup_(strv_freep) char **programs = NULL;
 	char parent[PATH_MAX], instances[PATH_MAX], dynamic[PATH_MAX], cmdlines[PATH_MAX];
 	const char *tracefs = tracefs_tracing_dir(), *sysroot = secure_getenv("FLYREC_SYSROOT");
+	const bool journal = reads_journal(config);
 	const struct confine_path paths[] =
 	{ {above(o->state_dir, parent), ALL},
 	  {o->state_dir, ALL},
@@ -165,9 +211,19 @@ static int confine(const struct manager_options *o)
 	  {"/dev", CONFINE_READ},
 #endif
 	  {sysroot ? sysroot : "", CONFINE_READ},
+	  {journal ? JOURNAL_RUNTIME : "", CONFINE_READ},
+	  {journal ? JOURNAL_PERSISTENT : "", CONFINE_READ},
+	  {journal && journal_dir() ? journal_dir() : "", CONFINE_READ},
 	};
-	int r;
+	int r = 0;
 
+	for (size_t i = 0; i < config->n_sessions && r >= 0; i++) {
+		r = list_programs(config->sessions[i]->trace.uprobes, &programs);
+		if (r >= 0)
+			r = list_programs(config->sessions[i]->trace.usdts, &programs);
+	}
+	if (r < 0)
+		return r;
 	(void)snprintf(instances, sizeof(instances), "%s/instances", tracefs ? tracefs : "");
 	(void)snprintf(dynamic, sizeof(dynamic), "%s/dynamic_events", tracefs ? tracefs : "");
 	(void)snprintf(cmdlines, sizeof(cmdlines), "%s/saved_cmdlines_size",
@@ -176,18 +232,18 @@ static int confine(const struct manager_options *o)
 	(void)mkdir(o->runtime_dir, 0755);
 	r = confine_no_new_privs();
 	if (r >= 0)
-		r = confine_files(paths, ARRAY_SIZE(paths));
+		r = confine_all(paths, ARRAY_SIZE(paths), programs);
 	if (r == CONFINE_E_UNSUPPORTED)
 		log_debug("this kernel has no Landlock: files are confined by the unit alone");
 	return r < 0 ? r : 0;
 }
 
-int privileges_drop(const struct manager_options *options)
+int privileges_drop(const struct manager_options *options, const struct daemon_config *config)
 {
 	int r = geteuid() == 0 ? leave_root() : 0;
 
 	if (r < 0)
 		return log_error_errno(r, "cannot become user " USER ": %m");
-	r = confine(options);
+	r = confine(options, config);
 	return r < 0 ? log_error_errno(r, "cannot confine the access to files: %m") : 0;
 }

@@ -14,12 +14,14 @@
  */
 #pragma once
 
+struct daemon_config;
 struct manager_options;
 
 /**
  * privileges_drop() - become user flyrecd, if we are root and there is one, and confine ourselves
+ * @config: as it is now: programs that it probes can be read from now on
  *
  * By hand, where there is no such user, it stays root; as another user than root, that one.
  * Return: 0 or negative errno, which has been logged: then it must not go on.
  */
-int privileges_drop(const struct manager_options *options);
+int privileges_drop(const struct manager_options *options, const struct daemon_config *config);

@@ -82,11 +82,22 @@ int session_open_dir(struct session *s, const char *name, int *ret, struct fault
 
 /* --- the state file */
 
+/* A program may be another one when the next process makes a file of what is probed now */
+static int note_build_ids(struct session *s)
+{
+	if (!s->claim.instance)
+		return 0;
+	strv_free(TAKE_PTR(s->claim.state->build_ids));
+	return strv_copy(instance_build_ids(s->claim.instance), &s->claim.state->build_ids);
+}
+
 /* Where there is no room for it retention makes some, if it can */
 static int write_state(struct session *s, struct fault *why)
 {
-	int r = state_write(s->claim.dir_fd, s->claim.state);
+	int r = note_build_ids(s);
 
+	if (r >= 0)
+		r = state_write(s->claim.dir_fd, s->claim.state);
 	if (r < 0 && session_make_room(s, r))
 		r = state_write(s->claim.dir_fd, s->claim.state);
 	return r < 0 ? fault_errno(why, r, "cannot write %s/%s/state", s->env->state_dir, s->name)
@@ -196,6 +207,7 @@ int session_pause(struct session *s, bool pause, struct fault *why)
 	if (r < 0)
 		return r;
 	s->claim.paused = s->claim.state->paused = pause;
+	triggers_tracing_changed(s->triggers);
 	session_want(s, WANT_NOTE); /* for the next process */
 	(void)log_full(LOG_NOTICE, s->name, NULL, 0, pause ? "paused" : "resumed");
 	s->events->changed(s->events->userdata, s);
@@ -528,6 +540,8 @@ int session_attach(struct session *s, struct state *left, struct fault *why)
 	r = instance_attach(left->instance, left->group, &s->spec.config->trace, &s->claim.instance,
 			    why);
 	s->claim.adopted = r >= 0;
+	if (r >= 0 && instance_set_build_ids(s->claim.instance, left->build_ids) < 0)
+		r = fault_errno(why, -ENOMEM, "cannot take up instance %s", left->instance);
 	return r < 0 ? r : 0;
 }
 
@@ -644,6 +658,11 @@ void session_refresh_units(struct session *s)
 const char *session_instance_name(const struct session *s)
 {
 	return s->claim.instance ? instance_name(s->claim.instance) : "";
+}
+
+char *session_marker(const struct session *s)
+{
+	return s->claim.instance ? instance_marker(s->claim.instance) : strdup("");
 }
 
 unsigned session_subbuf_size(const struct session *s)

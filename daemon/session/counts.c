@@ -51,6 +51,8 @@ void session_usage(const struct session *s, struct session_usage *ret)
 	for (unsigned cpu = 0; cpu < drain_n_cpus(s->rec.drain); cpu++) {
 		struct drain_counts counts;
 
+		if (s->step == STEP_RETARGETING) /* in the segment that has ended, and is counted */
+			break;
 		drain_cpu(s->rec.drain, cpu, &counts);
 		live.bytes += counts.published;
 	}
@@ -145,6 +147,9 @@ void session_sample(struct session *s)
 	s->counts.sampled_usec = now_usec(CLOCK_MONOTONIC);
 	for (unsigned cpu = 0; cpu < n_cpus(s); cpu++)
 		read_cpu(s, cpu);
+	if (!s->mode->salvage)
+		last_hour_add(&s->counts.hour, now_usec(CLOCK_BOOTTIME), s->counts.ledger.events,
+			      s->counts.ledger.lost);
 }
 
 void session_sample_now_and_then(struct session *s)
@@ -153,15 +158,30 @@ void session_sample_now_and_then(struct session *s)
 		session_sample(s);
 }
 
+static uint64_t total_events(const struct session *s)
+{
+	uint64_t events = 0;
+
+	for (unsigned cpu = 0; s->counts.reach && cpu < s->counts.ledger.n_cpus; cpu++)
+		events += s->counts.reach[cpu].total;
+	return events;
+}
+
 int session_begin_counting(struct session *s)
 {
 	struct session_counts *c = &s->counts;
 	int r = ledger_begin(&c->ledger, s->claim.instance, !s->mode->drains, s->mode->salvage);
 
 	c->recording_usec = now_usec(CLOCK_MONOTONIC);
+	if (!s->mode->salvage)
+		last_hour_begin(&c->hour, now_usec(CLOCK_BOOTTIME), c->ledger.events,
+				c->ledger.lost);
 	free(TAKE_PTR(c->reach));
-	if (!s->mode->drains)
-		c->reach = calloc(c->ledger.n_cpus, sizeof(*c->reach));
+	if (s->mode->drains)
+		return r;
+	c->reach = calloc(c->ledger.n_cpus, sizeof(*c->reach));
+	session_sample(s);
+	c->events_before = total_events(s);
 	return r;
 }
 
@@ -176,6 +196,31 @@ const struct ledger *session_count(struct session *s)
 	if (s->state == SESSION_RECORDING)
 		session_sample_now_and_then(s);
 	return &s->counts.ledger;
+}
+
+unsigned session_last_hour(struct session *s, struct last_hour_row *ret)
+{
+	const struct ledger *ledger = session_count(s);
+	uint64_t now = now_usec(CLOCK_BOOTTIME), date = now_usec(CLOCK_REALTIME) - now;
+	struct last_hour hour = s->counts.hour;
+	unsigned n;
+
+	hour.begun &= s->state == SESSION_RECORDING;
+	n = last_hour_get(&hour, now, ledger->events, ledger->lost, ret);
+	for (unsigned i = 0; i < n; i++)
+		ret[i].end_usec += date;
+	return n;
+}
+
+uint64_t session_events(struct session *s)
+{
+	(void)session_count(s);
+	return total_events(s) - MIN(total_events(s), s->counts.events_before);
+}
+
+uint64_t session_cpu_usec(const struct session *s)
+{
+	return drain_cpu_nsec(s->rec.drain) / NSEC_PER_USEC;
 }
 
 void session_count_evicted(struct session *s, const uint64_t *subbufs, unsigned n_cpus)

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
+struct calibration;
 struct cmdlines;
 struct fdstore;
 struct guard;
@@ -31,6 +32,7 @@ struct environment {
 	struct guard *guard;
 	struct state_root *root;
 	struct cmdlines *cmdlines;
+	struct calibration *calibration;
 };
 
 struct session_events {
@@ -40,11 +42,12 @@ struct session_events {
 	void (*settled)(void *userdata);
 	/* Data is coming in: so it is with each flush */
 	void (*ticked)(void *userdata);
-	/* @path: of the file */
+	/* @path: of the file; @id: of its moment, or "" */
 	void (*segment_finished)(void *userdata, struct session *session, const char *path);
-	void (*snapshot_finished)(void *userdata, struct session *session, const char *path);
-	/* Units that fail are to be told of, or no longer */
-	void (*units_wanted)(void *userdata);
+	void (*snapshot_finished)(void *userdata, struct session *session, const char *path,
+				  const char *id);
+	/* Units that fail, or entries of the journal, are to be told of, or no longer */
+	void (*watch_wanted)(void *userdata);
 	/* The largest KeepFree= of the sessions that record to this file system; bytes */
 	uint64_t (*keep_free)(void *userdata, dev_t device);
 	void *userdata;

@@ -127,8 +127,7 @@ static void mode_snapshot(struct session *s, const struct snapshot_order *order)
 {
 	struct fault why;
 
-	s->flight.keep_free =
-		order->asker.origin == SNAPSHOT_BY_MEMBER ? order->limits.keep_free : 0;
+	s->flight.keep_free = snapshot_is_guests(&order->asker) ? order->limits.keep_free : 0;
 	if (find_range(s, order->from_usec, order->to_usec, &why) < 0)
 		session_defer(s, STEP_CAPTURING, &why);
 	else

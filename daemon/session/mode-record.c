@@ -256,6 +256,8 @@ int session_prepare_segment(struct session *s, struct fault *why)
 	session_segment_limits(s, &s->rec.files.limits);
 	for (size_t i = 0; s->spec.change && r >= 0 && i < s->spec.change->trace.n_events; i++)
 		r = strv_append(&next, s->spec.change->trace.events[i].system);
+	if (r >= 0)
+		r = session_overhead_tell(s, &s->rec.files.plan);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
 	for (size_t i = 0; i < s->rec.n_steps && !s->mode->drains; i++)
@@ -339,6 +341,8 @@ static void prepare_clocks(struct session *s, bool ends)
 	in->n_clocks = 0;
 	if (s->mode->salvage)
 		return;
+	if (session_overhead_tell(s, &in->plan) >= 0)
+		s->overhead.untold = false;
 	memcpy(in->clocks, s->rec.steps, s->rec.n_steps * sizeof(*in->clocks));
 	in->n_clocks = s->rec.n_steps;
 	s->rec.n_steps = 0;
@@ -451,7 +455,8 @@ static bool sync_is_due(const struct session *s, uint64_t now)
 	const struct storage_config *storage = &s->spec.config->storage;
 	uint64_t tick = session_tick_usec(storage);
 
-	return now - s->rec.synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
+	return s->overhead.untold ||
+	       now - s->rec.synced_usec + tick / 2 >= storage->sync_interval_usec - tick;
 }
 
 bool session_check_instance(struct session *s)

@@ -87,6 +87,7 @@ void session_look_for_names(struct session *s)
 		return;
 	}
 	s->names.look_usec = now;
+	session_overhead_data(s);
 	forks = count_forks();
 	if (s->names.fetched_forks == 0)
 		s->names.fetched_forks = forks;

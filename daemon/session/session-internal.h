@@ -9,9 +9,11 @@
 
 #include "daemon/plumbing/fdstore.h"
 #include "daemon/plumbing/priority.h"
+#include "daemon/session/budget.h"
 #include "daemon/session/compression.h"
 #include "daemon/session/disk-watch.h"
 #include "daemon/session/environment.h"
+#include "daemon/session/last-hour.h"
 #include "daemon/session/session.h"
 #include "daemon/session/state.h"
 #include "daemon/trigger/trigger-limit.h"
@@ -144,13 +146,39 @@ struct session_disk {
 
 /* counts.c */
 struct session_counts {
-	struct ledger ledger;  /* over the life of this object */
-	uint64_t sampled_usec; /* monotonic */
-	struct reach *reach;   /* [ledger.n_cpus] of a flight session, with the last sample */
+	struct ledger ledger;	/* over the life of this object */
+	uint64_t sampled_usec;	/* monotonic */
+	struct reach *reach;	/* [ledger.n_cpus] of a flight session, with the last sample */
+	uint64_t events_before; /* of a flight session, that its instance had when it began */
 	uint64_t kept_files, kept_bytes; /* as the last job left them */
 	struct retention_past past;	 /* likewise */
 	uint64_t snapshots, snapshot_bytes;
 	uint64_t recording_usec; /* monotonic: since when */
+	struct last_hour hour;	 /* by CLOCK_BOOTTIME */
+};
+
+struct overhead_ask;
+
+/* overhead.c */
+struct session_overhead {
+	sd_event_source *source;  /* the next look; NULL: there is no MaxOverhead= */
+	struct overhead_ask *ask; /* a count or a calibration is under way */
+	struct budget budget;
+	double nsec;	       /* of an event; 0: not measured yet */
+	double share;	       /* of the machine's CPU time, in the second before the last look */
+	uint64_t looked_usec;  /* monotonic */
+	uint64_t events;       /* that had come by then */
+	uint64_t cpu_usec;     /* likewise, of the recorder */
+	uint64_t counted_usec; /* monotonic: the last count of each event */
+	unsigned low;	       /* looks in succession that saw next to nothing */
+	bool silent;	       /* the last one saw no events at all */
+	bool helpless;	       /* as last reported: nothing is left to be switched off */
+	bool unknown;	       /* likewise: what tracing costs cannot be measured */
+	char **shed;	       /* "SYSTEM:NAME": not recorded for now */
+	struct own_sheds told; /* those and earlier ones, for the files */
+	bool untold;	       /* the file does not say all of that */
+	uint64_t ended; /* by the trace's clock: what an earlier process had shed is recorded again
+			 */
 };
 
 /* snapshots.c: those that are wanted */
@@ -169,6 +197,7 @@ struct session_tails {
 	uint64_t segment;	 /* number of the file that all workers are in */
 	uint64_t bytes;		 /* drain_total_bytes() after the last round */
 	bool round;		 /* one is under way */
+	uint64_t began_nsec;	 /* by the instance's clock: the last one */
 	bool confirm;		 /* the next one follows soon */
 	bool is_new;		 /* somebody waits for two rounds */
 };
@@ -183,10 +212,12 @@ struct session {
 	struct session_record rec;
 	struct session_names names;
 	struct session_flight flight;
+	struct session_overhead overhead;
 	struct session_disk disk;
 	struct session_counts counts;
 	struct compression compression;
 	struct session_orders orders;
+	struct peers peers; /* snapshots.c */
 	struct session_tails tails;
 	struct triggers *triggers;
 	struct boot_trace *boot_trace; /* snapshots.c: being saved, or NULL */
@@ -412,6 +443,19 @@ void session_stop_looking(struct session *session);
 uint64_t session_new_forks(struct session *session);
 void session_forks_synced(struct session *session, uint64_t forks);
 
+/* --- overhead.c */
+
+/* Tracing has begun; nothing without MaxOverhead= */
+void session_overhead_begin(struct session *session);
+/* Data comes: look at it soon */
+void session_overhead_data(struct session *session);
+/* Other events are to be traced: everything is on, and what is being counted is of no use */
+void session_overhead_restore(struct session *session);
+/* Which events were not recorded, for the next step. Return: 0 or -ENOMEM. */
+int session_overhead_tell(const struct session *session, struct file_plan *plan);
+/* @keep_instance: for the next process, with everything on */
+void session_overhead_end(struct session *session, bool keep_instance);
+
 /* --- mode-flight.c */
 
 /* Method= or Memory= may be different now */
@@ -471,6 +515,7 @@ void session_warn_of_clock(struct session *session);
 /* --- snapshots.c */
 
 extern const struct trigger_host session_trigger_host;
+extern const struct peer_host session_peer_host;
 /* Is there one whose turn it is? */
 bool session_snapshot_waits(const struct session *session);
 void session_begin_snapshot(struct session *session);
@@ -479,11 +524,17 @@ void session_cut_done(struct session *session, int result, const struct fault *w
 /* answer all that wait: the session has stopped or failed */
 void session_drop_snapshots(struct session *session);
 
+/* --- latency-feed.c: see struct trigger_host */
+
+int session_open_latency(void *session, struct latency_feed *ret, struct fault *why);
+
 /* --- tails.c */
 
 /* Workers have told something: is a round over? */
 void session_tail_check(struct session *session);
 /* All workers are in the next file; recording_old() is the one before */
 void session_tail_moved(struct session *session);
+/* One more who follows, for OnLatency=: it gets all rounds, with their times, one a second */
+int session_open_watch(struct session *session, int *ret_fd, struct fault *why);
 /* @why: an enum tail_end */
 void session_tail_end(struct session *session, unsigned why);

@@ -97,6 +97,8 @@ int session_new(const struct environment *env, const struct session_events *even
 	s->name = strdup(name);
 	if (s->name)
 		s->triggers = triggers_new(env->event, s->name, &session_trigger_host, s);
+	s->peers = (struct peers){
+		.host = &session_peer_host, .userdata = s, .event = env->event, .name = s->name};
 	s->tails.segment = 1;
 	if (!s->triggers || add_wake(s) < 0 || drain_new(&s->rec.drain) < 0 ||
 	    recording_new(&s->rec.recording) < 0) {
@@ -401,6 +403,10 @@ void session_opened(struct session *s, int result, const struct fault *failure)
 		return;
 	}
 	session_refresh_units(s);
+	/* What an earlier process had switched off when it was killed, see overhead.c */
+	if (s->claim.adopted && s->mode == &mode_flight && s->spec.config->max_overhead > 0)
+		(void)session_check_instance(s);
+	session_overhead_begin(s);
 	compression_begin(&s->compression);
 	if (!s->mode->salvage)
 		s->wants |= WANT_NOTE;
@@ -425,6 +431,7 @@ void session_release(struct session *s, bool keep_instance)
 		session_sample(s);
 	/* Its events may be the session's own probes, which go with the session's instance */
 	triggers_disarm(s->triggers, keep_instance);
+	session_overhead_end(s, keep_instance);
 	mode_flight.release(s, keep_instance);
 	mode_record.release(s, keep_instance);
 	session_drop_claim(s, keep_instance);

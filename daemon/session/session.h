@@ -8,6 +8,8 @@
 
 #include "config/config.h"
 #include "daemon/session/environment.h"
+#include "daemon/session/last-hour.h"
+#include "daemon/session/peers.h"
 #include "daemon/session/session-choose.h"
 #include "daemon/session/snapshot-queue.h"
 #include "daemon/trigger/trigger.h"
@@ -104,6 +106,36 @@ struct snapshot_wish {
  */
 int session_snapshot(struct session *session, const struct snapshot_wish *wish,
 		     session_snapshot_done_t done, void *userdata, struct fault *why);
+
+/* What another host asks for, by whoever tells us of it */
+struct limited_wish {
+	const char *id;		     /* own_id_valid() */
+	uint64_t from_usec, to_usec; /* realtime; to_usec: UINT64_MAX: now */
+	const char *reason; /* a word, and maybe a line of text: goes into the file's text */
+	uid_t uid;
+};
+
+/**
+ * session_snapshot_limited() - a snapshot for another host: of a window up to PeerMaxSec=, not
+ * taken before that has ended, and within Burst= for all of them; no other snapshot makes way for
+ * it
+ * Where a file has this id, or most of the window, that is the answer.
+ * @done: called once, maybe before this returns; whoever hangs up meanwhile cancels nothing
+ * Return: 0, or negative errno with @why and @done is not called: -ENOTCONN, -EINVAL, -EACCES:
+ * PeerMaxSec=0. @done may get others: -EUSERS, -ENODATA.
+ */
+int session_snapshot_limited(struct session *session, const struct limited_wish *wish,
+			     peers_done_t done, void *userdata, struct fault *why);
+
+/**
+ * session_trigger() - a program wants this moment to be kept: as a trigger, with Last= and PostSec=
+ * @text: a line that says why, for the file's text
+ * @asker: for the limits of group flyrec
+ * Return: 0: there will be a snapshot; or negative errno with @why, as of session_snapshot() and
+ * triggers_on_call().
+ */
+int session_trigger(struct session *session, const char *text, const struct snapshot_asker *asker,
+		    struct fault *why);
 
 /**
  * session_cancel_snapshots() - nobody waits any more for what an asker has ordered by @call
@@ -234,9 +266,27 @@ void session_note_snapshots(struct session *session, uint64_t files, uint64_t by
  */
 uint64_t session_reach(struct session *session, const struct reach **ret, unsigned *ret_n);
 
+/**
+ * session_last_hour() - what came and was lost, minute by minute, oldest first
+ * A flight session is not woken to be counted: its rows are as long as nobody asked.
+ * @ret: [LAST_HOUR_ROWS + 1]; end_usec is realtime
+ * Return: their number.
+ */
+unsigned session_last_hour(struct session *session, struct last_hour_row *ret);
+
+/* Events that came since it began to record; of flight sessions only, else 0 */
+uint64_t session_events(struct session *session);
+
+/* Microseconds of CPU time that the threads which drain it have used, over the life of this object
+ */
+uint64_t session_cpu_usec(const struct session *session);
+
 /* Threads that Pid= and Unit= have found, and processes among them, that are alive; 0 without */
 void session_count_tasks(const struct session *session, uint64_t *ret_tasks,
 			 uint64_t *ret_processes);
+
+/* Events that it does not record for now, because of MaxOverhead=; NULL-terminated; NULL: none */
+char *const *session_shed(const struct session *session);
 
 /* How a flight session takes its snapshots; "" for others */
 const char *session_method(const struct session *session);
@@ -246,6 +296,9 @@ const char *session_drain(const struct session *session);
 
 /* The name of its instance, "" when it has none */
 const char *session_instance_name(const struct session *session);
+
+/* The path of its trace_marker, malloc'ed; "": it has no instance; NULL: no memory */
+char *session_marker(const struct session *session);
 /* Bytes of its sub-buffers, likewise 0 */
 unsigned session_subbuf_size(const struct session *session);
 

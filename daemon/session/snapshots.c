@@ -7,18 +7,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/utsname.h>
 
 #include "basic/escape.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
+#include "config/post.h"
 #include "daemon/plumbing/job.h"
+#include "daemon/plumbing/ship.h"
 #include "daemon/plumbing/timer.h"
+#include "daemon/session/addition.h"
 #include "daemon/session/session-internal.h"
 #include "engine/boot-note.h"
-#include "writer/retention.h"
-#include "writer/snapshot-note.h"
 #include "writer/store.h"
 
 #define POSTS_MAX  16
@@ -31,18 +32,22 @@ struct snapshot_request {
 	struct snapshot_order order; /* its texts are those below */
 	struct snapshot_result made;
 	char *session, *reason;
-	char *detail;		      /* or NULL */
-	char *what;		      /* of a trigger */
+	char *detail; /* or NULL */
+	char *what;   /* of a trigger */
+	char *id;
 	struct own_clocks clocks;     /* when it was begun */
 	sd_event_source *post;	      /* while PostSec= runs */
 	session_snapshot_done_t done; /* NULL: it is a trigger's */
 	void *userdata;
+	/* What is to be added to its file, where it is no longer the one that triggers join */
+	struct snapshot_join *joined;
 };
 
 /* The last snapshot of a trigger, and what of others is to be added to its file */
 struct snapshot_join {
 	char *what;			  /* whose it is, as the configuration says it */
 	uint64_t asked_usec;		  /* monotonic */
+	uint64_t post_usec;		  /* how long it waits, or has waited, after that */
 	struct snapshot_request *request; /* NULL: it is finished */
 	char name[64];			  /* then: of the file; "": there is none */
 	char *lines;
@@ -63,6 +68,16 @@ static struct snapshot_request *first(const struct session *s)
 	return request_of(s->orders.requests);
 }
 
+static void join_free(struct snapshot_join *join)
+{
+	if (join) {
+		free(join->what);
+		free(join->lines);
+		free(join->reason);
+	}
+	free(join);
+}
+
 static void request_free(struct snapshot_request *request)
 {
 	(void)sd_event_source_disable_unref(request->post);
@@ -71,13 +86,15 @@ static void request_free(struct snapshot_request *request)
 	free(request->reason);
 	free(request->detail);
 	free(request->what);
+	free(request->id);
+	join_free(request->joined);
 	free(request);
 }
 
-static void join_add_to_file(struct session *s);
+static void join_add_to_file(const struct session *s, struct snapshot_join *join);
 
 /* Nobody waits for it: the log says what became of it */
-static void report_triggered(struct session *s, const struct snapshot_request *request, int result)
+static void report_triggered(struct session *s, struct snapshot_request *request, int result)
 {
 	const struct snapshot_result *made = &request->made;
 
@@ -90,33 +107,31 @@ static void report_triggered(struct session *s, const struct snapshot_request *r
 		return;
 	}
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "snapshot %s", made->path);
-	join_add_to_file(s);
+	join_add_to_file(s, request->joined ? request->joined : s->orders.join);
+}
+
+static void join_made(struct snapshot_join *join, const struct snapshot_request *request,
+		      int result)
+{
+	if (!join || join->request != request)
+		return;
+	join->request = NULL;
+	(void)snprintf(join->name, sizeof(join->name), "%s", result >= 0 ? request->made.name : "");
 }
 
 /* @request->made says why, if @result is negative */
 static void answer(struct session *s, struct snapshot_request *request, int result)
 {
 	snapshot_queue_remove(&s->orders.requests, &request->turn);
-	if (s->orders.join && s->orders.join->request == request) {
-		s->orders.join->request = NULL;
-		(void)snprintf(s->orders.join->name, sizeof(s->orders.join->name), "%s",
-			       result >= 0 ? request->made.name : "");
-	}
+	join_made(s->orders.join, request, result);
+	join_made(request->joined, request, result);
+	if (request->id)
+		peers_end(&s->peers, request, result, &request->made);
 	if (request->done)
 		request->done(request->userdata, result, &request->made);
 	else
 		report_triggered(s, request, result);
 	request_free(request);
-}
-
-static void join_free(struct snapshot_join *join)
-{
-	if (join) {
-		free(join->what);
-		free(join->lines);
-		free(join->reason);
-	}
-	free(join);
 }
 
 void session_drop_snapshots(struct session *s)
@@ -127,6 +142,7 @@ void session_drop_snapshots(struct session *s)
 		answer(s, request,
 		       fault_set(&request->made.why, -ECANCELED, "session %s has ended", s->name));
 	}
+	peers_drop(&s->peers);
 	join_free(TAKE_PTR(s->orders.join)); /* what is gone with it is only who comes too late */
 }
 
@@ -206,39 +222,13 @@ static void addition_free(struct addition *a)
 	free(a);
 }
 
-/* Into the text for people and into flyrec's own section: that one is full is no reason against the
- * other */
-static int add_to_file(int fd, const struct addition *a, struct fault *why)
-{
-	const struct own_cause cause = {a->usec, a->reason, a->lines};
-	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
-	struct fault also;
-	int noted = snapshot_note_add(fd, a->name, a->lines, why), r;
-
-	r = trace_dat_open_fd(fd, a->name, &dat, &also);
-	if (r >= 0)
-		r = own_cause_add(dat, &cause, &also);
-	if (noted >= 0 && r < 0)
-		*why = also;
-	return noted < 0 ? noted : r;
-}
-
 /* Thread: job, beside all others: it has nothing of the session's */
 static int run_addition(void *userdata, struct fault *why)
 {
-	struct addition *a = userdata;
-	_cleanup_close_ int dir_fd = -EBADF, fd = -EBADF;
+	const struct addition *a = userdata;
+	const struct own_cause cause = {a->usec, a->reason, a->lines};
 
-	dir_fd = openat(a->dir_fd, "snapshot", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (dir_fd >= 0)
-		fd = openat(dir_fd, a->name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return fault_errno(why, -errno, "cannot open %s", a->name);
-	/* Two that come one soon after the other */
-	(void)flock(fd, LOCK_EX);
-	if (a->rank > store_rank(fd, RETENTION_RANK_LAST))
-		(void)store_set_rank(fd, a->rank);
-	return add_to_file(fd, a, why);
+	return addition_write(a->dir_fd, a->name, &cause, a->rank, NULL, why);
 }
 
 static void on_addition_done(void *userdata, int result, const struct fault *why)
@@ -253,9 +243,8 @@ static void on_addition_done(void *userdata, int result, const struct fault *why
 }
 
 /* What has joined the last snapshot while it was made, or since */
-static void join_add_to_file(struct session *s)
+static void join_add_to_file(const struct session *s, struct snapshot_join *join)
 {
-	struct snapshot_join *join = s->orders.join;
 	struct addition *a;
 
 	if (!join || !join->lines || join->request || !join->name[0])
@@ -273,21 +262,32 @@ static void join_add_to_file(struct session *s)
 		addition_free(a);
 }
 
+/* How long @cause has its snapshot wait */
+static uint64_t post_of(const struct session *s, const struct snapshot_cause *cause)
+{
+	return cause->post_usec == POST_DEFAULT ? s->spec.config->snapshot.post_usec
+						: cause->post_usec;
+}
+
 /* A new snapshot, which others may join */
 static int join_begin(struct session *s, struct snapshot_request *request,
 		      const struct snapshot_cause *cause)
 {
-	struct snapshot_join *join = calloc(1, sizeof(*join));
+	struct snapshot_join *join = calloc(1, sizeof(*join)), *last = s->orders.join;
 
 	if (!join)
 		return -ENOMEM;
 	*join = (struct snapshot_join){
 		.what = strdup(cause->what),
 		.asked_usec = now_usec(CLOCK_MONOTONIC),
+		.post_usec = post_of(s, cause),
 		.request = request,
 		.rank = cause->rank,
 	};
-	join_free(s->orders.join);
+	if (last && last->request && last->lines)
+		last->request->joined = last;
+	else
+		join_free(last);
 	s->orders.join = join;
 	return 0;
 }
@@ -339,12 +339,30 @@ static int join_later(struct snapshot_join *join, const struct snapshot_cause *c
 	return 0;
 }
 
+/* Of two the longer one counts. @ago_usec: since @join was asked for */
+static int join_wait(struct session *s, struct snapshot_join *join, uint64_t ago_usec,
+		     uint64_t post_usec)
+{
+	struct snapshot_request *request = join->request;
+	int r;
+
+	if (post_usec == 0 || ago_usec + post_usec <= join->post_usec)
+		return 0;
+	r = timer_arm(s->env->event, &request->post, post_usec, on_post, s);
+	if (r < 0)
+		return r;
+	request->turn.too_early = true;
+	join->post_usec = ago_usec + post_usec;
+	return 0;
+}
+
 static int on_join(void *userdata, const struct snapshot_cause *cause)
 {
 	struct session *s = userdata;
 	struct snapshot_join *join = s->orders.join;
 	uint64_t ago_usec = join ? now_usec(CLOCK_MONOTONIC) - join->asked_usec : JOIN_USEC;
 	_cleanup_free_ char *lines = NULL;
+	bool waits;
 	int r;
 
 	if (!session_steady(s))
@@ -354,22 +372,25 @@ static int on_join(void *userdata, const struct snapshot_cause *cause)
 	/* The same once more has its own, as far as Burst= goes */
 	if (!join->what || strcmp(join->what, cause->what) == 0)
 		return 0;
+	waits = join->request && !join->request->turn.begun;
+	/* What this one waits for is not in a snapshot that is taken */
+	if (!waits && post_of(s, cause) > join->post_usec)
+		return 0;
 	if (join->n++ >= JOIN_MAX)
 		return 1;
 	lines = strf("also: %s\n%s", cause->what, cause->detail ? cause->detail : "");
 	if (!lines)
 		return -ENOMEM;
-	if (join->request && !join->request->turn.begun)
-		r = join_waiting(join->request, cause, lines);
-	else
-		r = join_later(join, cause, lines);
+	r = waits ? join_waiting(join->request, cause, lines) : join_later(join, cause, lines);
+	if (r >= 0 && waits)
+		r = join_wait(s, join, ago_usec, post_of(s, cause));
 	if (r < 0)
 		return r;
 	join->rank = MAX(join->rank, cause->rank);
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
 		       "%s triggered%s, joining the snapshot of %llu ms ago", cause->what,
 		       cause->text, (unsigned long long)(ago_usec / 1000));
-	join_add_to_file(s);
+	join_add_to_file(s, join);
 	return 1;
 }
 
@@ -395,8 +416,11 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	request->order.reason = request->reason = strdup(order->reason);
 	request->order.detail = request->detail = order->detail ? strdup(order->detail) : NULL;
 	request->what = cause ? strdup(cause->what) : NULL;
+	request->order.id = request->id = order->id ? strdup(order->id) : NULL;
+	/* What a member has asked for goes before others: no trigger's data may be in it alone */
 	if (!request->session || !request->reason || (order->detail && !request->detail) ||
-	    (cause && (!request->what || join_begin(s, request, cause) < 0)))
+	    (cause && !request->what) || (order->id && !request->id) ||
+	    (cause && !snapshot_is_guests(&order->asker) && join_begin(s, request, cause) < 0))
 		r = -ENOMEM;
 	else if (post_usec > 0)
 		r = timer_arm(s->env->event, &request->post, post_usec, on_post, s);
@@ -411,8 +435,32 @@ static int enqueue(struct session *s, const struct snapshot_order *order,
 	request->turn.asker = order->asker;
 	request->turn.too_early = request->post;
 	snapshot_queue_add(&s->orders.requests, &request->turn);
+	if (request->id)
+		peers_begin(&s->peers, request, &request->order, post_usec);
 	session_advance(s);
 	return 0;
+}
+
+static bool on_widen(void *userdata, const void *which, uint64_t from_usec, uint64_t to_usec)
+{
+	struct session *s = userdata;
+	uint64_t now = now_usec(CLOCK_REALTIME);
+	struct snapshot_turn *turn = s->orders.requests;
+	struct snapshot_request *request;
+
+	while (turn && turn != which)
+		turn = turn->next;
+	if (!turn || turn->begun)
+		return false;
+	request = request_of(turn);
+	if (to_usec > MAX(now, request->order.to_usec)) {
+		if (timer_arm(s->env->event, &request->post, to_usec - now, on_post, s) < 0)
+			return false;
+		turn->too_early = true;
+	}
+	request->order.from_usec = MIN(request->order.from_usec, from_usec);
+	request->order.to_usec = MAX(request->order.to_usec, to_usec);
+	return true;
 }
 
 /* What follows the word, as a line of the file's text; *@ret is NULL if nothing does */
@@ -446,22 +494,11 @@ static int refuse(const struct session *s, int error, struct fault *why)
 	}
 }
 
-static void member_burst(const struct session *s, unsigned *ret_burst, uint64_t *ret_interval_usec)
-{
-	const struct snapshot_config *config = &s->spec.config->snapshot;
-
-	*ret_burst = config->burst > 0 ? config->burst : SNAPSHOT_BURST;
-	*ret_interval_usec =
-		config->interval_usec > 0 ? config->interval_usec : SNAPSHOT_INTERVAL_USEC;
-}
-
 static void count_member(struct session *s)
 {
-	uint64_t interval_usec;
-	unsigned burst;
+	struct snapshot_burst limits = snapshot_burst_of_guests(&s->spec.config->snapshot);
 
-	member_burst(s, &burst, &interval_usec);
-	(void)trigger_limit_admit(&s->orders.member_limit, burst, interval_usec,
+	(void)trigger_limit_admit(&s->orders.member_limit, limits.burst, limits.interval_usec,
 				  now_usec(CLOCK_MONOTONIC));
 }
 
@@ -488,21 +525,21 @@ int session_order_snapshot(struct session *s, const struct snapshot_order *what,
 
 int session_admit_snapshot(struct session *s, const struct snapshot_asker *asker, struct fault *why)
 {
-	uint64_t interval_usec, wait_usec;
-	unsigned burst;
+	struct snapshot_burst limits;
+	uint64_t wait_usec;
 
 	if (!session_steady(s))
 		return refuse(s, -ENOTCONN, why);
 	if (asker->origin == SNAPSHOT_BY_MEMBER) {
-		member_burst(s, &burst, &interval_usec);
-		wait_usec = trigger_limit_wait(&s->orders.member_limit, burst, interval_usec,
-					       now_usec(CLOCK_MONOTONIC));
+		limits = snapshot_burst_of_guests(&s->spec.config->snapshot);
+		wait_usec = trigger_limit_wait(&s->orders.member_limit, limits.burst,
+					       limits.interval_usec, now_usec(CLOCK_MONOTONIC));
 		if (wait_usec > 0)
 			return fault_set(
 				why, -EUSERS,
 				"session %s: group flyrec has had the %u snapshots that it "
 				"may have in %.0f s; the next one in %.0f s",
-				s->name, burst, (double)interval_usec / USEC_PER_SEC,
+				s->name, limits.burst, (double)limits.interval_usec / USEC_PER_SEC,
 				(double)(wait_usec / USEC_PER_SEC + 1));
 	}
 	return snapshot_queue_admit(s->orders.requests, asker, s->name, why);
@@ -533,27 +570,184 @@ void session_shape(const struct session *s, struct together_shape *ret)
 	};
 }
 
+/* --- for other hosts */
+
+#define AHEAD_USEC (60 * USEC_PER_SEC) /* so far a window may end in the future */
+
+static int on_order(void *userdata, const struct snapshot_order *order, uint64_t post_usec,
+		    struct fault *why)
+{
+	const struct snapshot_cause cause = {.what = TRIGGER_PEER_NAME};
+	struct session *s = userdata;
+	int r = session_admit_snapshot(s, &order->asker, why);
+
+	if (r >= 0)
+		r = triggers_on_peer(s->triggers, order->detail, why);
+	if (r < 0)
+		return r;
+	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
+		       TRIGGER_PEER_NAME " triggered, %s, taking snapshot", order->id);
+	r = enqueue(s, order, &cause, post_usec, NULL, NULL);
+	if (r >= 0)
+		return 0;
+	triggers_give_back(s->triggers, TRIGGER_PEER_NAME);
+	return refuse(s, r, why);
+}
+
+static int on_state_fd(void *userdata)
+{
+	const struct session *s = userdata;
+
+	return s->claim.dir_fd;
+}
+
+static char *path_of(void *userdata, const char *name)
+{
+	const struct session *s = userdata;
+
+	return strf("%s/%s/snapshot/%s", s->env->state_dir, s->name, name);
+}
+
+const struct peer_host session_peer_host = {
+	.order = on_order,
+	.widen = on_widen,
+	.state_fd = on_state_fd,
+	.path = path_of,
+};
+
+static int check_wish(const struct session *s, const struct limited_wish *wish, uint64_t to_usec,
+		      struct fault *why)
+{
+	const uint64_t most = s->spec.config->snapshot.peer_max_usec;
+	const uint64_t now = now_usec(CLOCK_REALTIME);
+
+	if (most == 0)
+		return fault_set(why, -EACCES,
+				 "session %s: PeerMaxSec=0, it takes no snapshots for other hosts",
+				 s->name);
+	if (!own_id_valid(wish->id))
+		return fault_set(
+			why, -EINVAL,
+			"an id is 1 to %d of A-Z, a-z, 0-9, \".\", \"_\", \":\" and \"-\", "
+			"and begins with a letter or digit",
+			OWN_ID_MAX);
+	if (wish->from_usec >= to_usec)
+		return fault_set(why, -EINVAL, "the window ends before it begins");
+	if (to_usec > now + AHEAD_USEC)
+		return fault_set(
+			why, -EINVAL, "the window ends %.1f s in the future, %d s are allowed",
+			(double)(to_usec - now) / USEC_PER_SEC, (int)(AHEAD_USEC / USEC_PER_SEC));
+	if (to_usec - wish->from_usec > most)
+		return fault_set(why, -EINVAL,
+				 "session %s: a window for other hosts may be up to "
+				 "PeerMaxSec=%.0fs, not %.0f s",
+				 s->name, (double)most / USEC_PER_SEC,
+				 (double)(to_usec - wish->from_usec) / USEC_PER_SEC);
+	return 0;
+}
+
+int session_snapshot_limited(struct session *s, const struct limited_wish *what, peers_done_t done,
+			     void *userdata, struct fault *why)
+{
+	struct peer_wish wish = {
+		.id = what->id,
+		.from_usec = what->from_usec,
+		.to_usec = what->to_usec < UINT64_MAX ? what->to_usec : now_usec(CLOCK_REALTIME),
+		.uid = what->uid,
+	};
+	_cleanup_free_ char *reason = NULL, *lines = NULL;
+	int r;
+
+	if (!session_steady(s))
+		return refuse(s, -ENOTCONN, why);
+	r = check_wish(s, what, wish.to_usec, why);
+	if (r < 0)
+		return r;
+	wish.most_usec = s->spec.config->snapshot.peer_max_usec;
+	/* The word in the name is not theirs */
+	reason = strf(PEERS_REASON " %s", *what->reason ? what->reason : PEERS_REASON);
+	r = reason ? detail_of(reason, &lines) : -ENOMEM;
+	wish.lines = lines;
+	if (r >= 0)
+		r = peers_ask(&s->peers, &wish, done, userdata);
+	return r < 0 ? refuse(s, r, why) : 0;
+}
+
+/* --- triggers */
+
+/* Whoever asks other hosts for the same moment can begin */
+static void tell_trigger(const struct session *s, const struct snapshot_order *order,
+			 const struct snapshot_cause *cause)
+{
+	const struct ship_notice notice = {
+		.id = order->id,
+		.reason = order->reason,
+		.session = s->name,
+		.cause = cause->what,
+		.text = cause->text + strspn(cause->text, ", "),
+		.trigger_usec = order->trigger_usec,
+		.since_usec = order->from_usec,
+		.until_usec = order->trigger_usec + post_of(s, cause),
+	};
+	int r = ship_trigger(s->env->runtime_dir, &notice);
+
+	if (r < 0 && r != -ENOENT)
+		(void)log_full(LOG_WARNING, s->name, MESSAGE_SNAPSHOT, r,
+			       "cannot tell other hosts of %s: %m", order->id);
+}
+
 static int on_fire(void *userdata, const struct snapshot_cause *cause)
 {
 	struct session *s = userdata;
-	const struct snapshot_config *config;
+	const struct snapshot_config *config = &s->spec.config->snapshot;
 	struct snapshot_order order = {
 		.to_usec = UINT64_MAX,
 		.reason = cause->reason,
-		.detail = cause->detail,
 		.rank = cause->rank,
 		.trigger_usec = cause->time_usec > 0 ? cause->time_usec : now_usec(CLOCK_REALTIME),
 	};
+	_cleanup_free_ char *lines = NULL;
+	char id[OWN_ID_MAX + 1];
+	struct utsname host;
 	int r;
 
-	config = &s->spec.config->snapshot;
+	own_id_make(uname(&host) < 0 ? "" : host.nodename, order.trigger_usec, id);
+	lines = strf("id: %s\n%s", id, cause->detail ? cause->detail : "");
+	order.id = id;
+	order.detail = lines ? lines : cause->detail;
+	if (cause->asker && cause->asker->origin == SNAPSHOT_BY_MEMBER) {
+		order.asker = *cause->asker;
+		count_member(s);
+	}
 	if (config->last_usec > 0)
 		order.from_usec = order.trigger_usec - MIN(order.trigger_usec, config->last_usec);
-	r = enqueue(s, &order, cause, config->post_usec, NULL, NULL);
+	r = enqueue(s, &order, cause, post_of(s, cause), NULL, NULL);
+	if (r >= 0)
+		tell_trigger(s, &order, cause);
 	/* Under way by now: events are being overwritten */
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0, "%s triggered%s, taking snapshot",
 		       cause->what, cause->text);
 	return r;
+}
+
+int session_trigger(struct session *s, const char *text, const struct snapshot_asker *asker,
+		    struct fault *why)
+{
+	_cleanup_free_ char *lines = NULL;
+	size_t n = strlen(text);
+	int r;
+
+	if (n == 0 || n > DETAIL_MAX || escape_plain(text, n, false) != n || memchr(text, '\t', n))
+		return fault_set(why, -EINVAL,
+				 "the text must be a line of 1 to %d bytes without control "
+				 "characters",
+				 DETAIL_MAX);
+	r = session_admit_snapshot(s, asker, why);
+	if (r < 0)
+		return r;
+	lines = strf("for: %s\nby: user %u\n", text, (unsigned)asker->uid);
+	return lines ? triggers_on_call(s->triggers, lines, asker, why)
+		     : fault_errno(why, -ENOMEM, "session %s: cannot take a snapshot", s->name);
 }
 
 static int on_remember(void *userdata, char *const *events, struct fault *why)
@@ -561,11 +755,11 @@ static int on_remember(void *userdata, char *const *events, struct fault *why)
 	return session_note_watched(userdata, events, why);
 }
 
-static void on_units_wanted(void *userdata)
+static void on_watch_wanted(void *userdata)
 {
 	const struct session *s = userdata;
 
-	s->events->units_wanted(s->events->userdata);
+	s->events->watch_wanted(s->events->userdata);
 }
 
 const struct trigger_host session_trigger_host = {
@@ -573,7 +767,8 @@ const struct trigger_host session_trigger_host = {
 	.fire = on_fire,
 	.busy = on_busy,
 	.remember = on_remember,
-	.units_wanted = on_units_wanted,
+	.open_latency = session_open_latency,
+	.watch_wanted = on_watch_wanted,
 };
 
 struct triggers *session_triggers(const struct session *s)
@@ -583,12 +778,12 @@ struct triggers *session_triggers(const struct session *s)
 
 /* STATE/NAME/snapshot/@name is there: tell clients, and whoever ships files. Return: its path,
  * malloc'ed, or NULL. */
-static char *announce_snapshot(struct session *s, const char *name)
+static char *announce_snapshot(struct session *s, const char *name, const char *id)
 {
-	char *path = strf("%s/%s/snapshot/%s", s->env->state_dir, s->name, name);
+	char *path = path_of(s, name);
 
 	if (path)
-		s->events->snapshot_finished(s->events->userdata, s, path);
+		s->events->snapshot_finished(s->events->userdata, s, path, id ? id : "");
 	return path;
 }
 
@@ -616,7 +811,9 @@ void session_begin_snapshot(struct session *s)
 	order = &first(s)->order;
 	order->coresight =
 		!order->is_part && (order->coresight || s->spec.config->snapshot.coresight);
-	if (order->asker.origin == SNAPSHOT_BY_MEMBER)
+	order->analyze = !order->is_part && s->spec.config->snapshot.analyze;
+	order->journal = !order->is_part && s->spec.config->snapshot.journal;
+	if (snapshot_is_guests(&order->asker))
 		session_member_limits(s, &order->limits);
 	else
 		session_snapshot_limits(s, &order->limits);
@@ -691,7 +888,7 @@ static void finish(struct session *s, int result, const struct fault *why)
 	report(s, made, result);
 	if (result >= 0 && !order->is_part) {
 		session_note_snapshots(s, made->kept_files, made->kept_bytes);
-		made->path = announce_snapshot(s, made->name);
+		made->path = announce_snapshot(s, made->name, order->id);
 		if (!made->path)
 			result = fault_errno(&made->why, -ENOMEM, "cannot name the snapshot");
 	}
@@ -839,7 +1036,7 @@ int session_run_boot_trace(void *userdata, struct fault *why)
 static void report_saved(struct session *s)
 {
 	const char *missing = boot_trace_missing(s->boot_trace);
-	_cleanup_free_ char *path = announce_snapshot(s, boot_trace_name(s->boot_trace));
+	_cleanup_free_ char *path = announce_snapshot(s, boot_trace_name(s->boot_trace), NULL);
 
 	(void)log_full(LOG_NOTICE, s->name, MESSAGE_SNAPSHOT, 0,
 		       "boot %s ended without stopping this session, its trace is saved: %s%s%s",

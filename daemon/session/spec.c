@@ -236,6 +236,7 @@ static void swap_events(struct session *s)
 static void note_change(struct session *s)
 {
 	session_note_trace(s, s->spec.change->trace_text);
+	triggers_tracing_changed(s->triggers);
 	SWAP(s->spec.config->text, s->spec.change->text);
 	SWAP(s->spec.config->trace_text, s->spec.change->trace_text);
 }
@@ -273,6 +274,7 @@ bool session_apply_change(struct session *s)
 		session_want(s, WANT_ROTATE);
 		return false;
 	}
+	session_overhead_restore(s);
 	swap_events(s);
 	r = instance_update_events(s->claim.instance, &why);
 	if (r < 0)

@@ -24,6 +24,7 @@ void state_free(struct state *state)
 	free(state->base);
 	free(state->published);
 	strv_free(state->synthetic);
+	strv_free(state->build_ids);
 	strv_free(state->watched);
 	free(state);
 }
@@ -72,6 +73,8 @@ static int parse_line(struct state *state, const char *key, const char *value)
 		return strv_append(&state->synthetic, value);
 	if (strcmp(key, "watched") == 0)
 		return strv_append(&state->watched, value);
+	if (strcmp(key, "build-id") == 0)
+		return strv_append(&state->build_ids, value);
 	if (strcmp(key, "base") == 0)
 		return add_base(state, value);
 	if (strcmp(key, "inode") == 0)
@@ -146,6 +149,8 @@ int state_format(const struct state *state, char **ret)
 		      state->paused ? "yes" : "no");
 	STRV_FOREACH (s, state->synthetic)
 		(void)fprintf(out, "synthetic %s\n", *s);
+	STRV_FOREACH (s, state->build_ids)
+		(void)fprintf(out, "build-id %s\n", *s);
 	STRV_FOREACH (s, state->watched)
 		(void)fprintf(out, "watched %s\n", *s);
 	for (unsigned cpu = 0; cpu < state->n_cpus; cpu++) {

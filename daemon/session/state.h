@@ -19,6 +19,7 @@ struct state {
 	char *instance;	  /* name below instances/ */
 	char *group;	  /* of kprobes and uprobes */
 	char **synthetic; /* definitions, NULL-terminated; may be NULL */
+	char **build_ids; /* of probed programs, "HEX PATH", NULL-terminated; may be NULL */
 	char **watched;	  /* OnEvent= of the instance INSTANCE.trigger, NULL-terminated; NULL:
 			     there is none */
 	char *boot_id;	  /* 32 hex digits */

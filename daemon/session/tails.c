@@ -8,6 +8,7 @@
 #include "daemon/plumbing/guard.h"
 #include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
+#include "engine/clock.h"
 #include "formats/tail-message.h"
 
 /*
@@ -17,6 +18,8 @@
 #define CONFIRM_USEC (20 * 1000)
 #define PAUSE_USEC   (80 * 1000)
 #define IDLE_USEC    (100 * 1000)
+/* For latencies alone. Each round writes a sub-buffer of each CPU, however little is in it */
+#define WATCH_USEC (900 * 1000)
 
 /* Rounds to be told of after something came, and to one who is new */
 #define ROUNDS_TOLD 2
@@ -31,6 +34,7 @@ struct session_tail {
 	uint64_t segment; /* it was told of this one; 0: of none */
 	bool busy;	  /* and has not come to it */
 	unsigned rounds;  /* still to be told of */
+	bool watch;	  /* it looks for latencies, and is told of all */
 	uint64_t skipped_segments, skipped_bytes;
 };
 
@@ -129,6 +133,7 @@ static struct tail_message *describe_round(const struct session *s, size_t *ret_
 	message->type = TAIL_ROUND;
 	message->n_cpus = n_cpus;
 	message->segment = s->tails.segment;
+	message->skipped_bytes = s->tails.began_nsec;
 	for (unsigned cpu = 0; cpu < n_cpus; cpu++) {
 		struct drain_counts counts;
 
@@ -147,11 +152,11 @@ static void tell_round(struct session *s, bool more)
 	for (struct session_tail *t = s->tails.list; t; t = t->next) {
 		if (more)
 			t->rounds = ROUNDS_TOLD;
-		if (announce(t) < 0 || t->rounds == 0)
+		if (announce(t) < 0 || (t->rounds == 0 && !t->watch))
 			continue;
 		if (!message)
 			message = describe_round(s, &size);
-		if (message && send_message(t, message, size, -EBADF) >= 0)
+		if (message && send_message(t, message, size, -EBADF) >= 0 && t->rounds > 0)
 			t->rounds--;
 	}
 }
@@ -164,6 +169,25 @@ static bool may_begin_round(const struct session *s)
 	       s->step != STEP_LEAVING;
 }
 
+/* When everything is older that this round is to find; 0: the clock cannot be read now */
+static uint64_t clock_now(const struct session *s)
+{
+	uint64_t nsec;
+
+	return clock_now_nsec(s->claim.instance, s->spec.config->trace.clock, &nsec) < 0 ? 0 : nsec;
+}
+
+static uint64_t next_usec(const struct session *s, bool more)
+{
+	bool follows = false;
+
+	for (const struct session_tail *t = s->tails.list; t; t = t->next)
+		follows |= !t->watch;
+	if (!follows)
+		return WATCH_USEC;
+	return s->tails.confirm ? CONFIRM_USEC : more ? PAUSE_USEC : IDLE_USEC;
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct session *s = userdata;
@@ -174,6 +198,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	if (may_begin_round(s)) {
 		s->tails.round = true;
+		s->tails.began_nsec = clock_now(s);
 		drain_tell_flushes(s->rec.drain, true);
 		drain_flush(s->rec.drain);
 		return 0; /* session_tail_check() goes on */
@@ -203,9 +228,7 @@ void session_tail_check(struct session *s)
 	tell_round(s, more);
 	s->tails.confirm = (more || s->tails.is_new) && !s->tails.confirm;
 	s->tails.is_new = false;
-	(void)timer_rearm(s->tails.source, s->tails.confirm ? CONFIRM_USEC
-					   : more	    ? PAUSE_USEC
-							    : IDLE_USEC);
+	(void)timer_rearm(s->tails.source, next_usec(s, more));
 }
 
 void session_tail_moved(struct session *s)
@@ -259,7 +282,7 @@ static int start_ticking(struct session *s)
 	return r;
 }
 
-int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *why)
+static int open_tail(struct session *s, uid_t uid, bool watch, int *ret_fd, struct fault *why)
 {
 	struct session_tail *t;
 	int pair[2], r;
@@ -288,6 +311,7 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 		.uid = uid,
 		.refuses = guard_refuses(pair[0]),
 		.rounds = ROUNDS_TOLD,
+		.watch = watch,
 	};
 	s->tails.list = t;
 	r = sd_event_add_io(s->env->event, &t->source, t->fd, EPOLLIN, on_tail, t);
@@ -306,11 +330,21 @@ int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *w
 	return 0;
 }
 
+int session_open_tail(struct session *s, uid_t uid, int *ret_fd, struct fault *why)
+{
+	return open_tail(s, uid, false, ret_fd, why);
+}
+
+int session_open_watch(struct session *s, int *ret_fd, struct fault *why)
+{
+	return open_tail(s, 0, true, ret_fd, why);
+}
+
 unsigned session_count_tails(const struct session *s, const uid_t *uid)
 {
 	unsigned n = 0;
 
 	for (const struct session_tail *t = s->tails.list; t; t = t->next)
-		n += !uid || t->uid == *uid;
+		n += !t->watch && (!uid || t->uid == *uid);
 	return n;
 }

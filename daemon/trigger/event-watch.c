@@ -197,17 +197,6 @@ int event_watch_new(const char *name, char *const *events, bool adopt, struct ev
 	return 0;
 }
 
-int event_watch_remove(const char *name, struct fault *why)
-{
-	struct trace_config config = {.clock = (char *)"mono"};
-	struct instance *instance;
-	int r = instance_attach(name, name, &config, &instance, why);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	return instance_destroy(instance, why);
-}
-
 bool event_watch_has(const struct event_watch *w, size_t index)
 {
 	return w->watched[index].id != UINT32_MAX;

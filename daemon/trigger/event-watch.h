@@ -50,11 +50,6 @@ int event_watch_new(const char *name, char *const *events, bool adopt, struct ev
 		    struct fault *why);
 
 /**
- * event_watch_remove() - an instance that an earlier process made, whatever for; none is fine
- */
-int event_watch_remove(const char *name, struct fault *why);
-
-/**
  * event_watch_free() - @keep: the instance goes on tracing for the next process; NULL is fine
  */
 int event_watch_free(struct event_watch *watch, bool keep, struct fault *why);

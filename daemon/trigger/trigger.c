@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <fcntl.h>
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <string.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
-#include "config/pressure.h"
+#include "config/post.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/trigger/event-watch.h"
+#include "daemon/trigger/pressure-watch.h"
 #include "daemon/trigger/trigger.h"
 #include "daemon/trigger/unit-watch.h"
 #include "recorder/instance.h"
@@ -23,8 +21,7 @@
 struct pressure_source {
 	struct triggers *triggers;
 	size_t index; /* in the list of triggers */
-	int fd;
-	sd_event_source *source;
+	struct pressure_watch *watch;
 };
 
 struct triggers {
@@ -34,11 +31,15 @@ struct triggers {
 	void *userdata;
 	unsigned burst; /* as configured, and: */
 	uint64_t interval_usec;
+	struct snapshot_burst guests; /* of other hosts */
 	struct trigger *items;
 	size_t n;
 	size_t first_event; /* in items, as many as: */
 	char **events;	    /* as watched: each event once */
 	struct event_watch *watch;
+	char **latencies;     /* OnLatency=, each once, from: */
+	size_t first_latency; /* in items */
+	struct latency_watch *latency_watch;
 	struct pressure_source *pressures;
 	size_t n_pressures;
 	bool armed;
@@ -48,7 +49,8 @@ struct triggers {
 
 const char *trigger_kind_name(enum trigger_kind kind)
 {
-	static const char *const names[] = {"signal", "event", "pressure", "unit"};
+	static const char *const names[] = {"signal",  "event",	  "pressure", "unit",
+					    "latency", "control", "journal",  "peer"};
 
 	return names[kind];
 }
@@ -58,7 +60,9 @@ const char *trigger_kind_name(enum trigger_kind kind)
 /* As the configuration says it, for the log */
 static void describe(const struct trigger *t, char *ret, size_t size)
 {
-	static const char *const keys[] = {"SIGUSR1", "OnEvent=", "OnPressure=", "OnUnitFailed="};
+	static const char *const keys[] = {"SIGUSR1",	    "OnEvent=",	      "OnPressure=",
+					   "OnUnitFailed=", "OnLatency=",     "Call",
+					   "OnJournal=",    TRIGGER_PEER_NAME};
 
 	(void)snprintf(ret, size, "%s%s", keys[t->kind], t->text);
 }
@@ -77,15 +81,38 @@ static void detail_of(const struct trigger *t, const char *lines, char *ret, siz
 		       line ? (int)strcspn(line + 2, "\n") : 0, line ? line + 2 : "");
 }
 
+static struct snapshot_burst limits_of(const struct triggers *all, const struct trigger *t)
+{
+	return t->kind == TRIGGER_PEER ? all->guests
+				       : (struct snapshot_burst){all->burst, all->interval_usec};
+}
+
+static bool trigger_admit(const struct triggers *all, struct trigger *t)
+{
+	struct snapshot_burst limits = limits_of(all, t);
+
+	return trigger_limit_admit(&t->limit, limits.burst, limits.interval_usec,
+				   now_usec(CLOCK_MONOTONIC));
+}
+
+static uint64_t trigger_wait(const struct triggers *all, const struct trigger *t)
+{
+	struct snapshot_burst limits = limits_of(all, t);
+
+	return trigger_limit_wait(&t->limit, limits.burst, limits.interval_usec,
+				  now_usec(CLOCK_MONOTONIC));
+}
+
 /*
  * Once an interval, or as often as it may be about somebody else: who was killed, which unit. That
  * snapshots become rarer is said when a storm begins.
  */
 static void log_refused(const struct triggers *all, struct trigger *t, const char *lines)
 {
-	bool tells = t->kind == TRIGGER_EVENT || t->kind == TRIGGER_UNIT;
-	uint64_t wait_usec = trigger_limit_wait(&t->limit, all->burst, all->interval_usec,
-						now_usec(CLOCK_MONOTONIC));
+	bool tells = t->kind == TRIGGER_EVENT || t->kind == TRIGGER_UNIT ||
+		     t->kind == TRIGGER_LATENCY || t->kind == TRIGGER_CONTROL ||
+		     t->kind == TRIGGER_JOURNAL || t->kind == TRIGGER_PEER;
+	uint64_t wait_usec = trigger_wait(all, t);
 	char what[256], detail[512];
 
 	if (t->limit.refused > (tells ? SAID_MAX : 1))
@@ -106,11 +133,15 @@ static void log_refused(const struct triggers *all, struct trigger *t, const cha
 			"%s triggered%s, no snapshot of it for %llu s: Burst=%u is used up; "
 			"while it goes on the next ones are each twice as far apart, up to an hour",
 			what, detail, (unsigned long long)(wait_usec / USEC_PER_SEC + 1),
-			all->burst);
+			limits_of(all, t).burst);
 }
 
-/* Ask for the snapshot, and count. @usec: realtime, 0: now */
-static void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
+/*
+ * Ask for the snapshot, and count. @usec: realtime, 0: now; @asker: of a call, or NULL
+ * Return: 0; -ENOTCONN; -EUSERS: it has had its snapshots; or another negative errno.
+ */
+static int trigger_ask(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec,
+		       const struct snapshot_asker *asker)
 {
 	char what[256], text[512];
 	struct snapshot_cause cause = {
@@ -119,6 +150,8 @@ static void trigger_fire(struct triggers *all, struct trigger *t, const char *de
 		.text = text,
 		.detail = detail,
 		.time_usec = usec,
+		.post_usec = t->post_usec,
+		.asker = asker,
 	};
 	int r;
 
@@ -128,25 +161,31 @@ static void trigger_fire(struct triggers *all, struct trigger *t, const char *de
 	r = all->host->join(all->userdata, &cause);
 	if (r > 0) {
 		t->fired++;
-		return;
+		return 0;
 	}
 	if (r == -ENOTCONN) {
 		t->suppressed++;
-		return;
+		return r;
 	}
-	if (!trigger_limit_admit(&t->limit, all->burst, all->interval_usec,
-				 now_usec(CLOCK_MONOTONIC))) {
+	if (!trigger_admit(all, t)) {
 		t->suppressed++;
 		log_refused(all, t, detail);
-		return;
+		return -EUSERS;
 	}
 	cause.rank = retention_rank(t->kind == TRIGGER_PRESSURE, t->limit.taken > 1);
-	if (all->host->fire(all->userdata, &cause) >= 0) {
+	r = all->host->fire(all->userdata, &cause);
+	if (r >= 0) {
 		t->fired++;
-	} else {
-		t->suppressed++;
-		trigger_limit_give_back(&t->limit);
+		return 0;
 	}
+	t->suppressed++;
+	trigger_limit_give_back(&t->limit);
+	return r;
+}
+
+static void trigger_fire(struct triggers *all, struct trigger *t, const char *detail, uint64_t usec)
+{
+	(void)trigger_ask(all, t, detail, usec, NULL);
 }
 
 void triggers_give_back(struct triggers *all, const char *what)
@@ -160,7 +199,7 @@ void triggers_give_back(struct triggers *all, const char *what)
 	}
 }
 
-/* @why: NULL: it is available. Logged when it is new. */
+/* @why: NULL: it is available. Logged when it is new. A unit may come and go. */
 static int trigger_set_unavailable(struct triggers *all, struct trigger *t, const char *why)
 {
 	char *text = NULL;
@@ -174,42 +213,12 @@ static int trigger_set_unavailable(struct triggers *all, struct trigger *t, cons
 		text = strdup(why);
 		if (!text)
 			return -ENOMEM;
+	} else if (t->unavailable) {
+		(void)log_full(LOG_INFO, all->name, NULL, 0, "Trigger %s %s is available",
+			       trigger_kind_name(t->kind), t->text);
 	}
 	free(t->unavailable);
 	t->unavailable = text;
-	return 0;
-}
-
-/* What the kernel says of it, as far as it can be had */
-static char *pressure_lines(const struct trigger *t)
-{
-	_cleanup_free_ char *now = NULL;
-	struct pressure p;
-	struct fault why;
-	char path[32];
-	const char *line = NULL;
-
-	if (pressure_parse(t->text, &p, &why) < 0)
-		return NULL;
-	(void)snprintf(path, sizeof(path), "/proc/pressure/%s", p.resource);
-	if (io_read_file_at(AT_FDCWD, path, &now, NULL) >= 0)
-		line = strstr(now, p.full ? "full " : "some ");
-	return strf("pressure: %s\n%s%.*s\n", t->text, line ? "now: " : "",
-		    line ? (int)strcspn(line, "\n") : 0, line ? line : "");
-}
-
-static int on_pressure(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-	struct pressure_source *p = userdata;
-	struct trigger *t = &p->triggers->items[p->index];
-	_cleanup_free_ char *lines = NULL;
-
-	if (revents & (EPOLLERR | EPOLLHUP)) {
-		(void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
-		return trigger_set_unavailable(p->triggers, t, "the kernel has ended it");
-	}
-	lines = pressure_lines(t);
-	trigger_fire(p->triggers, t, lines, 0);
 	return 0;
 }
 
@@ -226,23 +235,81 @@ void triggers_on_unit(struct triggers *all, const char *unit, uint64_t usec)
 	(void)snprintf(lines, sizeof(lines), "unit: %s\n", unit);
 	for (size_t i = 0; all->armed && i < all->n; i++)
 		if (all->items[i].kind == TRIGGER_UNIT &&
-		    fnmatch(all->items[i].text, unit, FNM_NOESCAPE) == 0) {
+		    fnmatch(all->items[i].condition, unit, FNM_NOESCAPE) == 0) {
 			trigger_fire(all, &all->items[i], lines, usec);
 			return; /* one snapshot, however many patterns */
 		}
+}
+
+void triggers_on_journal(struct triggers *all, const char *text, const char *lines, uint64_t usec)
+{
+	for (size_t i = 0; all->armed && i < all->n; i++)
+		if (all->items[i].kind == TRIGGER_JOURNAL &&
+		    strcmp(all->items[i].condition, text) == 0)
+			trigger_fire(all, &all->items[i], lines, usec);
+}
+
+/* Of those of which there is one at most */
+static struct trigger *find_kind(struct triggers *all, enum trigger_kind kind)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->items[i].kind == kind)
+			return &all->items[i];
+	return NULL;
+}
+
+static int used_up(const struct triggers *all, const struct trigger *t, const char *by,
+		   struct fault *why)
+{
+	return fault_set(why, -EUSERS,
+			 "session %s: Burst=%u is used up by earlier %s, no snapshot of one for "
+			 "%llu s",
+			 all->name, limits_of(all, t).burst, by,
+			 (unsigned long long)(trigger_wait(all, t) / USEC_PER_SEC + 1));
+}
+
+int triggers_on_call(struct triggers *all, const char *lines, const struct snapshot_asker *asker,
+		     struct fault *why)
+{
+	struct trigger *t = find_kind(all, TRIGGER_CONTROL);
+	int r = all->armed && t ? trigger_ask(all, t, lines, 0, asker) : -ENOTCONN;
+
+	if (r == -ENOTCONN)
+		return fault_set(why, r, "session %s does not record", all->name);
+	if (r != -EUSERS)
+		return r < 0 ? fault_errno(why, r, "session %s: cannot take a snapshot", all->name)
+			     : 0;
+	return used_up(all, t, "calls", why);
+}
+
+int triggers_on_peer(struct triggers *all, const char *lines, struct fault *why)
+{
+	struct trigger *t = find_kind(all, TRIGGER_PEER);
+
+	if (!all->armed || !t)
+		return fault_set(why, -ENOTCONN, "session %s does not record", all->name);
+	if (!trigger_admit(all, t)) {
+		t->suppressed++;
+		log_refused(all, t, lines);
+		return used_up(all, t, "calls of other hosts", why);
+	}
+	t->fired++;
+	return 0;
 }
 
 /* --- the list */
 
 static int add(struct triggers *all, enum trigger_kind kind, const char *text)
 {
-	struct trigger *more = reallocarray(all->items, all->n + 1, sizeof(*more));
+	struct trigger *more = reallocarray(all->items, all->n + 1, sizeof(*more)), *t;
+	struct fault why;
 
 	if (!more)
 		return -ENOMEM;
 	all->items = more;
-	more[all->n] = (struct trigger){.kind = kind, .text = strdup(text)};
-	return more[all->n++].text ? 0 : -ENOMEM;
+	t = &more[all->n++];
+	*t = (struct trigger){.kind = kind, .text = strdup(text)};
+	return t->text ? post_split(text, &t->condition, &t->post_usec, &why) : -ENOMEM;
 }
 
 static bool has(const struct triggers *all, enum trigger_kind kind, const char *text)
@@ -272,17 +339,19 @@ static bool same_event(const char *a, const char *b)
 }
 
 /* As for Event=: given again, the later line takes the place of the earlier one */
-static int once_each(char *const *from, char ***ret)
+static int add_events(struct triggers *all, char *const *list)
 {
 	int r = 0;
 
-	STRV_FOREACH (text, from) {
+	STRV_FOREACH (text, list) {
 		bool again = false;
 
 		for (char *const *later = text + 1; *later; later++)
 			again |= same_event(*text, *later);
 		if (!again && r >= 0)
-			r = strv_append(ret, *text);
+			r = add(all, TRIGGER_EVENT, *text);
+		if (!again && r >= 0)
+			r = strv_append(&all->events, all->items[all->n - 1].condition);
 	}
 	return r;
 }
@@ -291,6 +360,7 @@ static void free_items(struct trigger *items, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(items[i].text);
+		free(items[i].condition);
 		free(items[i].unavailable);
 		free(items[i].refused);
 	}
@@ -318,15 +388,25 @@ static int make_list(struct triggers *all, const struct snapshot_config *config)
 
 	all->n = 0;
 	strv_free(TAKE_PTR(all->events));
+	strv_free(TAKE_PTR(all->latencies));
 	if (config->on_signal)
 		r = add(all, TRIGGER_SIGNAL, "");
+	if (r >= 0)
+		r = add(all, TRIGGER_CONTROL, "");
+	if (r >= 0 && config->peer_max_usec > 0)
+		r = add(all, TRIGGER_PEER, "");
 	all->first_event = all->n;
 	if (r >= 0)
-		r = once_each(config->on_event, &all->events);
-	if (r >= 0)
-		r = add_list(all, TRIGGER_EVENT, all->events);
+		r = add_events(all, config->on_event);
 	if (r >= 0)
 		r = add_list(all, TRIGGER_PRESSURE, config->on_pressure);
+	all->first_latency = all->n;
+	if (r >= 0)
+		r = add_list(all, TRIGGER_LATENCY, config->on_latency);
+	for (size_t i = all->first_latency; i < all->n && r >= 0; i++)
+		r = strv_append(&all->latencies, all->items[i].text);
+	if (r >= 0)
+		r = add_list(all, TRIGGER_JOURNAL, config->on_journal);
 	if (r >= 0)
 		r = add_list(all, TRIGGER_UNIT, config->on_unit_failed);
 	carry_over(all, old, n_old);
@@ -336,68 +416,31 @@ static int make_list(struct triggers *all, const struct snapshot_config *config)
 
 /* --- pressure */
 
-#define PERIOD_USEC (2 * USEC_PER_SEC) /* PSI_FREQ: averages are taken this often anyway */
-
-/*
- * Before Linux 6.5 only CAP_SYS_RESOURCE may write at all; since then anybody may whose window is a
- * multiple of the period in which the kernel looks anyway (EINVAL otherwise). The capability is
- * never asked for: it is either there or not.
- */
-static int explain(const struct pressure *p, const char *path, int error, struct fault *why)
+static void on_pressure(void *userdata, const char *lines)
 {
-	if (error == -ENOENT || error == -EOPNOTSUPP)
-		return fault_errno(why, error,
-				   "%s: this kernel does not watch pressure (CONFIG_PSI, psi=1)",
-				   path);
-	if (error == -EINVAL && p->window_usec % PERIOD_USEC != 0)
-		return fault_set(why, error,
-				 "%s: a window that is no multiple of 2s needs CAP_SYS_RESOURCE, "
-				 "see OnPressure= in flyrec.session(5)",
-				 path);
-	if (error == -EPERM || error == -EACCES)
-		return fault_errno(why, error,
-				   "%s: kernels before 6.5 ask for CAP_SYS_RESOURCE, see "
-				   "OnPressure= in flyrec.session(5)",
-				   path);
-	return fault_errno(why, error, "cannot watch %s", path);
+	struct pressure_source *p = userdata;
+
+	trigger_fire(p->triggers, &p->triggers->items[p->index], lines, 0);
 }
 
-/* Closing the descriptor ends it; @why names the file and what this process or kernel lacks */
-static int pressure_watch_open(const struct pressure *p, int *ret_fd, struct fault *why)
+static void on_pressure_state(void *userdata, const char *trouble)
 {
-	_cleanup_close_ int fd = -EBADF;
-	char path[32], text[80];
-	int n;
+	struct pressure_source *p = userdata;
 
-	(void)snprintf(path, sizeof(path), "/proc/pressure/%s", p->resource);
-	fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return explain(p, path, -errno, why);
-	n = snprintf(text, sizeof(text), "%s %" PRIu64 " %" PRIu64, p->full ? "full" : "some",
-		     p->stall_usec, p->window_usec);
-	/* The kernel takes the last byte for the end of the line, whatever it is */
-	if (write(fd, text, (size_t)n + 1) < 0)
-		return explain(p, path, -errno, why);
-	*ret_fd = TAKE_FD(fd);
-	return 0;
+	(void)trigger_set_unavailable(p->triggers, &p->triggers->items[p->index], trouble);
 }
 
 static int watch_pressure(struct triggers *all, struct pressure_source *source, struct trigger *t)
 {
-	struct pressure pressure;
-	struct fault why = {};
-	int r = pressure_parse(t->text, &pressure, &why);
+	const struct pressure_watch_calls calls = {
+		.on_pressure = on_pressure,
+		.on_state = on_pressure_state,
+		.userdata = source,
+	};
+	struct fault why;
+	int r = pressure_watch_new(all->event, PRIORITY_TRIGGER, t->condition, &calls,
+				   &source->watch, &why);
 
-	if (r >= 0)
-		r = pressure_watch_open(&pressure, &source->fd, &why);
-	if (r >= 0) {
-		r = sd_event_add_io(all->event, &source->source, source->fd, EPOLLPRI, on_pressure,
-				    source);
-		if (r >= 0)
-			r = sd_event_source_set_priority(source->source, PRIORITY_TRIGGER);
-		if (r < 0)
-			(void)fault_errno(&why, r, "cannot watch %s", t->text);
-	}
 	return trigger_set_unavailable(all, t, r < 0 ? why.text : NULL);
 }
 
@@ -413,7 +456,7 @@ static int watch_pressures(struct triggers *all)
 
 		if (all->items[i].kind != TRIGGER_PRESSURE)
 			continue;
-		*source = (struct pressure_source){.triggers = all, .index = i, .fd = -EBADF};
+		*source = (struct pressure_source){.triggers = all, .index = i};
 		all->n_pressures++;
 		r = watch_pressure(all, source, &all->items[i]);
 	}
@@ -422,10 +465,8 @@ static int watch_pressures(struct triggers *all)
 
 static void close_pressures(struct triggers *all)
 {
-	for (size_t i = 0; i < all->n_pressures; i++) {
-		sd_event_source_disable_unref(all->pressures[i].source);
-		close_p(&all->pressures[i].fd);
-	}
+	for (size_t i = 0; i < all->n_pressures; i++)
+		pressure_watch_free(all->pressures[i].watch);
 	free(TAKE_PTR(all->pressures));
 	all->n_pressures = 0;
 }
@@ -486,7 +527,7 @@ void triggers_remove_stray(const char *session, const char *instance)
 	_cleanup_free_ char *name = NULL;
 	struct fault why;
 
-	if (instance_of(instance, &name, &why) < 0 || event_watch_remove(name, &why) < 0)
+	if (instance_of(instance, &name, &why) < 0 || instance_remove(name, &why) < 0)
 		(void)log_full(LOG_WARNING, session, NULL, why.error, "%s, ignoring", why.text);
 }
 
@@ -575,6 +616,56 @@ bool triggers_check(struct triggers *all)
 	return all->gone;
 }
 
+/* --- latencies */
+
+static void on_latency(void *userdata, size_t condition, uint64_t usec, const char *lines)
+{
+	struct triggers *all = userdata;
+
+	trigger_fire(all, &all->items[all->first_latency + condition], lines, usec);
+}
+
+static void on_latency_state(void *userdata, const char *why)
+{
+	struct triggers *all = userdata;
+
+	for (size_t i = 0; i < strv_length(all->latencies); i++)
+		(void)trigger_set_unavailable(all, &all->items[all->first_latency + i], why);
+}
+
+static int open_latency(void *userdata, struct latency_feed *ret, struct fault *why)
+{
+	struct triggers *all = userdata;
+
+	return all->host->open_latency(all->userdata, ret, why);
+}
+
+static int trigger_start_latencies(struct triggers *all)
+{
+	const struct latency_watch_calls calls = {
+		.open = open_latency,
+		.on_hit = on_latency,
+		.on_state = on_latency_state,
+		.userdata = all,
+	};
+
+	for (size_t i = 0; i < strv_length(all->latencies); i++) {
+		struct trigger *t = &all->items[all->first_latency + i];
+
+		free(t->unavailable);
+		t->unavailable = strdup("its process is starting");
+	}
+	return all->latencies ? latency_watch_new(all->event, PRIORITY_TRIGGER, all->latencies,
+						  &calls, &all->latency_watch)
+			      : 0;
+}
+
+void triggers_tracing_changed(struct triggers *all)
+{
+	if (all->latency_watch)
+		latency_watch_anew(all->latency_watch);
+}
+
 /* --- all */
 
 struct triggers *triggers_new(sd_event *event, const char *name, const struct trigger_host *host,
@@ -596,6 +687,10 @@ int triggers_prepare(struct triggers *all, const struct snapshot_config *config,
 	all->gone = false;
 	all->burst = config->burst;
 	all->interval_usec = config->interval_usec;
+	all->guests = snapshot_burst_of_guests(config);
+	STRV_FOREACH (name, config->latency_events)
+		(void)log_full(LOG_INFO, all->name, NULL, 0,
+			       "Also recording %s, for OnLatency=", *name);
 	r = make_list(all, config);
 	return r < 0 ? fault_errno(why, r, "cannot set up triggers")
 		     : trigger_open_events(all, instance, watched, why);
@@ -607,22 +702,25 @@ int triggers_arm(struct triggers *all, struct fault *why)
 
 	if (r >= 0) {
 		r = watch_pressures(all);
+		if (r >= 0)
+			r = trigger_start_latencies(all);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot set up triggers");
 	}
 	all->armed = r >= 0;
-	all->host->units_wanted(all->userdata);
+	all->host->watch_wanted(all->userdata);
 	return r;
 }
 
 void triggers_disarm(struct triggers *all, bool keep)
 {
+	all->latency_watch = latency_watch_free(all->latency_watch);
 	close_pressures(all);
 	trigger_close_events(all, keep);
 	if (!all->armed)
 		return;
 	all->armed = all->gone = false;
-	all->host->units_wanted(all->userdata);
+	all->host->watch_wanted(all->userdata);
 }
 
 void triggers_free(struct triggers *all)
@@ -632,6 +730,7 @@ void triggers_free(struct triggers *all)
 	triggers_disarm(all, true);
 	free_items(all->items, all->n);
 	strv_free(all->events);
+	strv_free(all->latencies);
 	free(all);
 }
 
@@ -641,7 +740,19 @@ bool triggers_want_units(const struct triggers *all)
 	return all->armed && all->n > 0 && all->items[all->n - 1].kind == TRIGGER_UNIT;
 }
 
-const struct trigger *triggers_list(struct triggers *all, const char *unit_trouble, size_t *ret_n)
+int triggers_want_journal(const struct triggers *all, char ***list)
+{
+	int r = 0;
+
+	for (size_t i = 0; all->armed && i < all->n && r >= 0; i++)
+		if (all->items[i].kind == TRIGGER_JOURNAL &&
+		    !strv_contains(*list, all->items[i].condition))
+			r = strv_append(list, all->items[i].condition);
+	return r;
+}
+
+const struct trigger *triggers_list(struct triggers *all, const char *unit_trouble,
+				    const char *journal_trouble, size_t *ret_n)
 {
 	*ret_n = all->n;
 	if (all->watch && now_usec(CLOCK_MONOTONIC) - all->counted_usec >= COUNT_USEC) {
@@ -651,9 +762,11 @@ const struct trigger *triggers_list(struct triggers *all, const char *unit_troub
 	for (size_t i = 0; i < all->n; i++) {
 		struct trigger *t = &all->items[i];
 
-		if (t->kind == TRIGGER_UNIT) {
+		const char *trouble = t->kind == TRIGGER_UNIT ? unit_trouble : journal_trouble;
+
+		if (t->kind == TRIGGER_UNIT || t->kind == TRIGGER_JOURNAL) {
 			free(t->unavailable);
-			t->unavailable = unit_trouble ? strdup(unit_trouble) : NULL;
+			t->unavailable = trouble ? strdup(trouble) : NULL;
 		}
 	}
 	return all->items;
