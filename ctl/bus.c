@@ -281,6 +281,60 @@ int bus_call(struct ctl *ctl, const char *session, const char *member, sd_bus_me
 	return r;
 }
 
+static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+	struct bus_pending *pending = userdata;
+
+	pending->reply = sd_bus_message_ref(reply);
+	return 1;
+}
+
+int bus_begin(struct ctl *ctl, const char *session, const char *member, struct bus_pending *ret,
+	      const char *types, ...)
+{
+	_cleanup_message_ sd_bus_message *call = NULL;
+	va_list ap;
+	int r;
+
+	*ret = (struct bus_pending){.ctl = ctl};
+	r = find_session(ctl, NULL, session, &ret->path);
+	if (r < 0)
+		return r;
+	r = sd_bus_message_new_method_call(ctl->bus, &call, NULL, ret->path, BUS_SESSION, member);
+	va_start(ap, types);
+	if (r >= 0)
+		r = sd_bus_message_appendv(call, types, ap);
+	va_end(ap);
+	if (r >= 0)
+		r = sd_bus_call_async(ctl->bus, &ret->slot, call, on_answer, ret, UINT64_MAX);
+	return r < 0 ? explain_call(ctl, NULL, ret->path, &SD_BUS_ERROR_NULL, r) : 0;
+}
+
+int bus_await(struct bus_pending *pending)
+{
+	const struct ctl *ctl = pending->ctl;
+	int r = 0;
+
+	while (!pending->reply && r >= 0) {
+		r = sd_bus_process(ctl->bus, NULL);
+		if (r == 0)
+			r = sd_bus_wait(ctl->bus, UINT64_MAX);
+	}
+	if (r < 0)
+		return explain_call(ctl, NULL, pending->path, &SD_BUS_ERROR_NULL, r);
+	r = -sd_bus_message_get_errno(pending->reply);
+	return r < 0 ? explain_call(ctl, NULL, pending->path,
+				    sd_bus_message_get_error(pending->reply), r)
+		     : 0;
+}
+
+void bus_pending_done(struct bus_pending *pending)
+{
+	sd_bus_slot_unref(pending->slot);
+	sd_bus_message_unref(pending->reply);
+	free(pending->path);
+}
+
 int bus_call_fd(struct ctl *ctl, struct fault *why, const char *session, const char *member,
 		const char *types, ...)
 {
@@ -298,6 +352,11 @@ int bus_call_fd(struct ctl *ctl, struct fault *why, const char *session, const c
 		return bad_answer(ctl, why, r);
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3); /* the message has its own, and closes it */
 	return fd < 0 ? bad_answer(ctl, why, -errno) : fd;
+}
+
+int bus_ask(struct ctl *ctl, struct fault *why, const char *member, sd_bus_message **ret)
+{
+	return ask(ctl, why, BUS_PATH, BUS_MANAGER, member, ret, NULL);
 }
 
 int bus_get_properties(struct ctl *ctl, const char *session, sd_bus_message **ret)

@@ -35,6 +35,29 @@ enum {
 int bus_call(struct ctl *ctl, const char *session, const char *member, sd_bus_message **ret,
 	     const char *types, ...);
 
+/* A call that is under way */
+struct bus_pending {
+	struct ctl *ctl;
+	char *path;
+	sd_bus_slot *slot;
+	sd_bus_message *reply; /* NULL: not yet */
+};
+
+/**
+ * bus_begin() - as bus_call(), of a session, without waiting
+ * @ret: stays where it is until bus_pending_done()
+ */
+int bus_begin(struct ctl *ctl, const char *session, const char *member, struct bus_pending *ret,
+	      const char *types, ...);
+
+/**
+ * bus_await() - wait for its answer, which is in @pending->reply; others may come meanwhile
+ * Return: as bus_call().
+ */
+int bus_await(struct bus_pending *pending);
+
+void bus_pending_done(struct bus_pending *pending);
+
 /**
  * bus_call_fd() - the same for a method that gives a descriptor
  * @why: gets the story instead of stderr; NULL: there
@@ -42,6 +65,13 @@ int bus_call(struct ctl *ctl, const char *session, const char *member, sd_bus_me
  */
 int bus_call_fd(struct ctl *ctl, struct fault *why, const char *session, const char *member,
 		const char *types, ...);
+
+/**
+ * bus_ask() - call a method of the daemon that changes nothing and takes no arguments
+ * @why: gets the story instead of stderr
+ * Return: as bus_call().
+ */
+int bus_ask(struct ctl *ctl, struct fault *why, const char *member, sd_bus_message **ret);
 
 /**
  * bus_get_properties() - a{sv} of a session, or of the daemon

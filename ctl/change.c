@@ -24,6 +24,21 @@ static enum ctl_status done_with(const struct ctl *ctl, char *const *names)
 	return ctl->json ? print_json_member("sessions", json_list(names)) : CTL_DONE;
 }
 
+/* --- trigger */
+
+enum ctl_status verb_trigger(struct ctl *ctl, int argc, char **argv)
+{
+	_cleanup_message_ sd_bus_message *reply = NULL;
+	char *const names[] = {argv[1], NULL};
+
+	if (argc < 3)
+		return usage(ctl, "a session and a text are missing");
+	if (argc > 3)
+		return usage(ctl, "the text must be one argument, in quotes");
+	return bus_call(ctl, argv[1], "Trigger", &reply, "s", argv[2]) < 0 ? CTL_FAILED
+									   : done_with(ctl, names);
+}
+
 /* --- rotate */
 
 static int rotate_one(struct ctl *ctl, const char *name, struct json_object *array)
@@ -54,7 +69,7 @@ enum ctl_status verb_rotate(struct ctl *ctl, int argc, char **argv)
 {
 	struct json_object *array = ctl->json ? json_object_new_array() : NULL;
 	_cleanup_(strv_freep) char **all = NULL;
-	int r = argc == 1 ? view_recording(ctl, false, &all) : 0;
+	int r = argc == 1 ? view_recording(ctl, false, NULL, &all) : 0;
 
 	STRV_FOREACH (name, all ? all : argv + 1) {
 		int one = rotate_one(ctl, *name, array);

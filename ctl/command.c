@@ -11,7 +11,8 @@
 #include "ctl/command.h"
 
 #define CHANGES "start stop event-enable event-disable filter"
-#define EVENTS	"text json gdb-tfile qemu4v"
+#define EVENTS	"text json perfetto clickhouse gdb-tfile qemu4v"
+#define TIMES	EVENTS " html"
 #define COLUMN	17U /* width of "name=ARGUMENT" in the help */
 
 enum kind {
@@ -49,21 +50,39 @@ static const struct row {
 	 "Keep it: write sessions.d/NAME.conf.d/50-flyrecctl.conf", CHANGES},
 	{0, "format", "=FORMAT", TEXT, F(format), NULL, "export import"},
 	{0, "last", "=TIME", TEXT, F(last),
-	 "From so long ago on, as in 30s; 0: all there is (default)", "snapshot"},
+	 "Only the last of it, as in 30s; 0: all there is (default)", "snapshot export view why analyze latency query", "html"},
 	{0, "reason", "=WORD", TEXT, F(reason),
 	 "Part of the file's name (default control, or together)", "snapshot"},
 	{0, "pin", NULL, ON, F(pin), "Keep it from being deleted by retention", "snapshot"},
 	{'f', "follow", NULL, ON, F(follow), "Go on with new events, until interrupted", "tail"},
 	{'n', "lines", "=N|all", TEXT, F(lines),
 	 "Begin with so many (default 10; with --since= all)", "tail"},
-	{0, "since", "=TIME", TEXT, F(since), "From then on", "tail snapshot export", EVENTS},
-	{0, "until", "=TIME", TEXT, F(until), "Up to then", "tail snapshot export", EVENTS},
+	{0, "since", "=TIME", TEXT, F(since), "From then on", "tail snapshot export view why analyze latency query", TIMES},
+	{0, "until", "=TIME", TEXT, F(until), "Up to then", "tail snapshot export view why analyze latency query", TIMES},
+	{0, "limited", NULL, ON, F(limited),
+	 "For another host: within the session's limits for those", "snapshot"},
+	{0, "id", "=ID", TEXT, F(id), "--limited: what the other host calls that moment", "snapshot"},
 	{0, "together", NULL, ON, F(together),
 	 "One file, in which each session is a buffer with its name", "snapshot"},
 	{0, "event", "=EVENT,...", LIST, F(events),
 	 "Only these: SYSTEM:NAME, SYSTEM, NAME; * and ? are fine", "tail export", EVENTS},
-	{0, "cpu", "=LIST", TEXT, F(cpus), "Only these CPUs, as in 0-3,8", "tail export", EVENTS},
+	{0, "cpu", "=LIST", TEXT, F(cpus), "Only these CPUs, as in 0-3,8", "tail export view analyze query", EVENTS},
 	{0, "pid", "=PID,...", LIST, F(pids), "Only these tasks", "tail export", EVENTS},
+	{0, "unit", "=UNIT,...", LIST, F(units),
+	 "Only tasks of these systemd units; * and ? are fine", "tail export view why analyze query", "text json perfetto clickhouse"},
+	{0, "container", "=ID,...", LIST, F(containers),
+	 "Only tasks of these containers; the beginning of an id is enough", "tail export view why analyze query", "text json perfetto clickhouse"},
+	{0, "task", "=NAME|PID", TEXT, F(task), "Only these tasks; * and ? are fine in names", "view analyze query"},
+	{0, "top", "=N", TEXT, F(top), "At most so many (default 10; why: 3; query: all); 0: all", "view why analyze query"},
+	{0, "min", "=TIME", TEXT, F(min), "Only what took at least that long, as in 5ms", "analyze"},
+	{0, "at", "=TIME", TEXT, F(at), "Only waits that were going on at that time", "why"},
+	{0, "by", "=task|unit", TEXT, F(by), "preemptors: a row for each pair of these (default task)", "view"},
+	{0, "folded", NULL, ON, F(folded), "blocked: a line for each kernel stack, for flame graphs", "view"},
+	{0, "graph", NULL, ON, F(graph), "Also events and losses of the last hour, as a graph", "status"},
+	{0, "csv", NULL, ON, F(csv), "Print comma-separated values, with a heading", "query"},
+	{0, "examples", NULL, ON, F(examples), "Print some useful queries", "query"},
+	{0, "timeout", "=TIME", TEXT, F(timeout), "End it after so long, as in 10s (default: never)", "query"},
+	{0, "max-memory", "=SIZE", TEXT, F(max_memory), "Memory that SQLite may take (default 48M)", "query"},
 	{0, "coresight", "[=DIR]", CORESIGHT, 0,
 	 "An Arm snapshot of CoreSight trace too, beside the file; in DIR:\n"
 	 "                        made by flyrecctl, not by the daemon", "snapshot"},
@@ -71,6 +90,12 @@ static const struct row {
 	 "Where sys, dev and proc are, for CoreSight (default /)", "snapshot export", "arm-snapshot"},
 	{0, "memory", "=ADDR=FILE", LIST, F(convert.memory),
 	 "Memory that shall be in the Arm snapshot; may be repeated", "snapshot export", "arm-snapshot"},
+	{0, "table", "=TABLE", TEXT, F(convert.table),
+	 "clickhouse: events (default), tasks, clocks, findings or snapshots", "export", "clickhouse"},
+	{0, "host-name", "=NAME", TEXT, F(convert.host_name),
+	 "clickhouse: of the host (default: as the file says)", "export", "clickhouse"},
+	{0, "session", "=NAME", TEXT, F(convert.session),
+	 "clickhouse: of the session that recorded it", "export", "clickhouse"},
 	{0, "max-frames", "=N", TEXT, F(convert.max_frames),
 	 "gdb-tfile: at most so many events, 0: all (default 20000)", "export", "gdb-tfile"},
 	{0, "endian", "=ORDER", TEXT, F(convert.endian),
@@ -89,7 +114,7 @@ static const struct row {
 	 "tail export", "text"},
 	{0, "tarmac", NULL, ON, F(convert.tarmac), "qemu4v: as Arm's tools read it", "export", "qemu4v"},
 	{'o', "output", "=FILE", TEXT, F(output),
-	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import convert"},
+	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import convert merge"},
 	{0, "compress", "=no|zstd", TEXT, F(compress), "Compress the data of the file to write", "convert"},
 	{0, "max-use", "=SIZE", TEXT, F(max_use), "Until each session's files take no more than this", "vacuum"},
 	{0, "older-than", "=TIME", TEXT, F(older_than), "Those whose last event is longer ago", "vacuum"},
@@ -363,6 +388,12 @@ bool command_filter(const struct ctl *ctl, struct event_filter *filter)
 			return false;
 	STRV_FOREACH (p, ctl->pids)
 		if (!understood(ctl, event_filter_pids(filter, *p), "--pid=", *p))
+			return false;
+	STRV_FOREACH (u, ctl->units)
+		if (!understood(ctl, event_filter_unit(filter, *u), "--unit=", *u))
+			return false;
+	STRV_FOREACH (c, ctl->containers)
+		if (!understood(ctl, event_filter_container(filter, *c), "--container=", *c))
 			return false;
 	return (!ctl->cpus ||
 		understood(ctl, event_filter_cpus(filter, ctl->cpus), "--cpu=", ctl->cpus)) &&

@@ -39,8 +39,8 @@ int command_format(const struct ctl *ctl, const char *verb, const char *const *n
 int command_words(const struct ctl *ctl, char ***words);
 
 /**
- * command_filter() - all that was given of --event=, --pid=, --cpu=, --since= and --until=; says
- * what is not understood
+ * command_filter() - all that was given of --event=, --pid=, --unit=, --container=, --cpu=,
+ * --since= and --until=; says what is not understood
  */
 bool command_filter(const struct ctl *ctl, struct event_filter *filter);
 

@@ -40,21 +40,33 @@ struct ctl {
 	const char *output; /* -o: a file; NULL: standard output */
 	const char *last, *since, *until, *reason;
 	bool pin;
+	const char *id;
+	bool limited;	    /* --limited: for another host */
 	bool together;	    /* --together: one file of several sessions */
 	const char *format; /* --format= */
 	struct convert_options convert;
-	const char *cpus;	   /* --cpu= */
-	char **events, **pids;	   /* each --event= and --pid= */
-	const char *max_use;	   /* --max-use=, NULL: not given */
-	const char *older_than;	   /* --older-than= */
-	bool coresight;		   /* --coresight */
-	const char *coresight_dir; /* --coresight=DIR, NULL: without one */
-	bool follow;		   /* -f */
-	const char *lines;	   /* -n */
-	const char *time;	   /* --time=, NULL: as usual */
-	enum ctl_raw raw;	   /* --raw[=yes|no] */
-	const char *to_version;	   /* --version=, NULL: not given */
-	const char *compress;	   /* --compress=, likewise */
+	const char *cpus;	    /* --cpu= */
+	char **events, **pids;	    /* each --event= and --pid= */
+	char **units, **containers; /* each --unit= and --container= */
+	const char *max_use;	    /* --max-use=, NULL: not given */
+	const char *older_than;	    /* --older-than= */
+	bool coresight;		    /* --coresight */
+	const char *coresight_dir;  /* --coresight=DIR, NULL: without one */
+	bool follow;		    /* -f */
+	const char *lines;	    /* -n */
+	const char *time;	    /* --time=, NULL: as usual */
+	enum ctl_raw raw;	    /* --raw[=yes|no] */
+	const char *to_version;	    /* --version=, NULL: not given */
+	const char *compress;	    /* --compress=, likewise */
+	const char *task, *top;	    /* --task=, --top=, likewise */
+	const char *at;		    /* --at=, likewise */
+	const char *min;	    /* --min=, likewise */
+	const char *by;		    /* --by=, NULL: not given */
+	bool folded;		    /* --folded */
+	bool csv, examples;	    /* --csv, --examples */
+	bool graph;		    /* --graph */
+	const char *timeout;	    /* --timeout=, NULL: not given */
+	const char *max_memory;	    /* --max-memory=, likewise */
 };
 
 /**
@@ -72,11 +84,12 @@ typedef enum ctl_status verb_function(struct ctl *ctl, int argc, char **argv);
 /* show.c */
 verb_function verb_status, verb_list, verb_stats, verb_metrics, verb_boot_parameters, verb_complete;
 /* change.c */
-verb_function verb_rotate, verb_start, verb_pause, verb_events, verb_filter, verb_vacuum,
-	verb_reload, verb_pin;
+verb_function verb_rotate, verb_trigger, verb_start, verb_pause, verb_events, verb_filter,
+	verb_vacuum, verb_reload, verb_pin;
 /* a file each */
-verb_function verb_cat, verb_convert, verb_export, verb_import, verb_snapshot, verb_tail,
-	verb_verify;
+verb_function verb_analyze, verb_cat, verb_convert, verb_cost, verb_export, verb_import,
+	verb_latency, verb_merge, verb_query, verb_snapshot, verb_tail, verb_verify, verb_view,
+	verb_why;
 
 /* All that --format= takes; NULL-terminated */
 extern const char *const export_formats[], *const import_formats[];

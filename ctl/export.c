@@ -5,14 +5,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/hosts.h"
 #include "basic/io.h"
 #include "basic/log.h"
+#include "basic/parse.h"
 #include "basic/strv.h"
 #include "convert/convert.h"
+#include "ctl/analysis.h"
 #include "ctl/command.h"
 #include "ctl/confine.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
+#include "ctl/report.h"
 #include "decode/plugins.h"
 #include "decode/print-all.h"
 
@@ -22,29 +26,42 @@ static void on_fault(const char *text)
 }
 
 /* One row each. A function logs what goes wrong. */
-enum { TEXT, JSON, ARM_SNAPSHOT, GDB_TFILE, QEMU4V };
+enum { TEXT, JSON, PERFETTO, CLICKHOUSE, ARM_SNAPSHOT, GDB_TFILE, QEMU4V, HTML };
 
 const char *const export_formats[] = {
-	[TEXT] = "text",	   [JSON] = "json",	[ARM_SNAPSHOT] = "arm-snapshot",
-	[GDB_TFILE] = "gdb-tfile", [QEMU4V] = "qemu4v", NULL,
+	[TEXT] = "text",
+	[JSON] = "json",
+	[PERFETTO] = "perfetto",
+	[CLICKHOUSE] = "clickhouse",
+	[ARM_SNAPSHOT] = "arm-snapshot",
+	[GDB_TFILE] = "gdb-tfile",
+	[QEMU4V] = "qemu4v",
+	[HTML] = "html",
+	NULL,
 };
 
 static const struct format {
 	enum convert_status (*run)(const struct export *export); /* NULL: our own */
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
+	bool binary;	 /* nothing for a terminal */
+	bool one_host;	 /* tasks are told apart by their pids */
 } formats[] = {
 	[TEXT] = {NULL},
 	[JSON] = {NULL},
+	[PERFETTO] = {export_perfetto, .binary = true, .one_host = true},
+	[CLICKHOUSE] = {export_clickhouse, .binary = true, .one_host = true},
 	[ARM_SNAPSHOT] = {NULL, .no_file = true},
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
+	[HTML] = {NULL, .one_host = true},
 };
 
 /* One file to export; the output is open but for formats with more files */
 struct work {
 	const struct ctl *ctl;
 	struct event_filter *filter;
+	uint64_t last; /* nanoseconds; 0: all */
 	const struct format *format;
 	const char *name;
 	int fd;
@@ -87,6 +104,51 @@ static enum convert_status run_lines(const struct work *w, const struct export *
 	return r != OUT_FILE_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
 }
 
+/* Damages that were left out are an error, but the page is there */
+static enum convert_status run_html(const struct work *w, const struct export *export)
+{
+	const char *slash = strrchr(w->name, '/');
+	struct source source = {.name = w->name, .fd = w->fd};
+	struct analysis analysis = {
+		.ctl = (struct ctl *)w->ctl,
+		.sources = {.sources = &source, .n = 1},
+		.filter = *w->filter,
+		.last = w->last,
+	};
+	enum convert_status status;
+	struct out_file output;
+	struct text page = {};
+	struct fault why;
+	int r;
+
+	if (export_output_open(export, &output) < 0)
+		return CONVERT_FAILED;
+	r = report_write(&analysis, export->dat, slash && slash[1] ? slash + 1 : w->name, &page);
+	if (r >= 0) {
+		r = out_file_write(output.fd, page.bytes, page.size, &why);
+		if (r < 0)
+			log_error("%s", why.text);
+	}
+	text_done(&page);
+	status = export_output_close(export, &output, r);
+	return r != OUT_FILE_E_PIPE && analysis.facts.n_faults ? CONVERT_FAILED : status;
+}
+
+static int check_hosts(const struct work *w, struct fault *why)
+{
+	const struct source source = {.name = w->name, .fd = w->fd};
+	_cleanup_host_sources_ struct host_sources hosts = {};
+	int r = w->format->one_host ? host_sources_find(&source, 1, &hosts, why) : 0;
+
+	return r < 0 || !hosts.names || !hosts.names[1]
+		       ? r
+		       : fault_set(
+				 why, -EINVAL,
+				 "%s: is of several hosts, whose tasks have the same pids; export "
+				 "the files that it was merged from",
+				 w->name);
+}
+
 #define COMPLETE 8 /* beside a status: the output is */
 
 /* Without rights: from here on the file is read */
@@ -105,7 +167,7 @@ static int export_open(void *userdata)
 	enum convert_status status;
 	struct fault why;
 
-	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 ||
+	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 || check_hosts(w, &why) < 0 ||
 	    decoder_new(dat, &decoder, &why) < 0 ||
 	    event_filter_prepare(w->filter, decoder, &why) < 0) {
 		log_error("%s", why.text);
@@ -114,7 +176,12 @@ static int export_open(void *userdata)
 	output_warnings(decoder);
 	export.dat = dat;
 	export.decoder = decoder;
-	status = w->format->run ? w->format->run(&export) : run_lines(w, &export);
+	if (w->format->run)
+		status = w->format->run(&export);
+	else if (w->format == &formats[HTML])
+		status = run_html(w, &export);
+	else
+		status = run_lines(w, &export);
 	return (int)status | (w->complete ? COMPLETE : 0);
 }
 
@@ -130,7 +197,8 @@ static enum ctl_status export_confined(struct work *w)
 		return ctl_confine_writer(w->ctl->output, "/") < 0
 			       ? CTL_FAILED
 			       : (enum ctl_status)export_open(w);
-	r = out_file_open(&w->output, w->ctl->output, w->fd, "export", 0, &why);
+	r = out_file_open(&w->output, w->ctl->output, w->fd, "export",
+			  w->format->binary ? OUT_FILE_BINARY : 0, &why);
 	if (r >= 0 && w->output.kind != OUT_FILE_NEW) {
 		if (ctl_confine() >= 0)
 			status = (enum ctl_status)(export_open(w) & ~COMPLETE);
@@ -149,7 +217,7 @@ static enum ctl_status export_confined(struct work *w)
 }
 
 static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *filter,
-				   const struct format *format, const char *path)
+				   uint64_t last, const struct format *format, const char *path)
 {
 	_cleanup_(input_done) struct input input;
 	struct fault why;
@@ -161,6 +229,7 @@ static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *f
 	return export_confined(&(struct work){
 		.ctl = ctl,
 		.filter = filter,
+		.last = last,
 		.format = format,
 		.name = input.name,
 		.fd = input.fd,
@@ -172,6 +241,7 @@ enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)
 	struct event_filter filter = {};
 	enum ctl_status status = CTL_USAGE;
 	const struct format *format;
+	uint64_t usec = 0;
 	int n;
 
 	if (ctl->host)
@@ -187,9 +257,11 @@ enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)
 		return (enum ctl_status)export_arm(&ctl->convert, ctl->output, argv[1]);
 	if (argc != 2)
 		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
+	if (ctl->last && parse_time(ctl->last, &usec) < 0)
+		return ctl_complain(ctl, "--last=: not understood: \"%s\"", ctl->last);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (command_filter(ctl, &filter))
-		status = export_file(ctl, &filter, format, argv[1]);
+		status = export_file(ctl, &filter, usec * NSEC_PER_USEC, format, argv[1]);
 	event_filter_done(&filter);
 	return status;
 }

@@ -52,6 +52,38 @@ static const struct verb verbs[] = {
 	 "The events of all CPUs in time order, with the time of day (see --time=); --json: an\n"
 	 "object a line, as of export. TIME as in systemd.time(7). Recording is not disturbed: who\n"
 	 "reads too slowly is told what was skipped.\n"},
+	{LOOK, "analyze", verb_analyze, "SOURCE...", "Say what went wrong, and who was to blame",
+	 "The worst waits, handlers, requests and losses of a recording, each with the command that shows\n"
+	 "more; then how busy the CPUs were, and what was not recorded. SOURCE and TIME as of view.\n",
+	 .paged = true},
+	{LOOK, "view", verb_view, "[NAME SOURCE...]",
+	 "Show what a recording says of tasks and CPUs",
+	 "NAME is a table: tasks, units, runqueue, blocked, preemptors, wakers, irq, softirq, block,\n"
+	 "syscalls, events; without one these are listed. SOURCE: a trace.dat file of flyrec or\n"
+	 "trace-cmd, or a session of the daemon: its segments and the one being written. Several are\n"
+	 "taken as one recording. TIME as in systemd.time(7), or a number as the file's times are shown.\n",
+	 .paged = true},
+	{LOOK, "why", verb_why, "TASK SOURCE...", "Show what a task waited for",
+	 "TASK: a name, which may have * and ?, or a pid. Its longest waits: since when, woken by whom,\n"
+	 "and who ran on that CPU meanwhile, one after the other. SOURCE and TIME as of view.\n",
+	 .paged = true},
+	{LOOK, "latency", verb_latency, "SOURCE [CONDITION...]",
+	 "Show how often something took too long",
+	 "Over the last hour of a recording, or --last=, --since=, --until=: how long it took, how often\n"
+	 "the time of CONDITION was reached, and a time that would be reached seldom. CONDITION:\n"
+	 "runqueue|blocked|irq|softirq [TIME] [task=NAME] [unit=UNIT], block [TIME] [dev=MAJOR:MINOR],\n"
+	 "syscall NAME [TIME] [task=NAME] [unit=UNIT], or SYSTEM:EVENT SYSTEM:EVENT key=FIELD,... [TIME].\n"
+	 "Without one: the first five. SOURCE and TIME as of view.\n",
+	 .paged = true},
+	{LOOK, "query", verb_query, "['SQL'] SOURCE...", "Ask recordings in SQL",
+	 "Tables: events, one for each kind of event (sched_sched_switch), runqueue, blocked, irqs, block,\n"
+	 "syscalls, tasks, clocks, files; nothing is loaded. Without SQL: a shell, or SQL from standard\n"
+	 "input. Of a SESSION also its snapshots. SOURCE and TIME as of view. See flyrec-query(7).\n",
+	 .paged = true},
+	{LOOK, "cost", verb_cost, "[SESSION]", "Show what tracing costs, event by event",
+	 "Events and bytes of the last minute and the last hour, how long the space for them lasts,\n"
+	 "the share of the machine's CPU time, and what leaving out each event would save.\n",
+	 .paged = true},
 	{LOOK, "metrics", verb_metrics, "", "Print OpenMetrics text",
 	 "For node_exporter's textfile directory, see flyrec-metrics.timer.\n"},
 	{TAKE, "snapshot", verb_snapshot, "[SESSION...]",
@@ -59,8 +91,13 @@ static const struct verb verbs[] = {
 	 "Of what was recorded and of what the ring buffer holds, without disturbing either.\n"
 	 "TIME as in systemd.time(7). Without SESSION: all that record.\n"
 	 "With --together one file of all of them, in the first one's folder.\n"
+	 "With --limited as other hosts may ask for it: waits until TIME of --until= is over, and is the\n"
+	 "file that has the ID already, or most of that time, if there is one.\n"
 	 "With --coresight also what is in this machine's CoreSight sinks, see flyrec-coresight(7).\n",
 	 .here = true},
+	{TAKE, "trigger", verb_trigger, "SESSION TEXT", "Have a snapshot taken, for a script",
+	 "As a trigger of the configuration does: with Last= and PostSec=, within Burst=, and maybe in\n"
+	 "another trigger's file. Does not wait for it. TEXT, a line, is what the file says of it.\n"},
 	{TAKE, "rotate", verb_rotate, "[SESSION...]", "Begin new segments, print the finished ones",
 	 "Waits until each file is finished and prints its path. Without SESSION: all that\n"
 	 "record.\n"},
@@ -72,7 +109,9 @@ static const struct verb verbs[] = {
 	 "Write the events of a trace.dat file in other formats",
 	 "Print the events of all CPUs in time order. FILE: a trace.dat of flyrec or\n"
 	 "trace-cmd, version 6 or 7. --format=text: line for line what trace-cmd report prints, but for --time=;\n"
-	 "--format=json: an object a line; --format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
+	 "--format=json: an object a line; --format=perfetto: for ui.perfetto.dev;\n"
+	 "--format=clickhouse: rows of TABLE in ClickHouse's Native format;\n"
+	 "--format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
 	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
 	 "FILE: - is standard input.\n"
 	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
@@ -122,6 +161,12 @@ static const struct verb verbs[] = {
 	 "compressed with zstd unless --compress=no. FILE: a trace.dat of flyrec or trace-cmd,\n"
 	 "version 6 or 7; - is standard input. Of a damaged one what can be read is written, each\n"
 	 "damage is a line on standard error, and the exit status is 1. -o - is standard output.\n",
+	 .here = true},
+	{FILES, "merge", verb_merge, "[HOST=]FILE...",
+	 "Make one trace.dat file of those of several hosts",
+	 "Ring buffers are called HOST:SESSION, times are by one clock: how they were moved, and how\n"
+	 "right each clock was, is printed, and in the file. All programs that read trace.dat files\n"
+	 "show it interleaved. HOST: instead of the name that the file has.\n",
 	 .here = true},
 	{FILES, "pin", verb_pin, "FILE...", "Keep recordings from being deleted by retention", ""},
 	{FILES, "unpin", verb_pin, "FILE...", "Let retention delete recordings again", ""},

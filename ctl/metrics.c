@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "ctl/view.h"
 
 static const char *const states[] = {"stopped", "starting", "recording",
@@ -144,6 +145,19 @@ static void put_states(FILE *f, const struct view_status *status)
 		}
 }
 
+static void put_sheds(FILE *f, const struct view_status *status)
+{
+	static const struct view_field m = {
+		.metric = "flyrec_shed_events",
+		.help = "Events that are switched off, as they would cost more than MaxOverhead="};
+
+	put_head(f, &m, "gauge");
+	for (size_t i = 0; i < status->n_sessions; i++) {
+		put_sample(f, &m, "", status->sessions[i].name);
+		(void)fprintf(f, "} %zu\n", strv_length(status->sessions[i].shed));
+	}
+}
+
 void metrics_write(FILE *f, const struct view_status *status, const struct view_stats_list *stats)
 {
 	static const struct view_field build = {.metric = "flyrec_build",
@@ -163,6 +177,7 @@ void metrics_write(FILE *f, const struct view_status *status, const struct view_
 	for (const struct view_field *m = view_session_fields; m->types; m++)
 		if (m->metric)
 			put_gauge(f, m, status);
+	put_sheds(f, status);
 	put_counters(f, stats, status);
 	for (const struct view_field *m = view_trigger_fields; m->types; m++)
 		if (m->metric)

@@ -151,7 +151,7 @@ char *text_shorten(const char *text, unsigned width, bool tail, const char *elli
 }
 
 /* Without looking at what the rest of the process does with its locale */
-static const char *find_ellipsis(void)
+bool output_is_utf8(void)
 {
 	locale_t locale = newlocale(LC_CTYPE_MASK, "", 0);
 	const char *charset = locale ? nl_langinfo_l(CODESET, locale) : "";
@@ -159,7 +159,7 @@ static const char *find_ellipsis(void)
 
 	if (locale)
 		freelocale(locale);
-	return utf8 ? "…" : "...";
+	return utf8;
 }
 
 static const char *cell_of(const struct table *t, size_t row, unsigned column)
@@ -214,7 +214,8 @@ static int print_cell(const struct table *t, unsigned column, const char *text, 
 
 	/* a name, or a number, keeps its length, whatever there is room for */
 	cell = (t->shorten | t->tails) & 1U << column
-		       ? text_shorten(text, width, t->tails & 1U << column, find_ellipsis())
+		       ? text_shorten(text, width, t->tails & 1U << column,
+				      output_is_utf8() ? "…" : "...")
 		       : strdup(text);
 	if (!cell)
 		return -ENOMEM;
@@ -241,6 +242,15 @@ static int print_row(const struct table *t, char *const *cells, const unsigned *
 	return r;
 }
 
+void table_done(struct table *t)
+{
+	for (size_t i = 0; i < t->n_rows; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	t->cells = NULL;
+	t->n_rows = 0;
+}
+
 int table_print(struct table *t)
 {
 	unsigned width[TABLE_COLUMNS_MAX] = {};
@@ -248,18 +258,14 @@ int table_print(struct table *t)
 	int r = t->error;
 
 	if (r >= 0) {
-		table_fit(t, out.columns ? out.width : UINT_MAX, width);
+		table_fit(t, output_width(), width);
 		printf("%s", style(STYLE_BOLD));
 		r = print_row(t, (char *const *)t->headings, width);
 		printf("%s", style(STYLE_OFF));
 	}
 	for (size_t row = 0; row < n && r >= 0; row++)
 		r = print_row(t, t->cells + row * t->n_columns, width);
-	for (size_t i = 0; i < t->n_rows; i++)
-		free(t->cells[i]);
-	free(t->cells);
-	t->cells = NULL;
-	t->n_rows = 0;
+	table_done(t);
 	return r;
 }
 
@@ -294,6 +300,11 @@ char *output_screen(void)
 	if (!isatty(fd) || (out.kept_fd < 0 && !find_screen()))
 		return NULL;
 	return strf("%u%s", out.width, out.colours ? " colours" : "");
+}
+
+unsigned output_width(void)
+{
+	return out.columns ? out.width : UINT_MAX;
 }
 
 /* Keep what is printed until it is known how much it is */
@@ -374,6 +385,11 @@ enum text_escape output_escape(const struct ctl *ctl, int fd)
 	if (ctl->raw == CTL_RAW_AUTO)
 		return isatty(fd) || getenv(SCREEN_VARIABLE) ? TEXT_ALL : TEXT_LINES;
 	return ctl->raw == CTL_RAW_YES ? TEXT_RAW : TEXT_ALL;
+}
+
+bool output_is_aligned(void)
+{
+	return out.columns;
 }
 
 enum ctl_status output_end(void)

@@ -59,6 +59,7 @@ unsigned text_width(const char *text);
  * table_print() - print and free; Return: 0 or negative errno.
  */
 int table_print(struct table *table);
+void table_done(struct table *table);
 
 char *format_bytes(uint64_t bytes); /* "12.3M", malloc'ed */
 char *format_time(uint64_t usec);   /* "2026-01-31 12:34:56.123", malloc'ed */
@@ -73,6 +74,17 @@ char *format_timespan(uint64_t usec); /* "3h 12min", malloc'ed */
 void output_begin(const struct ctl *ctl);
 /* Return: CTL_DONE, or CTL_FAILED if not everything could be written */
 enum ctl_status output_end(void);
+
+/**
+ * output_is_aligned() - is it for a terminal, where columns stand below each other?
+ */
+bool output_is_aligned(void);
+
+/* Columns of the terminal; UINT_MAX: it is for none */
+unsigned output_width(void);
+
+/* Is it for a locale with UTF-8? */
+bool output_is_utf8(void);
 
 /**
  * output_screen() - for flyrecctl on the far side of ssh, whose standard output is a pipe to our

@@ -5,6 +5,7 @@
 #include "basic/strv.h"
 #include "ctl/confine.h"
 #include "ctl/rewrite.h"
+#include "formats/own-section.h"
 #include "writer/copy.h"
 #include "writer/pack.h"
 #include "writer/unpack.h"
@@ -54,6 +55,21 @@ static int rewrite_unpack(const struct rewrite *w, const struct trace_dat *dat, 
 	return unpack_file(dat, w->out_fd, &options, why);
 }
 
+/* What the files said by themselves has its place in the file, which would be another one */
+static int refuse_merged(const struct trace_dat *dat, struct fault *why)
+{
+	_cleanup_free_ uint8_t *hosts = NULL;
+	struct fault damage;
+	size_t size;
+
+	return own_section_read(dat, OWN_HOSTS, &hosts, &size, &damage) < 0
+		       ? 0
+		       : fault_set(why, -EINVAL,
+				   "%s: is merged from other files; convert these, and merge them "
+				   "again",
+				   dat->path);
+}
+
 static int rewrite_confined(void *userdata)
 {
 	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
@@ -62,6 +78,8 @@ static int rewrite_confined(void *userdata)
 	unsigned n_told = 0;
 	int r = trace_dat_open_fd(w->in_fd, w->name, &dat, &why);
 
+	if (r >= 0)
+		r = refuse_merged(dat, &why);
 	if (r >= 0) {
 		STRV_FOREACH (line, dat->damages.lines)
 			rewrite_told(&n_told, *line);

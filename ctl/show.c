@@ -5,6 +5,7 @@
 
 #include "basic/strv.h"
 #include "ctl/bus.h"
+#include "ctl/graph.h"
 #include "ctl/output.h"
 #include "ctl/view.h"
 
@@ -244,6 +245,8 @@ static int print_one(const void *object)
 	printf("      Mode: %s%s%s\n", s->mode, *s->method ? ", snapshots " : "", s->method);
 	if (*s->instance)
 		printf("  Instance: %s\n", s->instance);
+	if (s->trace_marker && *s->trace_marker)
+		printf("    Marker: %s\n", s->trace_marker);
 	if (s->clock && *s->clock)
 		printf("     Clock: %s\n", s->clock);
 	if (s->buffer_size > 0)
@@ -260,26 +263,80 @@ static int print_one(const void *object)
 	printf("\n");
 	print_tasks(s);
 	print_list_of("Events", s->events);
+	print_list_of("Shed", s->shed);
 	print_list_of("On events", s->event_triggers);
 	print_triggers(s);
 	print_remarks(s);
 	return 0;
 }
 
+struct shown_status {
+	struct view_status status;
+	struct view_hours hours; /* of --graph */
+	bool one;
+};
+
+/* Sessions that nobody has started yet have none */
+static struct json_object *json_hour(const struct view_hours *hours, const char *name)
+{
+	const struct view_hour none = {}, *hour = &none;
+	struct json_object *o, *rows = NULL;
+
+	for (size_t i = 0; i < hours->n; i++)
+		if (strcmp(hours->sessions[i].name, name) == 0)
+			hour = &hours->sessions[i];
+	o = view_json(view_hour_fields, hour);
+	if (json_object_object_get_ex(o, "last_hour", &rows))
+		(void)json_object_get(rows);
+	(void)json_object_put(o);
+	return rows;
+}
+
+static struct json_object *json_status(const struct shown_status *shown, bool graph)
+{
+	struct json_object *o = view_json(view_status_fields, &shown->status), *sessions;
+
+	if (!graph || !json_object_object_get_ex(o, "sessions", &sessions))
+		return o;
+	for (size_t i = 0; i < shown->status.n_sessions; i++)
+		json_add(json_object_array_get_idx(sessions, i), "last_hour",
+			 json_hour(&shown->hours, shown->status.sessions[i].name));
+	return o;
+}
+
+static enum ctl_status show_status(const struct ctl *ctl, struct shown_status *shown)
+{
+	enum ctl_status result;
+	int r;
+
+	if (ctl->json)
+		return print_json(json_status(shown, ctl->graph));
+	if (view_escape(view_status_fields, &shown->status) < 0 ||
+	    view_escape(view_hours_fields, &shown->hours) < 0)
+		return CTL_FAILED;
+	output_begin(ctl);
+	r = shown->one ? print_one(&shown->status) : print_status(&shown->status);
+	if (r >= 0 && ctl->graph)
+		r = graph_print(&shown->hours);
+	result = output_end();
+	return r < 0 ? CTL_FAILED : result;
+}
+
 enum ctl_status verb_status(struct ctl *ctl, int argc, char **argv)
 {
-	struct view_status status;
+	struct shown_status shown = {};
+	enum ctl_status result = CTL_FAILED;
 	const char *only;
 
 	if (!one_session(ctl, argc, argv, &only))
 		return CTL_USAGE;
-	if (view_read_status(ctl, only, &status) < 0)
-		return CTL_FAILED;
-	if (!ctl->json && view_escape(view_status_fields, &status) < 0) {
-		view_done(view_status_fields, &status);
-		return CTL_FAILED;
-	}
-	return show(ctl, view_status_fields, &status, only ? print_one : print_status);
+	shown.one = only;
+	if (view_read_status(ctl, only, &shown.status) >= 0 &&
+	    (!ctl->graph || view_read_hours(ctl, only, &shown.hours) >= 0))
+		result = show_status(ctl, &shown);
+	view_done(view_hours_fields, &shown.hours);
+	view_done(view_status_fields, &shown.status);
+	return result;
 }
 
 /* --- list */
@@ -288,11 +345,13 @@ static int print_files(const void *object)
 {
 	const struct view_files *files = object;
 	struct table t = {
-		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "BEFORE", "PIN", "PATH"},
-		.n_columns = 8,
+		.headings = {"SESSION", "KIND", "START", "END", "SIZE", "BEFORE", "PIN", "PATH",
+			     "FINDING", "ID"},
+		.n_columns = 10,
 		.numbers = 1U << 4 | 1U << 5,
+		.shorten = 1U << 8,
 		.tails = 1U << 7,
-		.spare = 1U << 5 | 1U << 6,
+		.spare = 1U << 5 | 1U << 6 | 1U << 8 | 1U << 9,
 	};
 
 	for (size_t i = 0; i < files->n; i++) {
@@ -309,6 +368,8 @@ static int print_files(const void *object)
 			table_add_text(&t, "-");
 		table_add_text(&t, f->pinned ? "yes" : "-");
 		table_add_text(&t, f->path);
+		table_add_text(&t, f->finding && *f->finding ? f->finding : "-");
+		table_add_text(&t, f->ids && f->ids[0] ? f->ids[0] : "-");
 	}
 	return table_print(&t);
 }

@@ -11,6 +11,7 @@
 #include "ctl/output.h"
 #include "ctl/remote.h"
 #include "ctl/view.h"
+#include "formats/own-cause.h"
 
 #define REASON_MAX 28U
 
@@ -71,6 +72,8 @@ struct made {
 	const char *path;		      /* of the snapshot */
 	const char *directory;		      /* of the CoreSight snapshot; "" or NULL: none */
 	const char *why;		      /* there is none */
+	const char *id;			      /* of another host's; or NULL */
+	bool had;			      /* it was there, or under way, for somebody else */
 	uint64_t start_usec, end_usec, bytes; /* of the snapshot, once they are known; 0 else */
 };
 
@@ -175,6 +178,10 @@ static int show_made(const struct wanted *w, const char *name, const struct made
 		json_add(o, "start_usec", json_number(made->start_usec));
 		json_add(o, "end_usec", json_number(made->end_usec));
 		json_add(o, "bytes", json_number(made->bytes));
+		if (made->id) {
+			json_add(o, "id", json_text(made->id));
+			json_add(o, "had", json_object_new_boolean(made->had));
+		}
 		json_append(w->array, o);
 	} else if (!copied || w->out.kind != OUT_FILE_STANDARD) {
 		printf("%s\n", copied ? w->ctl->output : made->path);
@@ -259,6 +266,52 @@ static int snapshot_together(struct wanted *w, char **names)
 	return r;
 }
 
+#define LIMITED_MAX 8 /* calls at a time: flyrecd has 16 from one client, ListFiles too */
+
+static int finish_limited(struct wanted *w, const char *name, struct bus_pending *pending)
+{
+	struct made made = {.id = w->ctl->id};
+	int had, r = bus_await(pending);
+
+	if (r == BUS_E_NOTHING_RECORDED)
+		tell_nothing(w, name);
+	if (r >= 0)
+		r = bus_read(w->ctl, pending->reply, "sb", &made.path, &had);
+	if (r < 0)
+		return r;
+	made.had = had;
+	return finish_made(w, name, &made);
+}
+
+/* All at once: while one is made, the ring buffers of the others lose what is wanted. @all: of
+ * those that refuse, others are none the worse. */
+static int snapshot_limited(struct wanted *w, char **names, bool all)
+{
+	struct bus_pending pending[LIMITED_MAX];
+	size_t n = strv_length(names);
+	unsigned made = 0;
+	int failure = 0;
+
+	for (size_t first = 0; first < n; first += LIMITED_MAX) {
+		size_t some = MIN(n - first, (size_t)LIMITED_MAX);
+		int begun[LIMITED_MAX];
+
+		for (size_t i = 0; i < some; i++)
+			begun[i] = bus_begin(w->ctl, names[first + i], "SnapshotLimited",
+					     &pending[i], "ttss", w->from_usec, w->to_usec,
+					     w->ctl->reason ? w->ctl->reason : "peer", w->ctl->id);
+		for (size_t i = 0; i < some; i++) {
+			int r = begun[i] < 0 ? begun[i]
+					     : finish_limited(w, names[first + i], &pending[i]);
+
+			bus_pending_done(&pending[i]);
+			made += r >= 0;
+			failure = r < 0 ? r : failure;
+		}
+	}
+	return all && made > 0 ? 0 : failure;
+}
+
 /* @all: one that has nothing yet does not make the others fail */
 static int snapshot_each(struct wanted *w, char **names, bool all)
 {
@@ -279,18 +332,21 @@ static int snapshot_each(struct wanted *w, char **names, bool all)
 static enum ctl_status take(struct wanted *w, char **named)
 {
 	_cleanup_(strv_freep) char **recording = NULL;
-	int r = *named ? 0 : view_recording(w->ctl, true, &recording);
+	int r = *named ? 0
+		       : view_recording(w->ctl, true, w->ctl->limited ? "peer" : NULL, &recording);
 	char **names = recording ? recording : named;
 
 	if (w->ctl->json)
 		w->array = json_object_new_array();
 	if (r >= 0 && !*names) {
-		(void)ctl_complain(w->ctl, "no session is recording");
+		(void)ctl_complain(w->ctl, "no session is recording%s",
+				   w->ctl->limited ? " and takes snapshots for other hosts" : "");
 		r = -ENOTCONN;
 	}
 	if (r >= 0)
-		r = w->ctl->together ? snapshot_together(w, names)
-				     : snapshot_each(w, names, recording);
+		r = w->ctl->together  ? snapshot_together(w, names)
+		    : w->ctl->limited ? snapshot_limited(w, names, recording)
+				      : snapshot_each(w, names, recording);
 	if (w->array && print_json_member("sessions", w->array) != CTL_DONE)
 		r = -EIO;
 	return r < 0 ? CTL_FAILED : CTL_DONE;
@@ -307,6 +363,18 @@ static enum ctl_status check_options(const struct ctl *ctl, int argc)
 				    "--reason=: \"%s\": the first word may have a-z, 0-9 and "
 				    "\"-\", at most %u of them",
 				    reason, REASON_MAX);
+	if (ctl->limited != !!ctl->id)
+		return ctl_complain(ctl, "--limited and --id= need each other");
+	if (ctl->id && !own_id_valid(ctl->id))
+		return ctl_complain(
+			ctl,
+			"--id=: \"%s\": 1 to %d of A-Z, a-z, 0-9, \".\", \"_\", \":\" and "
+			"\"-\", the first a letter or digit",
+			ctl->id, OWN_ID_MAX);
+	if (ctl->limited && !ctl->since && !ctl->last)
+		return ctl_complain(ctl, "--limited needs --since= or --last=");
+	if (ctl->limited && (ctl->together || ctl->coresight || ctl->coresight_dir || ctl->pin))
+		return ctl_complain(ctl, "--limited excludes --together, --coresight and --pin");
 	if (ctl->together && argc == 2)
 		return ctl_complain(ctl, "--together needs two SESSIONs or more, or none for all "
 					 "that record");

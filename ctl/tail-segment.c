@@ -10,6 +10,7 @@
 #include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/tail-segment.h"
+#include "writer/proc-task.h"
 
 #define MEMORY (16 * MIB) /* for reading a file, all CPUs */
 
@@ -40,6 +41,7 @@ struct tail_segment *tail_segment_free(struct tail_segment *s)
 	if (!s)
 		return NULL;
 	event_stream_free(s->stream);
+	who_free(s->who);
 	printer_free(s->printer);
 	if (s->decoder)
 		decoder_free(s->decoder);
@@ -119,6 +121,8 @@ int tail_segment_open(struct tail_segment *s, int fd, const struct event_filter 
 	s->sizes = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->sizes));
 	s->last = calloc(MAX(s->dat->n_cpus, 1U), sizeof(*s->last));
 	r = s->sizes && s->last ? printer_new(s->decoder, &config, &s->printer) : -ENOMEM;
+	if (r >= 0 && (s->json || event_filter_has_places(&s->filter)))
+		r = who_new(s->filter.units, s->filter.containers, false, &s->who);
 	if (r < 0)
 		return fault_errno(why, r, "%s: cannot read", s->path);
 	set_adjust(s, beside);
@@ -227,6 +231,7 @@ static int begin(const struct tail_segment *s, const struct event_filter *filter
 		.all = !counting,
 		.no_tasks = counting,
 		.pair_leaves = !s->json,
+		.who = s->who,
 		.sizes = s->sizes,
 		.memory = MEMORY,
 		.on_fault = on_fault,
@@ -336,6 +341,32 @@ bool tail_segment_past(const struct tail_segment *s, uint64_t key)
 	return time_of(s, key) > s->filter.to;
 }
 
+/* The task may have come since the file was told of tasks last */
+static int ask_who(struct tail_segment *s, struct decode_event *event)
+{
+	char path[48], cgroup[PROC_TASK_CGROUP_MAX];
+	struct proc_task found;
+	struct own_task task;
+	uint32_t hierarchy;
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", event->pid);
+	r = proc_task_stat(AT_FDCWD, path, &found);
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", event->pid);
+	if (r >= 0)
+		r = proc_task_tgid(AT_FDCWD, path, &found.tgid);
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", event->pid);
+	if (r >= 0)
+		r = proc_task_cgroup(AT_FDCWD, path, cgroup, &hierarchy);
+	if (r < 0) /* it has ended */
+		return 0;
+	found.comm[MIN(found.comm_size, sizeof(found.comm) - 1)] = '\0';
+	task = (struct own_task){found.pid, found.tgid, found.start, found.comm, cgroup};
+	r = who_tell(s->who, &task, event->ts);
+	event->who = who_find(s->who, event->pid, event->ts);
+	return r;
+}
+
 /*
  * The names in the file are as old as the file, or as its last sync: who is alive and known by
  * another name now, or by none, is asked for once a second at most.
@@ -364,7 +395,9 @@ static int ask_kernel(struct tail_segment *s, struct decode_event *event)
 		name[size - 1] = '\0';
 	(void)snprintf(asked->name, sizeof(asked->name), "%s", name);
 	r = event_stream_rename(s->stream, pid, asked->name);
-	return r < 0 ? r : event_stream_task(s->stream, event);
+	if (r >= 0)
+		r = event_stream_task(s->stream, event);
+	return r < 0 || !s->who || (event->who && event->who->place) ? r : ask_who(s, event);
 }
 
 void tail_segment_inherit_names(struct tail_segment *s, const struct tail_segment *before)
@@ -377,6 +410,11 @@ static int print(struct tail_segment *s, struct decode_event *event, uint64_t *s
 {
 	int r;
 
+	if (s->number > 0 && s->who && !event->who) {
+		r = ask_kernel(s, event);
+		if (r < 0)
+			return r;
+	}
 	if (!event_filter_wants(&s->filter, event))
 		return 0;
 	if (*skip > 0) {

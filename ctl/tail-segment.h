@@ -38,6 +38,7 @@ struct tail_segment {
 	struct printer *printer;
 	struct event_filter filter; /* names belong to whom it was copied from */
 	struct event_stream *stream;
+	struct who *who; /* NULL: nobody asks */
 	uint64_t *sizes; /* [dat->n_cpus]: bytes that may be read */
 	uint64_t *last;	 /* [dat->n_cpus]: keys of the last events; 0: none */
 	int64_t adjust;	 /* key of a time: so much later */

@@ -288,19 +288,6 @@ static void check_index(const struct trace_dat *dat, struct verify_report *repor
 
 /* --- statistics */
 
-/* The number behind a line's key: "\nKEY: N\n" */
-static bool find_number(const char *text, const char *key, uint64_t *ret)
-{
-	size_t length = strlen(key);
-
-	for (const char *p = text; p; p = strchr(p, '\n')) {
-		p += *p == '\n';
-		if (strncmp(p, key, length) == 0 && sscanf(p + length, ": %" SCNu64, ret) == 1)
-			return true;
-	}
-	return false;
-}
-
 static void compare_count(struct verify_report *report, uint64_t offset,
 			  const struct verify_cpu *cpu, const char *text, const char *key,
 			  uint64_t found)
@@ -309,7 +296,7 @@ static void compare_count(struct verify_report *report, uint64_t offset,
 	uint64_t said;
 
 	name_cpu(cpu->buffer, cpu->cpu, name, sizeof(name));
-	if (find_number(text, key, &said) && said != found)
+	if (trace_dat_note_number(text, key, &said) && said != found)
 		verify_report_fault(report, offset,
 				    "%s: CPUSTAT says \"%s: %" PRIu64 "\", the data has %" PRIu64,
 				    name, key, said, found);
@@ -363,12 +350,12 @@ static void count_at_end(struct verify_cpu *cpu, const char *text)
 {
 	uint64_t left, overrun, read;
 
-	if (!find_number(text, "flyrec left in the ring buffer events", &left))
+	if (!trace_dat_note_number(text, "flyrec left in the ring buffer events", &left))
 		return;
 	cpu->lost_at_end = left;
-	if (find_number(text, "overrun", &overrun) && overrun > cpu->lost_events)
+	if (trace_dat_note_number(text, "overrun", &overrun) && overrun > cpu->lost_events)
 		cpu->lost_at_end += overrun - cpu->lost_events;
-	if (find_number(text, "read events", &read) && read > cpu->events)
+	if (trace_dat_note_number(text, "read events", &read) && read > cpu->events)
 		cpu->lost_at_end += read - cpu->events;
 }
 
@@ -380,7 +367,7 @@ static void check_text(const struct trace_dat *dat, struct verify_report *report
 
 	if (!strstr(text, "\nflyrec final: yes\n"))
 		return;
-	if (!find_number(text, "CPU", &number)) {
+	if (!trace_dat_note_number(text, "CPU", &number)) {
 		verify_report_fault(report, offset, "CPUSTAT does not say of which CPU");
 		return;
 	}
@@ -430,6 +417,40 @@ static int check_cpustat(const struct trace_dat *dat, struct verify_report *repo
 	return current ? 0 : -ENOMEM;
 }
 
+/* "build-id HEX PATH" among the lines of a file's probes */
+static int take_programs(const struct trace_dat *dat, struct verify_report *report)
+{
+	size_t from = 0;
+
+	for (;;) {
+		_cleanup_free_ char *lines = NULL;
+		char *save = NULL;
+		struct fault why;
+		int r = trace_dat_next_note(dat, TRACE_DAT_PROBES, &from, &lines, &why);
+
+		if (r <= 0)
+			return r == -ENOMEM ? r : 0; /* check_cpustat() tells what cannot be read */
+		for (char *l = strtok_r(lines, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+			struct verify_program p;
+			char *path;
+
+			if (strncmp(l, TRACE_DAT_BUILD_ID, strlen(TRACE_DAT_BUILD_ID)) != 0)
+				continue;
+			l += strlen(TRACE_DAT_BUILD_ID);
+			path = strchr(l, ' ');
+			if (!path)
+				continue;
+			*path++ = '\0';
+			if (array_grow(&report->programs, report->n_programs, sizeof(p)) < 0)
+				return -ENOMEM;
+			p = (struct verify_program){strdup(l), strdup(path)};
+			report->programs[report->n_programs++] = p;
+			if (!p.build_id || !p.path)
+				return -ENOMEM;
+		}
+	}
+}
+
 static int check_dat(const struct trace_dat *dat, struct verify_report *report)
 {
 	size_t n = dat->n_buffers * dat->n_cpus,
@@ -463,6 +484,8 @@ static int check_dat(const struct trace_dat *dat, struct verify_report *report)
 		return r;
 	check_index(dat, report);
 	r = check_cpustat(dat, report);
+	if (r >= 0)
+		r = take_programs(dat, report);
 	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
 }
 

@@ -7,10 +7,16 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "basic/strv.h"
 #include "ctl/output.h"
 #include "ctl/verify.h"
 #include "formats/own-cause.h"
+#include "formats/own-findings.h"
+#include "formats/own-hosts.h"
+#include "formats/own-journal.h"
 #include "formats/own-section.h"
+#include "formats/own-shed.h"
+#include "formats/own-tasks.h"
 
 struct own_scan {
 	struct verify_report *report;
@@ -74,17 +80,129 @@ static int check_causes(struct own_scan *s, bool big_endian)
 	}
 }
 
-static int check_entry(struct own_scan *s, bool big_endian)
+static int count_task(void *userdata, const struct own_look *look, const struct own_task *task)
 {
+	struct own_scan *s = userdata;
+
+	(void)look;
+	(void)task;
+	s->report->n_tasks++;
+	return 0;
+}
+
+static void on_bad_part(void *userdata, size_t at)
+{
+	tell(userdata, OWN_ENTRY_HEAD + at, "a part is damaged");
+}
+
+static int check_tasks(struct own_scan *s, bool big_endian)
+{
+	const struct own_tasks_reader reader = {count_task, on_bad_part, s};
+
+	return own_tasks_read(s->entry->data, s->entry->size, big_endian, &reader);
+}
+
+static int check_findings(struct own_scan *s)
+{
+	_cleanup_free_ char *lines = strndup((const char *)s->entry->data, s->entry->size);
+	size_t at = 0, begin = 0, size = lines ? strlen(lines) : 0;
+	struct own_finding finding;
+	int r;
+
+	if (!lines)
+		return -ENOMEM;
+	while ((r = own_finding_take(lines, size, &at, &finding)) != 0) {
+		if (r < 0)
+			tell(s, OWN_ENTRY_HEAD + begin, "a line makes no sense");
+		else if (strv_append(&s->report->findings, finding.text) < 0)
+			return -ENOMEM;
+		begin = at;
+	}
+	return 0;
+}
+
+static void on_bad_shed(void *userdata, size_t at)
+{
+	tell(userdata, OWN_ENTRY_HEAD + at, "a line makes no sense");
+}
+
+static int check_sheds(struct own_scan *s)
+{
+	_cleanup_own_sheds_ struct own_sheds sheds = {};
+	int r = own_sheds_take(&sheds, s->entry->data, s->entry->size, on_bad_shed, s);
+
+	s->report->n_sheds = sheds.n;
+	return r;
+}
+
+static int check_journal(struct own_scan *s)
+{
+	_cleanup_free_ char *lines = strndup((const char *)s->entry->data, s->entry->size);
+	size_t at = 0, begin = 0, size = lines ? strlen(lines) : 0;
+	struct own_journal_head head;
+	struct own_journal_line line;
+	int r;
+
+	if (!lines)
+		return -ENOMEM;
+	if (own_journal_take_head(lines, size, &at, &head) <= 0)
+		tell(s, OWN_ENTRY_HEAD, "the first line makes no sense");
+	while (begin = at, (r = own_journal_take(lines, size, &at, &line)) != 0) {
+		if (r < 0)
+			tell(s, OWN_ENTRY_HEAD + begin, "a line makes no sense");
+		s->report->n_journal += r > 0;
+	}
+	return 0;
+}
+
+/* Whether the files that it was merged from can be read as files; their data is this one's */
+static int check_hosts(struct own_scan *s, const struct trace_dat *dat)
+{
+	_cleanup_free_ char *lines = strndup((const char *)s->entry->data, s->entry->size);
+	_cleanup_own_hosts_ struct own_hosts hosts = {};
+	int r = lines ? own_hosts_take(lines, strlen(lines), &hosts) : -ENOMEM;
+
+	if (r == -EBADMSG)
+		tell(s, OWN_ENTRY_HEAD, "a line makes no sense");
+	for (size_t i = 0; i < hosts.n && r >= 0; i++) {
+		_cleanup_trace_dat_ struct trace_dat *frame = NULL;
+		struct fault why = {};
+
+		r = trace_dat_open_frame(dat->fd, dat->path, hosts.list[i].frame, &frame, &why);
+		if (r < 0 && r != -ENOMEM)
+			verify_report_line(s->report, why.text);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static int check_entry(struct own_scan *s, const struct trace_dat *dat)
+{
+	const bool big_endian = dat->big_endian;
+
 	if (s->entry->damaged) {
 		tell(s, 0, "its checksum does not match");
 		return 0;
 	}
 	if (s->entry->size == 0)
 		return 0;
-	if (s->entry->kind == OWN_CLOCKS)
+	switch (s->entry->kind) {
+	case OWN_TASKS:
+		return check_tasks(s, big_endian);
+	case OWN_CLOCKS:
 		return check_clocks(s, big_endian);
-	return s->entry->kind == OWN_CAUSE ? check_causes(s, big_endian) : 0;
+	case OWN_CAUSE:
+		return check_causes(s, big_endian);
+	case OWN_FINDINGS:
+		return check_findings(s);
+	case OWN_SHED:
+		return check_sheds(s);
+	case OWN_JOURNAL:
+		return check_journal(s);
+	case OWN_HOSTS:
+		return check_hosts(s, dat);
+	default:
+		return 0;
+	}
 }
 
 int verify_own(const struct trace_dat *dat, struct verify_report *report)
@@ -100,7 +218,7 @@ int verify_own(const struct trace_dat *dat, struct verify_report *report)
 		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < own.n && r >= 0; i++) {
 		s.entry = &own.entries[i];
-		r = check_entry(&s, dat->big_endian);
+		r = check_entry(&s, dat);
 	}
 	return r;
 }
@@ -112,6 +230,7 @@ void verify_own_done(struct verify_report *report)
 		free(report->causes[i].text);
 	}
 	free(report->causes);
+	strv_free(report->findings);
 	free(report->clocks);
 }
 
@@ -156,6 +275,14 @@ void verify_own_json(const struct verify_report *report, struct json_object *fil
 
 	if (report->clocks)
 		clocks_json(report->clocks, file);
+	if (report->n_tasks > 0)
+		json_add(file, "tasks", json_number(report->n_tasks));
+	if (report->n_sheds > 0)
+		json_add(file, "shed", json_number(report->n_sheds));
+	if (report->findings)
+		json_add(file, "findings", json_list(report->findings));
+	if (report->n_journal > 0)
+		json_add(file, "journal", json_number(report->n_journal));
 	if (report->n_causes == 0)
 		return;
 	causes = json_object_new_array();

@@ -24,6 +24,11 @@ void verify_report_done(struct verify_report *report)
 		free(report->cpus[i].buffer);
 	for (size_t i = 0; i < report->n_errors; i++)
 		free(report->errors[i]);
+	for (size_t i = 0; i < report->n_programs; i++) {
+		free(report->programs[i].build_id);
+		free(report->programs[i].path);
+	}
+	free(report->programs);
 	verify_own_done(report);
 	free(report->cpus);
 	free(report->errors);
@@ -129,11 +134,23 @@ static void print_cpu(const struct verify_report *report, const struct verify_cp
 	(void)fprintf(out, "\n");
 }
 
+static void print_program(const struct verify_report *report, const struct verify_program *program,
+			  FILE *out)
+{
+	_cleanup_free_ char *build_id = escape_text(program->build_id, false);
+	_cleanup_free_ char *path = escape_text(program->path, false);
+
+	if (build_id && path)
+		(void)fprintf(out, "%s: program %s, build ID %s\n", report->shown, path, build_id);
+}
+
 void verify_report_print(const struct verify_report *report, FILE *out)
 {
 	print_file(report, out);
 	for (size_t i = 0; i < report->n_cpus; i++)
 		print_cpu(report, &report->cpus[i], out);
+	for (size_t i = 0; i < report->n_programs; i++)
+		print_program(report, &report->programs[i], out);
 	for (size_t i = 0; i < report->n_errors; i++)
 		(void)fprintf(out, "%s\n", report->errors[i]);
 	if (report->more_errors)
@@ -163,6 +180,20 @@ static struct json_object *cpu_json(const struct verify_cpu *cpu)
 	return o;
 }
 
+static struct json_object *programs_json(const struct verify_report *report)
+{
+	struct json_object *programs = json_object_new_array();
+
+	for (size_t i = 0; i < report->n_programs; i++) {
+		struct json_object *o = json_object_new_object();
+
+		json_add(o, "path", json_text(report->programs[i].path));
+		json_add(o, "build_id", json_text(report->programs[i].build_id));
+		json_append(programs, o);
+	}
+	return programs;
+}
+
 struct json_object *verify_report_json(const struct verify_report *report)
 {
 	struct json_object *o = json_object_new_object();
@@ -181,6 +212,8 @@ struct json_object *verify_report_json(const struct verify_report *report)
 	json_add(o, "version", json_number(report->version));
 	json_add(o, "errors", errors);
 	json_add(o, "cpus", cpus);
+	if (report->n_programs > 0)
+		json_add(o, "programs", programs_json(report));
 	verify_own_json(report, o);
 	return o;
 }

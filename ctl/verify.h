@@ -37,6 +37,11 @@ struct verify_cause {
 	uint64_t usec;
 };
 
+/* Which build of a program its probes were in */
+struct verify_program {
+	char *build_id, *path; /* as in the file: to be escaped */
+};
+
 struct verify_report {
 	char *path, *shown;	     /* shown: escaped */
 	const struct trace_dat *dat; /* while it is checked: offsets are of it; or NULL */
@@ -44,9 +49,15 @@ struct verify_report {
 	struct verify_cpu *cpus;
 	size_t n_cpus;
 	struct own_clocks *clocks; /* out of flyrec's own section; NULL: it has none */
+	uint64_t n_tasks;	   /* likewise: how often it says who a task is */
+	uint64_t n_sheds;	   /* likewise: how often an event was not recorded for a while */
 	struct verify_cause *causes;
 	size_t n_causes;
-	char **errors; /* one line each: "PATH: offset 0x…: what" */
+	struct verify_program *programs; /* that were probed */
+	size_t n_programs;
+	char **findings;    /* what analysis said of a snapshot, each a sentence */
+	uint64_t n_journal; /* lines of the system journal */
+	char **errors;	    /* one line each: "PATH: offset 0x…: what" */
 	size_t n_errors;
 	uint64_t more_errors; /* beyond VERIFY_MAX_ERRORS */
 	bool no_memory;	      /* an error could not be kept */
@@ -85,8 +96,10 @@ void verify_report_print(const struct verify_report *report, FILE *out);
 /**
  * verify_report_json() - {"path","ok","version","errors":[…],"cpus":[{"cpu","subbufs","events",
  * "lost_events"}]}; a CPU also has "buffer", "lost_at_end", "lost_unknown", "unwritten" when there
- * is any. A file with readings of clocks has "clock", "boot_id" and "clocks", one that says what it
- * was taken for "causes". Return: a new object, NULL without memory.
+ * is any. A file with readings of clocks has "clock", "boot_id" and "clocks", one that says who
+ * its tasks are "tasks", one that says what it was taken for "causes", one that was analysed
+ * "findings", one with lines of the journal "journal", one with probes of programs "programs".
+ * Return: a new object, NULL without memory.
  */
 struct json_object *verify_report_json(const struct verify_report *report);
 

@@ -13,9 +13,11 @@
 #define S(member)  offsetof(struct view_session, member)
 #define T(member)  offsetof(struct view_trigger, member)
 #define H(member)  offsetof(struct view_history, member)
+#define B(member)  offsetof(struct view_buffered, member)
 #define D(member)  offsetof(struct view_status, member)
 #define C(counter) (offsetof(struct view_cpu, values) + (counter) * sizeof(uint64_t))
 #define F(member)  offsetof(struct view_file, member)
+#define M(member)  offsetof(struct view_minute, member)
 
 /* clang-format off */
 const struct view_field view_trigger_fields[] = {
@@ -33,6 +35,13 @@ const struct view_field view_trigger_fields[] = {
 static const struct view_field history_fields[] = {
 	{"u", H(cpu), "cpu"},
 	{"t", H(usec), "history_usec"},
+	{},
+};
+
+static const struct view_field buffered_fields[] = {
+	{"u", B(cpu), "cpu"},
+	{"t", B(events), "events"},
+	{"t", B(bytes), "bytes"},
 	{},
 };
 
@@ -96,6 +105,12 @@ const struct view_field view_session_fields[] = {
 	 .help = "Segments that are to be compressed"},
 	{"s", S(packing_failure), "compress_failure", "CompressFailure"},
 	{"s", S(drain), "drain", "Drain"},
+	{"s", S(trace_marker), "trace_marker", "TraceMarker"},
+	{"a(utt)", S(buffered), "buffered_per_cpu", "BufferedPerCPU",
+	 buffered_fields, sizeof(struct view_buffered)},
+	{"t", S(events_traced), "events_traced", "EventsTraced"},
+	{"t", S(cpu_usec), "cpu_usec", "CPUUSec"},
+	{"as", S(shed), "shed", "Shed"},
 	{},
 };
 
@@ -104,6 +119,7 @@ const struct view_field view_status_fields[] = {
 	{"u", D(pid), "pid", "ProcessId"},
 	{"t", D(uptime_usec), "uptime_usec", "UptimeUSec",
 	 .metric = "flyrec_uptime_seconds", .unit = "seconds", .help = "Time since flyrecd was started"},
+	{"t", D(cpu_usec), "cpu_usec", "CPUUSec"},
 	{"s", D(state), "state", "State"},
 	{"s", D(state_dir), NULL, "StateDirectory"},
 	{"a", D(sessions), "sessions", NULL, view_session_fields, sizeof(struct view_session)},
@@ -147,6 +163,27 @@ const struct view_field view_stats_fields[] = {
 	{},
 };
 
+static const struct view_field minute_fields[] = {
+	{"t", M(end_usec), "end_usec"},
+	{"t", M(usec), "usec"},
+	{"t", M(events), "events"},
+	{"t", M(lost), "lost_events"},
+	{},
+};
+
+const struct view_field view_hour_fields[] = {
+	{"s", offsetof(struct view_hour, name)},
+	{"a(tttt)", offsetof(struct view_hour, minutes), "last_hour", NULL,
+	 minute_fields, sizeof(struct view_minute)},
+	{},
+};
+
+const struct view_field view_hours_fields[] = {
+	{"a(sa(tttt))", offsetof(struct view_hours, sessions), NULL, NULL,
+	 view_hour_fields, sizeof(struct view_hour)},
+	{},
+};
+
 static const struct view_field file_fields[] = {
 	{"s", F(session), "session"},
 	{"s", F(kind), "kind"},
@@ -157,11 +194,13 @@ static const struct view_field file_fields[] = {
 	{"u", F(cpus), "cpus"},
 	{"b", F(pinned), "pinned"},
 	{"t", F(raw_bytes), "raw_bytes"},
+	{"s", F(finding), "finding"},
+	{"as", F(ids), "ids"},
 	{},
 };
 
 const struct view_field view_files_fields[] = {
-	{"a(ssstttubt)", offsetof(struct view_files, files), "files", NULL,
+	{"a(ssstttubtsas)", offsetof(struct view_files, files), "files", NULL,
 	 file_fields, sizeof(struct view_file)},
 	{},
 };
@@ -342,7 +381,15 @@ int view_read_status(struct ctl *ctl, const char *only, struct view_status *ret)
 	return 0;
 }
 
-int view_recording(struct ctl *ctl, bool flight, char ***ret)
+static bool has_trigger(const struct view_session *s, const char *kind)
+{
+	for (size_t i = 0; i < s->n_triggers; i++)
+		if (strcmp(s->triggers[i].kind, kind) == 0)
+			return true;
+	return false;
+}
+
+int view_recording(struct ctl *ctl, bool flight, const char *trigger, char ***ret)
 {
 	_cleanup_(strv_freep) char **names = NULL;
 	struct view_status status;
@@ -354,7 +401,8 @@ int view_recording(struct ctl *ctl, bool flight, char ***ret)
 		const struct view_session *s = &status.sessions[i];
 
 		if ((strcmp(s->state, "recording") == 0 || strcmp(s->state, "paused") == 0) &&
-		    (flight || strcmp(s->mode, "flight") != 0))
+		    (flight || strcmp(s->mode, "flight") != 0) &&
+		    (!trigger || has_trigger(s, trigger)))
 			r = strv_append(&names, s->name);
 	}
 	view_done(view_status_fields, &status);
@@ -383,6 +431,12 @@ int view_read_stats(struct ctl *ctl, const char *only, struct view_stats_list *r
 {
 	*ret = (struct view_stats_list){};
 	return read_list(ctl, "GetStatistics", only, view_stats_fields, ret);
+}
+
+int view_read_hours(struct ctl *ctl, const char *only, struct view_hours *ret)
+{
+	*ret = (struct view_hours){};
+	return read_list(ctl, "GetLastHour", only, view_hours_fields, ret);
 }
 
 int view_read_files(struct ctl *ctl, const char *only, struct view_files *ret)

@@ -17,6 +17,11 @@ struct view_history {
 	uint64_t cpu, usec;
 };
 
+/* What is in a CPU's ring buffer now */
+struct view_buffered {
+	uint64_t cpu, events, bytes;
+};
+
 struct view_session {
 	char *name, *description, *mode, *method, *state, *failure, *instance;
 	bool enabled;
@@ -27,7 +32,11 @@ struct view_session {
 	uint64_t history_usec; /* how far back it reaches, all CPUs; 0: nothing yet, or unknown */
 	struct view_history *history; /* of each CPU that has something; flight sessions only */
 	size_t n_history;
-	uint64_t max_use, budget_usec;	/* bytes of segments, and how long they last; 0: none */
+	struct view_buffered *buffered; /* likewise */
+	size_t n_buffered;
+	uint64_t events_traced;	       /* of a flight session: since started_usec */
+	uint64_t cpu_usec;	       /* CPU time of its draining threads, since flyrecd's start */
+	uint64_t max_use, budget_usec; /* bytes of segments, and how long they last; 0: none */
 	char **units, **event_triggers; /* NULL-terminated */
 	uint64_t tasks, processes;	/* that Pid= and Unit= found */
 	char *clock;
@@ -39,6 +48,8 @@ struct view_session {
 	uint64_t packing_waits;		  /* segments that are to be compressed */
 	char *packing_failure;
 	char *drain;
+	char *trace_marker;
+	char **shed; /* events that are not recorded for now; NULL-terminated */
 	uint64_t lost_events, not_written, first_loss_usec, last_loss_usec;
 	char **events, **changes; /* NULL-terminated */
 	struct view_trigger *triggers;
@@ -48,6 +59,7 @@ struct view_session {
 struct view_status {
 	char *version, *state, *state_dir;
 	uint64_t pid, uptime_usec;
+	uint64_t cpu_usec;	       /* CPU time, but for starting sessions */
 	struct view_session *sessions; /* sorted by name */
 	size_t n_sessions;
 };
@@ -86,7 +98,8 @@ struct view_field {
 
 /* In the order of --json */
 extern const struct view_field view_status_fields[], view_session_fields[], view_trigger_fields[],
-	view_stats_fields[], view_cpu_fields[], view_files_fields[];
+	view_stats_fields[], view_cpu_fields[], view_files_fields[], view_hours_fields[],
+	view_hour_fields[];
 
 struct view_stats {
 	char *name;
@@ -99,11 +112,28 @@ struct view_stats_list {
 	size_t n;
 };
 
+struct view_minute {
+	uint64_t end_usec, usec, events, lost; /* until when, for how long; realtime */
+};
+
+struct view_hour {
+	char *name;
+	struct view_minute *minutes; /* oldest first */
+	size_t n_minutes;
+};
+
+struct view_hours {
+	struct view_hour *sessions;
+	size_t n;
+};
+
 struct view_file {
 	char *session, *kind, *path;
 	uint64_t bytes, start_usec, end_usec, cpus;
 	bool pinned;
 	uint64_t raw_bytes; /* of a compressed one: before; else as bytes */
+	char *finding;	    /* of a snapshot: the worst that analysis found; "": none */
+	char **ids; /* of a snapshot: what its moment is known by to other hosts; NULL-terminated */
 };
 
 struct view_files {
@@ -119,15 +149,17 @@ struct view_files {
  */
 int view_read_status(struct ctl *ctl, const char *only, struct view_status *ret);
 int view_read_stats(struct ctl *ctl, const char *only, struct view_stats_list *ret);
+int view_read_hours(struct ctl *ctl, const char *only, struct view_hours *ret);
 int view_read_files(struct ctl *ctl, const char *only, struct view_files *ret);
 
 /**
  * view_recording() - names of the sessions that record, or are paused
  * @flight: flight sessions, too
+ * @trigger: only those with a trigger of this kind; NULL: all
  * @ret: NULL-terminated; NULL: there is none
  * Return: as view_read_status().
  */
-int view_recording(struct ctl *ctl, bool flight, char ***ret);
+int view_recording(struct ctl *ctl, bool flight, const char *trigger, char ***ret);
 
 /**
  * view_done() - free all that the table says
