@@ -24,7 +24,7 @@ GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()
 NSPAWN_BINDS=("--bind=$CONFIG:/etc/flyrec" "--bind=$STATE:/var/lib/flyrec")
 
 # what flyrecd and flyrecctl are linked with, beside systemd and the bus itself
-CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libtracefs1,libtraceevent1,libtraceevent1-plugin,libjson-c5
+CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libelf1,libtracefs1,libsqlite3-0,libedit2,libtraceevent1,libtraceevent1-plugin,libjson-c5
 
 # Would change the machine, or waits for what a container does not have
 CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-binfmt.service

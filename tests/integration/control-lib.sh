@@ -7,20 +7,20 @@
 FLYREC_GID=54321 ADMIN_GID=54322
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=$T/no-bus
 
-# private_groups: FLYRECD becomes one for which flyrec and flyrecadm are groups: a private /etc/group names
-# them for flyrecd alone, no group of the machine is needed
+# private_groups [MEMBER]: FLYRECD becomes one for which flyrec, which the user MEMBER is in, and flyrecadm are groups:
+# $T/private, below unshare, has a private /etc/group that names them; no group of the machine is needed
 private_groups() {
-	cat >"$T/flyrecd-here" <<-END
+	cat >"$T/private" <<-END
 		#!/bin/sh
-		mount --bind "$T/group" /etc/group && exec "$FLYRECD" "\$@"
+		mount --bind "$T/group" /etc/group && exec "\$@"
 	END
 	cat >"$T/flyrecd-private" <<-END
 		#!/bin/sh
-		exec unshare --mount --propagation=slave "$T/flyrecd-here" "\$@"
+		exec unshare --mount --propagation=slave "$T/private" "$FLYRECD" "\$@"
 	END
-	chmod +x "$T/flyrecd-here" "$T/flyrecd-private"
+	chmod +x "$T/private" "$T/flyrecd-private"
 	grep -v '^flyrec' /etc/group >"$T/group"
-	printf 'flyrec:x:%s:\nflyrecadm:x:%s:\n' $FLYREC_GID $ADMIN_GID >>"$T/group"
+	printf 'flyrec:x:%s:%s\nflyrecadm:x:%s:\n' $FLYREC_GID "${1:-}" $ADMIN_GID >>"$T/group"
 	FLYRECD=$T/flyrecd-private
 }
 

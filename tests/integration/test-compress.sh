@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 600
 #
 # Compress=zstd: all finished segments but the newest become files of version 7 with the same text, the same

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 240
 #
 # Clients that mean harm, over the control socket and over a system bus: descriptors that nobody asked

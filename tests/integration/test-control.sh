@@ -79,7 +79,7 @@ ctl --json stats sched | json "sum(c['subbufs'] for c in d['sessions'][0]['cpus'
 	'lost_events','torn','evicted','not_written'} for c in d['sessions'][0]['cpus'])"
 ctl --json list | json "len(d['files']) == 1 and d['files'][0]['path'] == '$STATE/sched/record/current.dat'
 	and set(d['files'][0]) == {'session','kind','path','bytes','start_usec','end_usec','cpus','pinned',
-	'raw_bytes'}
+	'raw_bytes','finding','ids'}
 	and abs(d['files'][0]['end_usec'] / 1e6 - $EPOCHSECONDS) < 30
 	and d['files'][0]['start_usec'] < d['files'][0]['end_usec']"
 

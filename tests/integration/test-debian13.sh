@@ -5,7 +5,8 @@
 #
 # On Debian 12: the text is what Debian 13's trace-cmd and libtraceevent print, when these are installed;
 # in a tree of its packages, below which flyrecctl runs as it was built here. On Debian 13 itself
-# test-export.sh says so. What that trace-cmd records and converts as version 7 is read, converted and cut.
+# test-export.sh says so. What that trace-cmd records and converts as version 7 is read, converted and cut;
+# at night also what that of sid does.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 # shellcheck source=tests/tools/debian-tree.sh
@@ -18,23 +19,27 @@ need_command mmdebstrap trace-cmd zstd python3 jq
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || skip "needs debian-archive-keyring"
 no_sanitizers "they are of Debian 12"
 
-PACKAGES=libtracecmd1,libtraceevent1-plugin,libtracefs1,libjson-c5,libsystemd0,trace-cmd
-debian_cached decode-trixie "" debian_make trixie minbase "$PACKAGES"
-mkdir "$T"/{upper,work,root}
-mount -t overlay -o "lowerdir=$CACHED,upperdir=$T/upper,workdir=$T/work" overlay "$T/root" ||
-	skip "cannot mount an overlay"
-MOUNTS+=("$T/root")
-mkdir -p "$T/root/files" "$T/root/sys/kernel/tracing"
-cp "$FLYRECCTL" "$TOOLS/decode-compare" "$TOOLS/forkstorm" "$TOOLS/storm" "$SRC/tests/tools/peer-trace-cmd" \
-	"$T/root/usr/bin"
-mount --rbind /sys/kernel/tracing "$T/root/sys/kernel/tracing"
-MOUNTS=("$T/root/sys/kernel/tracing" "${MOUNTS[@]}")
-mount -t proc proc "$T/root/proc"
-MOUNTS=("$T/root/proc" "${MOUNTS[@]}")
-there() {
-	chroot "$T/root" "$@"
+# enter SUITE: the root is from now on a tree of it
+enter() {
+	ROOT=$T/$1
+	debian_cached "decode-$1" "" debian_make "$1" minbase \
+		libelf1,libtracecmd1,libtraceevent1-plugin,libtracefs1,libjson-c5,libsqlite3-0,libedit2,libsystemd0,trace-cmd
+	mkdir "$ROOT" "$ROOT".{upper,work}
+	mount -t overlay -o "lowerdir=$CACHED,upperdir=$ROOT.upper,workdir=$ROOT.work" overlay "$ROOT" ||
+		skip "cannot mount an overlay"
+	MOUNTS=("$ROOT" "${MOUNTS[@]}")
+	mkdir -p "$ROOT/files" "$ROOT/sys/kernel/tracing"
+	cp "$FLYRECCTL" "$TOOLS/decode-compare" "$TOOLS/forkstorm" "$TOOLS/storm" "$SRC/tests/tools/peer-trace-cmd" \
+		"$ROOT/usr/bin"
+	mount --rbind /sys/kernel/tracing "$ROOT/sys/kernel/tracing"
+	MOUNTS=("$ROOT/sys/kernel/tracing" "${MOUNTS[@]}")
+	mount -t proc proc "$ROOT/proc"
+	MOUNTS=("$ROOT/proc" "${MOUNTS[@]}")
+	there trace-cmd --help | head -n 3 | grep version
 }
-there trace-cmd --help | head -n 3 | grep version
+there() {
+	chroot "$ROOT" "$@"
+}
 
 # same FILE: of this name in the root's files
 same() {
@@ -48,6 +53,7 @@ same() {
 	echo "$1: $(wc -l <"$T/ours") lines"
 }
 
+enter trixie
 echo "== each of this kernel's formats, with random numbers"
 there decode-compare --rounds=20 || fail "compiled formats print other things than libtraceevent"
 there decode-compare --threads=4 --rounds=20 || fail "libtraceevent does not print the same in several threads"
@@ -59,7 +65,7 @@ record() { # FILE EVENT...
 		options+=(-e "$event")
 	done
 	# shellcheck disable=SC2016 # for the inner shell
-	peer_record "$T/root/files/$1" "${PREFIX}x" -b 8192 "${options[@]}" -- \
+	peer_record "$ROOT/files/$1" "${PREFIX}x" -b 8192 "${options[@]}" -- \
 		sh -c '"$0" --count=100; sleep 0.5' "$TOOLS/forkstorm"
 }
 record sched.dat sched
@@ -91,7 +97,7 @@ version() {
 
 # sections FILE: ids of those that version 6 has not, but for ours
 sections() {
-	python3 - "$T/root/files/$1" <<-'END'
+	python3 - "$ROOT/files/$1" <<-'END'
 		import struct, sys
 		data, at, ids = open(sys.argv[1], "rb").read(), 18, []
 		for _ in range(2):
@@ -124,17 +130,20 @@ round() {
 	echo "$1: sections that version 6 has not: $(sections "$1")"
 }
 
+versions_7() {
+	for compression in none zstd; do
+		record7 "$compression.dat" --compression "$compression" -B "${PREFIX}x" -e sched -e irq \
+			forkstorm --count=100
+		round "$compression.dat"
+	done
+	record7 buffers.dat -B "${PREFIX}x" -e sched -B "${PREFIX}y" -e raw_syscalls -B "${PREFIX}z" -e timer \
+		storm --count=2000
+	round buffers.dat
+	there trace-cmd convert --file-version 7 --compression zstd -i /files/sched.dat -o /files/converted.dat >/dev/null
+	round converted.dat
+}
 echo "== version 7"
-for compression in none zstd; do
-	record7 "$compression.dat" --compression "$compression" -B "${PREFIX}x" -e sched -e irq \
-		forkstorm --count=100
-	round "$compression.dat"
-done
-record7 buffers.dat -B "${PREFIX}x" -e sched -B "${PREFIX}y" -e raw_syscalls -B "${PREFIX}z" -e timer \
-	storm --count=2000
-round buffers.dat
-there trace-cmd convert --file-version 7 --compression zstd -i /files/sched.dat -o /files/converted.dat >/dev/null
-round converted.dat
+versions_7
 
 echo "== snapshots of segments that it has converted"
 small_segments load "sched:sched_process_exec if pid == 0"
@@ -156,10 +165,10 @@ from=$(jq '.files[0] | (.start_usec + .end_usec) / 2 | floor' "$T/list")
 to=$(jq '.files[2] | (.start_usec + .end_usec) / 2 | floor' "$T/list")
 cut_to "$T/six"
 for file in "${SEGMENTS[@]}"; do
-	cp "$file" "$T/root/files/segment.dat"
+	cp "$file" "$ROOT/files/segment.dat"
 	there trace-cmd convert --file-version 7 --compression zstd -i /files/segment.dat -o /files/segment7.dat >/dev/null
-	cp -p --attributes-only "$file" "$T/root/files/segment7.dat"
-	mv "$T/root/files/segment7.dat" "$file"
+	cp -p --attributes-only "$file" "$ROOT/files/segment7.dat"
+	mv "$ROOT/files/segment7.dat" "$file"
 done
 cut_to "$T/seven"
 flyrecd_stop
@@ -169,7 +178,14 @@ echo "$(wc -l <"$T/six") lines"
 
 echo "== without the plugins the same"
 there flyrecctl export --format=text /files/sched.dat >"$T/with"
-rm -r "$T"/root/usr/lib/*/traceevent
+rm -r "$ROOT"/usr/lib/*/traceevent
 there flyrecctl export --format=text /files/sched.dat >"$T/without" 2>"$T/err"
 cmp "$T/with" "$T/without" || fail "the text depends on the plugins"
 grep -q "libtraceevent's plugins .* are not installed" "$T/err" || fail "no word of plugins: $(cat "$T/err")"
+
+if thorough; then
+	echo "== version 7 of the newest trace-cmd that Debian has"
+	enter sid
+	record sched.dat sched
+	versions_7
+fi

@@ -244,7 +244,7 @@ done < <(sed -n -e '/^\.EX/,/^\.EE/{s/\\-/-/g;/^flyrecctl \|^gdb \|^trace-cmd /p
 [ "$n" -ge 8 ] || fail "only $n examples in flyrec-gdb(7)"
 # the session that the page shows, with this program
 sed -n '/^\[Trace\]/,/^\.EE/{/^\.EE/d;p}' "$SRC/man/flyrec-gdb.7" |
-	sed "s,/usr/bin/demo:0x1149,$T/demo:$leaf," | session gdb
+	sed "s,/usr/bin/demo,$T/demo," | session gdb
 "$FLYRECD" "--config-dir=$CONFIG" --check-config || fail "the session of flyrec-gdb(7)"
 
 echo "== what goes wrong"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
 # time-limit: 150
 #
 # Everything that the clients of raw_bus.py can do, by strangers, members and admins, over the control socket

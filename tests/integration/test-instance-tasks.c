@@ -18,9 +18,9 @@
 #include <tracefs.h>
 
 #include "instance-lib.h"
-#include "recorder/pids.h"
 #include "recorder/saved-cmdlines.h"
 #include "recorder/tracefs.h"
+#include "recorder/unit-group.h"
 
 static struct trace_event openat_event = {(char *)"syscalls", (char *)"sys_enter_openat", NULL,
 					  false};
@@ -159,7 +159,7 @@ static char *find_hierarchy(void)
 	char **dirs = NULL, *root = NULL;
 
 	assert_int_equal(io_read_file_at(AT_FDCWD, "/proc/self/mountinfo", &text, NULL), 0);
-	assert_int_equal(pids_parse_mountinfo(text, &dirs), 0);
+	assert_int_equal(unit_group_parse_mounts(text, &dirs), 0);
 	if (dirs && access(dirs[0], W_OK) == 0)
 		root = strdup(dirs[0]);
 	tracefs_list_free(dirs);

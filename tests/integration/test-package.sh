@@ -61,7 +61,7 @@ for file in "$T"/root/usr/lib/flyrec/sessions.d/*.conf; do
 	grep -q '^# Costs: [^@]' "$file" || fail "$(basename "$file") does not say what it costs"
 	shipped=$((shipped + 1))
 done
-[ $shipped -ge 5 ] || fail "$shipped ready-made sessions"
+[ $shipped -ge 8 ] || fail "$shipped ready-made sessions"
 guest flyrecd --check-config >"$T/check" 2>&1 || fail "the ready-made sessions: $(cat "$T/check")"
 instances=("$TRACEFS/instances/$PREFIX"*)
 [ ${#instances[@]} = 0 ] || fail "recorded unasked: ${instances[*]}"
@@ -70,7 +70,7 @@ for unit in "${OTHERS[@]}"; do
 done
 
 # --- each of them records; one is kept
-for name in block irq latency oom; do
+for name in blackbox block irq latency offcpu oom slow-syscalls; do
 	guest flyrecctl start $name || fail "start $name: $(guest journalctl --unit=flyrecd | tail -n 3)"
 	guest flyrecctl stop $name || fail "stop $name"
 done

@@ -17,10 +17,11 @@ examples() {
 		sed -n '/^\.EX/,/^\.EE/{s/^\.EE//;/^\.EX/d;s/\\-/-/g;p}'
 }
 
-# session_file NAME SECTION: from the block that begins with [
+# session_file FILE SECTION: in sessions.d, from the block that begins with [
 session_file() {
-	examples "$2" | awk -v RS= '/^\[/' >"$CONFIG/sessions.d/$1.conf"
-	grep -q '^\[Trace\]' "$CONFIG/sessions.d/$1.conf" || fail "no session file below $2"
+	mkdir -p "$(dirname "$CONFIG/sessions.d/$1")"
+	examples "$2" | awk -v RS= '/^\[/' >"$CONFIG/sessions.d/$1"
+	grep -q '^\[Trace\]' "$CONFIG/sessions.d/$1" || fail "no session file below $2"
 }
 
 # here LINE, there LINE: run it by this test's daemon, or in the container
@@ -64,7 +65,7 @@ printf '#!/bin/sh\nexec "%s" "--runtime-dir=%s" "$@"\n' "$FLYRECCTL" "$RUNTIME" 
 chmod +x "$T/bin/flyrecctl"
 daemon_config </dev/null
 flyrecd_start
-session_file shop "Trace the system calls of one service"
+session_file shop.conf "Trace the system calls of one service"
 sed -i "s/shop.service/$PREFIX&/" "$CONFIG/sessions.d/shop.conf"
 commands here "Trace the system calls of one service" 3
 grep -q 'cat-.*sys_enter_openat' "$T/out" || fail "the service's open() is not there: $(head -n 3 "$T/out")"
@@ -82,10 +83,11 @@ commands there "Record the scheduler all the time" 5
 grep -q 'sched_switch' "$T/out" || fail "trace-cmd report --profile shows no switch"
 guest journalctl --quiet --unit=flyrecd | grep -q 'sched: recording' || fail "sched does not record"
 
-session_file blackbox "Keep a black box in memory"
+session_file blackbox.conf.d/50-local.conf "Keep a black box in memory"
 printf '[Service]\nExecStart=/bin/false\n' >"$T/root/etc/systemd/system/fails.service"
 guest systemctl daemon-reload
 commands there "Keep a black box in memory" 3
+prints 'unit \*.service: armed' there 'flyrecctl status blackbox' || fail "the black box: $(cat "$T/printed")"
 guest systemctl start fails.service
 has_snapshot() {
 	SNAPSHOTS=("$STATE"/blackbox/snapshot/*-unit.dat)

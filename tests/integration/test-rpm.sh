@@ -23,22 +23,25 @@ package_make
 rpmbuild -tb --nodeps --load="$T/macros" --define "_topdir $T/rpm" --define "_tmppath $T" \
 	"$PACKAGE_TAR" >"$T/rpm.log" 2>&1 || fail "rpmbuild: $(tail -n 20 "$T/rpm.log")"
 ! grep -iE '^warning|[^-]warning:' "$T/rpm.log" || fail "rpmbuild warns"
-rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm)
-[ ${#rpms[@]} = 1 ] || fail "RPM packages: ${rpms[*]}"
+rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm "$T"/rpm/RPMS/noarch/cockpit-flyrec-[0-9]*.rpm)
+[ ${#rpms[@]} = 2 ] || fail "RPM packages: ${rpms[*]}"
 
 # normal: "MODE PATH" of what is not each distribution's own: where /lib is, which of the manual
 # pages and documents are compressed, licenses and changelogs, links by build id
 normal() {
 	sed -E 's, \.?/(usr/)?lib/, /usr/lib/,; s, \./, /,; s,\.gz$,,' |
 		grep -vE ' /usr/(share/(licenses|lintian)|lib/(\.build-id|debug))(/|$)' |
-		grep -vE ' /usr/share/doc/flyrec/(changelog|changelog\.Debian|copyright|NEWS)$' | sort
+		grep -vE ' /usr/share/doc/[a-z-]+/(changelog|changelog\.Debian|copyright|NEWS)$' | sort
 }
 
-dpkg-deb --fsys-tarfile "$PACKAGE" | tar -tv | awk '!/^d/ { print $1, $6 }' | normal >"$T/files.deb"
-rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "${rpms[0]}" | grep -v '^d' |
-	normal >"$T/files.rpm"
-[ "$(wc -l <"$T/files.deb")" -gt 30 ] || fail "hardly any files: $(cat "$T/files.deb")"
-diff "$T/files.deb" "$T/files.rpm" >"$T/diff" || fail "< only in .deb, > only in .rpm: $(cat "$T/diff")"
+same_files() { # DEB RPM LEAST
+	dpkg-deb --fsys-tarfile "$1" | tar -tv | awk '!/^d/ { print $1, $6 }' | normal >"$T/files.deb"
+	rpm -qp --queryformat '[%{FILEMODES:perms} %{FILENAMES}\n]' "$2" | grep -v '^d' | normal >"$T/files.rpm"
+	[ "$(wc -l <"$T/files.deb")" -ge "$3" ] || fail "hardly any files: $(cat "$T/files.deb")"
+	diff "$T/files.deb" "$T/files.rpm" >"$T/diff" || fail "< only in .deb, > only in .rpm: $(cat "$T/diff")"
+}
+same_files "$PACKAGE" "${rpms[0]}" 30
+same_files "$PACKAGE_DIR"/cockpit-flyrec_*.deb "${rpms[1]}" 4
 
 # --- directories that are there to be filled
 for dir in /etc/flyrec/sessions.d /etc/flyrec/flyrecd.conf.d; do

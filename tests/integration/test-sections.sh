@@ -174,7 +174,7 @@ if [ -e "$TRACEFS/buffer_subbuf_size_kb" ]; then
 		[Trace]
 		Event=raw_syscalls:sys_enter if $LOAD_FILTER
 		SubBufferSize=16K
-		BufferSize=16M
+		BufferSize=64M
 		[Storage]
 		FlushSec=200ms
 		MaxUse=8G

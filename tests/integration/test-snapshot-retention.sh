@@ -48,6 +48,12 @@ keeps_free() {
 	[ "$(free)" -ge "$KEEP" ] || fail "$1: $(free) bytes are free"
 }
 
+# what is removed while it is analysed is gone, and its room free, only a moment later
+daemon_config <<-EOF
+	[Snapshot]
+	Analyze=no
+EOF
+
 # --- MaxUse=
 storage MaxUse=300M KeepFree=0 FlushSec=100ms
 flyrecd_start

@@ -162,6 +162,39 @@ grep -q '^      Unit: no-such-thing.service' "$T/status" || fail "$(cat "$T/stat
 grep -q '^ Processes: none: is no-such-thing.service running?' "$T/status" || fail "$(cat "$T/status")"
 [ "$(of unit '.units[0]')" = no-such-thing.service ] || fail "$(ctl --json status unit)"
 
+# --- the last hour: not less than is in finished files, not more than is in these and the next ones
+graph_events() { # SESSION
+	of_graph "$1" '[.last_hour[].events] | add'
+}
+of_graph() { # SESSION JQ
+	ctl --json status --graph "$1" | jq -r ".sessions[0] | $2"
+}
+in_files() {
+	ctl rotate rec >/dev/null
+	ctl --json stats rec >"$T/stats"
+	[ "$(jq '[.sessions[].cpus[].lost_events] | add' "$T/stats")" = 0 ] || fail "lost: $(cat "$T/stats")"
+	"$FLYRECCTL" --json verify "$STATE"/rec/record/2*.dat | jq '[.files[].cpus[].events] | add'
+}
+before=$(in_files)
+graph=$(graph_events rec)
+after=$(in_files)
+[[ $before -gt 0 && $graph -ge $before && $graph -le $after ]] ||
+	fail "the graph has $graph events, the files had $before and have $after"
+before=$(of fl .events_traced)
+graph=$(graph_events fl)
+after=$(of fl .events_traced)
+[[ $before -gt 0 && $graph -ge $before && $graph -le $after ]] ||
+	fail "the graph of fl has $graph events, there were $before and are $after"
+[ "$(of_graph fl '.last_hour[-1] | .usec > 0 and .lost_events == 0 and .end_usec > 1700000000000000')" = true ] ||
+	fail "$(ctl --json status --graph fl)"
+[ "$(of fl 'has("last_hour")')" = false ] || fail "nobody asked for it: $(ctl --json status fl)"
+LC_ALL=C.UTF-8 ctl status --graph >"$T/graph"
+grep -qE '^rec: [0-9]+ events/s, at most [0-9]+; [0-9]+ lost$' "$T/graph" || fail "$(cat "$T/graph")"
+[ "$(grep -cE '^events .*[▁▂▃▄▅▆▇█·]$' "$T/graph")" = 5 ] || fail "$(cat "$T/graph")"
+LC_ALL=C ctl status --graph fl >"$T/graph"
+grep -qE '^events {60}@$' "$T/graph" || fail "$(cat "$T/graph")"
+said 2 'is not an option of this verb \(status has it\)' ctl list --graph
+
 # --- times: the file's own, of day, of the trace clock, from the trigger on
 export_text() { # ARGUMENT...
 	"$FLYRECCTL" export --format=text "$@" "$path"
@@ -223,6 +256,23 @@ said 2 'unknown option --formt, did you mean --format\?' "$FLYRECCTL" export --f
 said 2 'export: --pin is not an option of this verb \(snapshot has it\)' "$FLYRECCTL" export --pin x
 said 2 'unknown verb "exprot", did you mean export\?' "$FLYRECCTL" exprot
 said 2 'snapshot: option --last needs an argument' "$FLYRECCTL" snapshot --last
+
+# --- while a segment ends it counts: how far back the files reach does not shrink
+rotate_often() {
+	for _ in $(seq 8); do
+		ctl rotate rec || return
+	done
+}
+rotate_often >"$T/rotated" &
+rotating=$!
+history=0 files=0
+while kill -0 $rotating 2>/dev/null; do
+	read -r now_history now_files < <(of rec '"\(.history_usec) \(.segments)"')
+	[[ $now_history -ge $history && $now_files -ge $files ]] ||
+		fail "reaches back $now_history us in $now_files files, before that $history in $files"
+	history=$now_history files=$now_files
+done
+[ "$(wc -l <"$T/rotated")" = 8 ] || fail "rotate: $(cat "$T/rotated")"
 
 # --- the budget, once there is a rate; history of what is stopped
 knows_budget() {

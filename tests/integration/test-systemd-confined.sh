@@ -29,6 +29,8 @@ status_of() { # FIELD
 session confined <<-EOF
 	[Trace]
 	Event=sched:sched_process_exec
+	Uprobe=p:add /opt/demo/probed:probed_add
+	Usdt=/opt/demo/probed:demo:request
 	[Storage]
 	FlushSec=100ms
 EOF
@@ -36,6 +38,8 @@ container_start
 ROOT=$T/root
 confined_prepare
 confined_secrets
+mkdir "$ROOT/opt/demo"
+cp "$TOOLS/probed" "$ROOT/opt/demo/"
 guest systemctl start flyrecd || fail "flyrecd: $(guest journalctl --quiet --unit=flyrecd)"
 confined_check
 
@@ -59,9 +63,13 @@ done
 
 # --- it records
 guest /bin/true
+[ "$(guest /opt/demo/probed 3)" = 3 ] || fail "the semaphore is down"
 guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl rotate confined >"$T/rotated" || fail "rotate"
 files=("$STATE"/confined/record/2*.dat)
 verify "${files[@]}"
+"$FLYRECCTL" export --format=text -o - "${files[@]}" >"$T/text"
+[ "$(grep -c ' add: ' "$T/text") $(grep -c ' demo_request: ' "$T/text")" = '3 3' ] ||
+	fail "probes of a program: $(tail -n 5 "$T/text")"
 [ "$(stat -c '%u %g %a' "${files[0]}")" = "0 $gid 640" ] || fail "rights: $(stat -c '%u %g %a' "${files[0]}")"
 guest journalctl --sync
 guest journalctl --quiet --unit=flyrecd >"$T/journal"

@@ -10,7 +10,7 @@
 . "$SRC/tests/integration/container.sh"
 need_tracefs
 need_event sched:sched_process_exec
-need_command ps trace-cmd
+need_command jq ps trace-cmd python3
 
 # has_snapshots REASON NUMBER: of session ev; they are in SNAPSHOTS then
 has_snapshots() {
@@ -46,7 +46,15 @@ session ev <<-EOF
 	[Snapshot]
 	OnUnitFailed=fails*.service
 	OnUnitFailed=*-too.service
+	OnPressure=cpu some 100ms 1s unit=presses.service
 	Burst=20
+EOF
+session why <<-EOF
+	[Session]
+	Mode=flight
+	[Trace]
+	Event=sched
+	BufferSize=4M
 EOF
 container_start flyrecd.service
 wait_for 10 status_has 'unit fails\*.service: armed; 0 taken' ||
@@ -78,7 +86,7 @@ guest systemctl daemon-reload
 guest systemctl reload flyrecd
 # a connection that ends comes back
 guest systemctl daemon-reexec
-must_be_back() { ! status_has unavailable; }
+must_be_back() { ! status_has 'unit fails.*: unavailable'; }
 sleep 1
 wait_for 20 must_be_back || fail "not watched again: $(status)"
 guest systemctl start fails.service
@@ -110,7 +118,13 @@ guest journalctl --quiet --unit=flyrec-snapshot@asks.service.service | grep -q -
 
 # --- flyrec-shipping.socket: each finished snapshot starts a unit with its path
 mkdir -p "$T/root/var/lib/shipped"
-printf '[Service]\nType=oneshot\nExecStart=/bin/cp %%f /var/lib/shipped/\n' | unit flyrec-ship@.service
+unit flyrec-ship@.service <<-'EOF'
+	[Service]
+	Type=oneshot
+	EnvironmentFile=-/run/flyrec-shipping/%i.env
+	ExecStart=/bin/sh -c 'echo "$FLYREC_FINDING" >>/var/lib/shipped/findings; echo "$FLYREC_ID" >>/var/lib/shipped/ids'
+	ExecStart=/bin/cp %f /var/lib/shipped/
+EOF
 guest systemctl daemon-reload
 guest systemd-analyze --man=no verify flyrec-shipping@x.service flyrec-shipping.socket >"$T/verify" 2>&1 ||
 	fail "$(cat "$T/verify")"
@@ -128,6 +142,29 @@ path=${SNAPSHOTS[4]}
 wait_for 20 shipped || fail "a snapshot by a trigger is not shipped: $path"
 sleep 0.2
 cmp "$path" "$T/root/var/lib/shipped/${path##*/}" || fail "what was shipped is another file"
+grep -qE '[0-9]{8}T[0-9]{6}\.[0-9]{6}Z$' "$T/root/var/lib/shipped/ids" ||
+	fail "the unit does not know the id of the moment: $(cat "$T/root/var/lib/shipped/ids")"
+# --- a snapshot explains itself, under this sandbox: in the journal, and to the unit that ships it
+"$SRC/tests/tools/fifo-hog"
+path=$(guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-3 why)
+finding_id=$(sed -nE 's/^#define MESSAGE_FINDING[[:space:]]+"(.*)"/\1/p' "$SRC/basic/log.h")
+has_finding() {
+	guest journalctl --quiet --sync && guest journalctl --quiet --output=json "MESSAGE_ID=${finding_id:?}" \
+		"FLYREC_FILE=$path" >"$T/finding" &&
+		[ -s "$T/finding" ]
+}
+wait_for 40 has_finding || fail "not explained: $(guest journalctl --quiet --unit=flyrecd | tail -n 5)"
+# what else runs on the machine may have waited for longer than the victim here
+"$FLYRECCTL" analyze --json "$STATE/why/snapshot/${path##*/}" >"$T/report" || fail "analyze $path"
+jq -e '[.findings[].text | contains("fifo-hog[")] | any' "$T/report" >/dev/null || fail "the hog is not found: $(cat "$T/report")"
+worst=$(jq -r '.findings[0].text' "$T/report")
+for field in "\"FLYREC_SESSION\":\"why\"" "\"FLYREC_FILE\":\"$path\"" "\"FLYREC_FINDING\":\"$worst\"" \
+	'"FLYREC_RULE":"' '"FLYREC_DURATION_NSEC":"' '"FLYREC_TASK":"'; do
+	grep -qF -- "$field" "$T/finding" || fail "the journal has no $field: $(cat "$T/finding")"
+done
+wait_for 20 shipped || fail "an analysed snapshot is not shipped: $path"
+wait_for 20 grep -qF "$worst" "$T/root/var/lib/shipped/findings" ||
+	fail "the unit does not know what was found: $(cat "$T/root/var/lib/shipped/findings")"
 # and nobody listens any more: not a word
 guest systemctl stop flyrec-shipping.socket
 guest env PATH=/usr/local/bin:/usr/bin:/bin flyrecctl snapshot --reason=x-2 ev >/dev/null ||
@@ -141,6 +178,21 @@ guest journalctl --quiet --output=cat "MESSAGE_ID=${id:?}" FLYREC_SESSION=ev >"$
 for line in "ev: OnUnitFailed=.* triggered, fails.service, taking snapshot" "ev: snapshot /.*-unit.dat"; do
 	grep -qx "$line" "$T/journal" || fail "the journal lacks '$line': $(cat "$T/journal")"
 done
+
+# --- pressure in a unit's control group, which the sandbox may only read
+if [ -e /proc/pressure/cpu ]; then
+	unit presses.service <<-'EOF'
+		[Service]
+		CPUAffinity=0
+		ExecStart=/bin/sh -c 'while :; do :; done & while :; do :; done'
+	EOF
+	guest systemctl daemon-reload
+	status_has 'pressure cpu some .* unit=presses.service: unavailable' || fail "not said: $(status)"
+	guest systemctl start presses.service
+	wait_for 20 status_has 'pressure cpu some .* unit=presses.service: armed' || fail "not watched: $(status)"
+	wait_for 20 has_snapshots pressure 1 || fail "no snapshot on a unit's pressure: $(status)"
+	guest systemctl stop presses.service
+fi
 
 # --- nothing was refused by the sandbox
 guest journalctl --quiet --unit=flyrecd >"$T/journal"

@@ -77,6 +77,7 @@ while read -r line; do
 done <<-EOF
 	status
 	status fl
+	status --graph
 	status a-long-name
 	list
 	list fl
@@ -116,10 +117,13 @@ grep -q '^a-long-name  record  recording' "$T/screen" || fail "$(cat "$T/screen"
 [ "$(grep -c 'A desc' "$T/screen")" = 2 ] || fail "descriptions: $(cat "$T/screen")"
 [ "$(grep -c 'A descr…$' "$T/screen")" = 2 ] || fail "no ellipsis: $(cat "$T/screen")"
 [ "$(grep -c . "$T/screen")" -le 4 ] || fail "lines are broken: $(cat "$T/screen")"
+screen 0 44 30 status --graph fl
+grep -qE '^events {30}' "$T/screen" || fail "the graph does not fit: $(cat "$T/screen")"
+grep -qE '^ {7}1h ago {21}now$' "$T/screen" || fail "the graph does not fit: $(cat "$T/screen")"
 screen 0 240 30 status
 [ "$(grep -c 'all the time of the world$' "$T/screen")" = 2 ] || fail "shortened without need: $(cat "$T/screen")"
 screen 0 120 30 list
-grep -q '…[^ ]*a-long-word.dat$' "$T/screen" || fail "paths keep their ends: $(cat "$T/screen")"
+grep -q '…[^ ]*a-long-word.dat  ' "$T/screen" || fail "paths keep their ends: $(cat "$T/screen")"
 ctl status >"$T/plain"
 [ "$(grep -c 'all the time of the world$' "$T/plain")" = 2 ] || fail "shortened in a pipe: $(cat "$T/plain")"
 prints -F "$file" ctl list || fail "paths in a pipe"

@@ -256,6 +256,34 @@ wait_for 10 trigger_is event fired 2 || fail "the next interval does not let one
 flyrecd_stop
 has_snapshots event 2 || fail "a stop has dropped what waited for PostSec="
 
+# --- a trigger's own post=; of two that are one snapshot the longer one counts, and one that waits longer
+# than the snapshot did has its own
+rm -rf "$STATE/ev"
+printf 'Burst=10\nPostSec=1h\n' | configure
+sed -i "/OnSignal/d; /^OnEvent=sched/s/\$/ post=1500ms/" "$CONFIG/sessions.d/ev.conf"
+flyrecd_start
+begin=${EPOCHREALTIME/./}
+hit
+wait_for 10 has_snapshots event 1 || fail "post= does not take the place of PostSec="
+[ $((${EPOCHREALTIME/./} - begin)) -ge 1500000 ] || fail "post= was not waited for"
+log_mark
+hit
+must_log 'ev: OnEvent=.* triggered, .*, taking snapshot' # no longer than a second
+kill -USR1 "$FLYRECD_PID"
+must_log "ev: SIGUSR1 triggered, joining the snapshot of [0-9]* ms ago"
+sleep 2
+! has_snapshots '*' 2 || fail "PostSec= of the one that joined is longer, and was not waited for"
+flyrecd_stop # cuts it short
+has_snapshots signal 1 || fail "no snapshot of both"
+prints "^also: SIGUSR1" trace-cmd report --stat "${SNAPSHOTS[0]}" || fail "not of both"
+sed -i '/PostSec/d' "$CONFIG/sessions.d/ev.conf"
+flyrecd_start
+kill -USR1 "$FLYRECD_PID"
+wait_for 10 has_snapshots signal 2 || fail "no snapshot on a signal"
+hit
+wait_for 10 has_snapshots event 2 || fail "the one that waits longer is in a snapshot that did not wait"
+flyrecd_stop
+
 # --- the session's own probe as trigger
 rm -rf "$STATE/ev"
 group=$(echo "${PREFIX}ev" | tr -c 'a-zA-Z0-9\n' _)

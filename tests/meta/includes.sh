@@ -58,10 +58,10 @@ include() { # FILE TARGET
 good=('writer/a.c basic/a.h' 'engine/a.c recorder/a.h' 'daemon/session/a.c engine/a.h'
 	'daemon/session/a.c daemon/trigger/a.h' 'daemon/main.c daemon/control/a.h' 'convert/arm/a.c recorder/coresight.h'
 	'convert/gdb/a.c convert/qemu4v/a.h' 'engine/flight-take.c engine/flight-internal.h'
-	'decode/print/a.c decode/decode-internal.h')
+	'decode/print/a.c decode/decode-internal.h' 'analysis/a.c decode/a.h' 'ctl/a.c analysis/a.h')
 bad=('basic/a.c formats/a.h' 'formats/a.c writer/a.h' 'recorder/a.c writer/a.h' 'writer/a.c recorder/a.h'
 	'writer/a.c daemon/plumbing/a.h' 'engine/a.c config/a.h' 'engine/a.c daemon/plumbing/a.h' 'config/a.c engine/a.h'
-	'decode/a.c writer/a.h' 'convert/gdb/a.c recorder/coresight.h' 'convert/gdb/a.c ctl/a.h' 'ctl/a.c recorder/a.h'
+	'decode/a.c writer/a.h' 'decode/a.c analysis/a.h' 'analysis/a.c writer/a.h' 'daemon/session/a.c analysis/a.h' 'convert/gdb/a.c recorder/coresight.h' 'convert/gdb/a.c ctl/a.h' 'ctl/a.c recorder/a.h'
 	'ctl/a.c engine/a.h' 'ctl/a.c daemon/plumbing/a.h' 'daemon/main.c ctl/a.h' 'daemon/plumbing/a.c engine/a.h'
 	'daemon/trigger/a.c daemon/session/a.h' 'daemon/session/a.c daemon/manager/a.h'
 	'daemon/manager/a.c daemon/control/a.h' 'daemon/session/a.c daemon/a.h' 'basic/a.c io.h'

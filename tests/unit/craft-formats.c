@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basic/macro.h"
+#include "formats/own-section.h"
 #include "tests/unit/craft-formats.h"
 
 #define PAGE 4096
@@ -67,6 +68,23 @@ static void put_header(struct craft *c)
 	sized(c, 8, "# compressed entry header\n");
 }
 
+static void put_sheds(struct craft *c, const char *sheds)
+{
+	struct own_entry entry = {
+		.kind = OWN_SHED,
+		.size = (uint32_t)strlen(sheds),
+		.data = (const uint8_t *)sheds,
+	};
+	uint8_t *bytes;
+	size_t size;
+
+	if (own_section_build(&entry, 1, c->big_endian, &bytes, &size) < 0)
+		abort();
+	craft_bytes(c, bytes, size);
+	craft_fill(c, 0, (PAGE - size % PAGE) % PAGE);
+	free(bytes);
+}
+
 void craft_file(struct craft *c, const struct craft_file *file)
 {
 	size_t table;
@@ -78,6 +96,10 @@ void craft_file(struct craft *c, const struct craft_file *file)
 	sized(c, 8, file->cmdlines);
 	craft_number(c, 4, 1);
 	craft_text(c, "options  ");
+	if (file->date) {
+		craft_number(c, 2, 1);
+		sized(c, 4, file->date);
+	}
 	if (file->clock) {
 		craft_number(c, 2, 4);
 		sized(c, 4, file->clock);
@@ -89,6 +111,8 @@ void craft_file(struct craft *c, const struct craft_file *file)
 	if (file->clock)
 		sized(c, 8, file->clock);
 	craft_fill(c, 0, (PAGE - c->size % PAGE) % PAGE);
+	if (file->sheds)
+		put_sheds(c, file->sheds);
 	craft_set(c, table, 8, c->size);
 	if (!file->pages)
 		return;

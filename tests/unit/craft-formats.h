@@ -18,7 +18,10 @@ struct craft_file {
 	size_t n_formats;
 	const char *kallsyms, *printk, *cmdlines; /* NULL: empty */
 	const char *clock;			  /* option and text; NULL: none */
-	const struct craft *pages;		  /* cpu 0's region, whole sub-buffers; or NULL */
+	const char *date;			  /* the DATE option; NULL: none */
+	const char
+		*sheds; /* lines of formats/own-shed.h in flyrec's own section; NULL: no section */
+	const struct craft *pages; /* cpu 0's region, whole sub-buffers; or NULL */
 };
 
 /**

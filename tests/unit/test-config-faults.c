@@ -79,11 +79,35 @@ static const struct fault_case fault_cases[] = {
 	  E(3, "Uprobe=p:a /b:1 regs=all stack=2K mem=%sp:513: stack= and mem= can be 1 to 2560 "
 	       "bytes together, the kernel takes no more") },
 	{ "Uprobe=p:a b:1",
-	  E(3, "Uprobe=p:a b:1: the file must be an absolute path, as in /bin/bash:0x4245") },
-	{ "Uprobe=p:a /b", E(3, "Uprobe=p:a /b: an offset into the file is missing, as in "
-				"/bin/bash:0x4245") },
-	{ "Uprobe=p:a /b:main", E(3, "Uprobe=p:a /b:main: an offset into the file is missing, as in "
-				     "/bin/bash:0x4245") },
+	  E(3, "Uprobe=p:a b:1: the file must be an absolute path, as in /bin/bash:readline") },
+#define NO_PLACE                                                                   \
+	"a function or an offset into the file is missing, as in /bin/bash:readline or " \
+	"/bin/bash:0x4245"
+	{ "Uprobe=p:a /b", E(3, "Uprobe=p:a /b: " NO_PLACE) },
+	{ "Uprobe=p:a /b: x", E(3, "Uprobe=p:a /b: x: " NO_PLACE) },
+	{ "Uprobe=p:a /b:n::f(int)",
+	  E(3, "Uprobe=p:a /b:n::f(int): not the name of a function after ':'; of C++ and Rust, "
+	       "give the name as nm(1) prints it") },
+	{ "Uprobe=p:a /b:f+", E(3, "Uprobe=p:a /b:f+: not an offset after '+', as in main+8 or "
+				   "main+0x8") },
+	{ "Uprobe=p:a /b:f+x", E(3, "Uprobe=p:a /b:f+x: not an offset after '+', as in main+8 or "
+				    "main+0x8") },
+	{ "Uprobe=r:a /b:f+8", E(3, "Uprobe=r:a /b:f+8: a return probe is of a function as a whole, "
+				    "leave out '+'") },
+#define NO_USDT "must be PATH:PROVIDER:PROBE, as in /usr/lib64/libstdc++.so.6:libstdcxx:throw"
+	{ "Usdt=/b", E(3, "Usdt=/b: " NO_USDT) },
+	{ "Usdt=/b:p", E(3, "Usdt=/b:p: " NO_USDT) },
+	{ "Usdt=p:x /b:p", E(3, "Usdt=p:x /b:p: " NO_USDT) },
+	{ "Usdt=p:x /b:p: y", E(3, "Usdt=p:x /b:p: y: " NO_USDT) },
+	{ "Usdt=b:p:x", E(3, "Usdt=b:p:x: the file must be an absolute path, as in "
+			     "/usr/lib64/libstdc++.so.6:libstdcxx:throw") },
+	{ "Usdt=r:a /b:p:x",
+	  E(3, "Usdt=r:a /b:p:x: a USDT probe does not return, it can only be p:NAME") },
+	{ "Usdt=/b:p:x\nUsdt=/c:p:x", E(4, "Usdt=/c:p:x: there is another probe of this name") },
+	{ "Usdt=/b:p:x\nUprobe=p:p_x /b:f",
+	  E(4, "Uprobe=p:p_x /b:f: there is another probe of this name") },
+	{ "Usdt=/b:p:x regs=most",
+	  E(3, "Usdt=/b:p:x regs=most: \"regs=most\": only regs=all is known") },
 	{ "SyntheticEvent=!a u64 b",
 	  E(3, "SyntheticEvent=!a u64 b: \"!\" would remove an event") },
 	{ "SyntheticEvent=a", E(3, "SyntheticEvent=a: a field is missing, as in NAME TYPE FIELD") },
@@ -121,6 +145,11 @@ static const struct fault_case fault_cases[] = {
 	{ "SubBufferSize=5K", E(3, "SubBufferSize=5K: must be a power of two, as in 4K or 16K") },
 	{ "BufferPercent=101", E(3, "BufferPercent=101: out of range, must be 0 to 100") },
 	{ "BufferPercent=half", E(3, "BufferPercent=half: not a percentage") },
+	{ "MaxOverhead=half", E(3, "MaxOverhead=half: not a percentage") },
+	{ "MaxOverhead=100.01%", E(3, "MaxOverhead=100.01%: out of range, must be 0 to 100") },
+	{ "MaxOverhead=1.005", E(3, "MaxOverhead=1.005: not a percentage, with two places behind the "
+				    "point at most") },
+	{ "Shed=-a:b", E(3, "Shed=-a:b: must be SYSTEM:NAME, or a SYSTEM, without \"-\"") },
 	{ "CPUs=3-1", E(3, "CPUs=3-1: not a list of CPUs, as in 0-3,8") },
 	{ "CPUs=9000", E(3, "CPUs=9000: a CPU number is out of range, must be 0 to 8191") },
 	{ "Pid=0", E(3, "Pid=0: out of range, must be 1 to 4194303") },
@@ -148,18 +177,31 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nMethod=magic",
 	  E(4, "Method=magic: must be one of auto, mapped, swap, drain") },
 	{ "[Snapshot]\nOnPressure=memory some 150ms",
-	  E(4, "OnPressure=memory some 150ms: must be RESOURCE some|full STALL WINDOW, as in memory "
-	       "some 150ms 1s") },
+	  E(4, "OnPressure=memory some 150ms: must be RESOURCE some|full STALL WINDOW "
+	       "[unit=NAME] [post=TIME], as in memory some 150ms 1s") },
 	{ "[Snapshot]\nOnPressure=disk some 150ms 1s",
 	  E(4, "OnPressure=disk some 150ms 1s: the resource must be one of memory, cpu, io") },
+	{ "[Snapshot]\nOnPressure=io some 1s 2s uint=a.service",
+	  E(4, "OnPressure=io some 1s 2s uint=a.service: after the window can only come unit=NAME, "
+	       "then post=TIME, not uint=a.service") },
+	{ "[Snapshot]\nOnPressure=io some 1s 2s post=1s unit=a.service",
+	  E(4, "OnPressure=io some 1s 2s post=1s unit=a.service: must be RESOURCE some|full STALL "
+	       "WINDOW [unit=NAME] [post=TIME], as in memory some 150ms 1s") },
+	{ "[Snapshot]\nOnPressure=io some 1s 2s unit=",
+	  E(4, "OnPressure=io some 1s 2s unit=: not the name of a unit after unit=") },
+	{ "[Snapshot]\nOnPressure=io some 1s 2s unit=nginx",
+	  E(4, "OnPressure=io some 1s 2s unit=nginx: must be the full name of a unit with processes, "
+	       "as in NAME.service, NAME.scope or NAME.slice") },
+	{ "[Snapshot]\nOnPressure=io some 1s 2s post=soon",
+	  E(4, "OnPressure=io some 1s 2s post=soon: post=soon must be a time span, as in post=2s") },
 	{ "[Snapshot]\nOnPressure=io much 150ms 1s",
 	  E(4, "OnPressure=io much 150ms 1s: after the resource must come some or full") },
 	{ "[Snapshot]\nOnPressure=cpu full 150ms 1s",
 	  E(4, "OnPressure=cpu full 150ms 1s: cpu full never happens to a whole machine, use cpu "
 	       "some") },
 	{ "[Snapshot]\nOnPressure=io some 150 1 s",
-	  E(4, "OnPressure=io some 150 1 s: must be RESOURCE some|full STALL WINDOW, as in memory "
-	       "some 150ms 1s") },
+	  E(4, "OnPressure=io some 150 1 s: after the window can only come unit=NAME, then post=TIME, "
+	       "not s") },
 	{ "[Snapshot]\nOnPressure=io some x 1s",
 	  E(4, "OnPressure=io some x 1s: STALL and WINDOW must be time spans, as in 150ms 1s") },
 	{ "[Snapshot]\nOnPressure=io some 1ms 100ms",
@@ -170,6 +212,27 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nOnEvent=oom", E(4, "OnEvent=oom: must be one event, SYSTEM:NAME") },
 	{ "[Snapshot]\nOnUnitFailed=a/b", E(4, "OnUnitFailed=a/b: not the name of a unit, or a "
 					       "pattern of names as in *.service") },
+	{ "[Snapshot]\nOnLatency=runqeue 20ms",
+	  E(4, "OnLatency=runqeue 20ms: must begin with runqueue, blocked, irq, softirq, block, "
+	       "syscall, or an event SYSTEM:NAME, did you mean 'runqueue'?") },
+	{ "[Snapshot]\nOnLatency=irq 0",
+	  E(4, "OnLatency=irq 0: the time must be at least 1us") },
+	{ "[Snapshot]\nOnLatency=block", E(4, "OnLatency=block: a time is missing, as in 20ms") },
+	{ "[Snapshot]\nOnLatency=a:b a:c 1ms",
+	  E(4, "OnLatency=a:b a:c 1ms: key=FIELD is missing: the field by which two events belong "
+	       "together") },
+	{ "[Snapshot]\nOnLatency=runqueue 1ms unit=a/b",
+	  E(4, "OnLatency=runqueue 1ms unit=a/b: not the name of a unit, or a pattern of names as in "
+	       "*.service") },
+	{ "Event=sched:sched_waking if pid > 7\n[Snapshot]\nOnLatency=runqueue 1ms",
+	  E(1, "OnLatency=runqueue 1ms: needs every sched:sched_waking, Event= has it with a filter: "
+	       "leave that out") },
+	{ "Clock=counter\n[Snapshot]\nOnLatency=irq 1ms",
+	  E(1, "OnLatency=, here or in flyrecd.conf, cannot be combined with Clock=counter, which counts "
+	       "no time") },
+	{ "Event=irq:irq_handler_entry if irq == 5\n[Snapshot]\nOnLatency=irq 1ms task=a",
+	  E(1, "OnLatency=irq 1ms task=a: needs every irq:irq_handler_entry, Event= has it with a "
+	       "filter: leave that out") },
 	/* a clock that counts no time has no last seconds */
 	{ "Clock=counter\n[Snapshot]\nLast=30s",
 	  E(1, "Last=, here or in flyrecd.conf, cannot be combined with Clock=counter, which counts no "
@@ -184,6 +247,7 @@ static const struct fault_case fault_cases[] = {
 	{ "[Trace]\nPersistent=no", "" },
 	{ "[Storage]\nFormat=6", W(4, "unknown key 'Format' in [Storage]") },
 	{ "[Snapshot]\nCoresight=1", "" },
+	{ "[Snapshot]\nAnalyze=maybe", E(4, "Analyze=maybe: not a boolean, yes or no") },
 	{ "[Snapshot]\nCoresight=maybe", E(4, "Coresight=maybe: not a boolean, yes or no") },
 	{ "[Snapshot]\nOnPressure=memory some 150ms 1s\nOnPressure=cpu some 1s 2s", "" },
 	{ "[Snapshot]\nOnEvent=oom:mark_victim\nOnEvent=-a:b if c == 1", "" },
@@ -191,6 +255,56 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nOnEvent=a:*",
 	  E(4, "OnEvent=a:*: no wildcards here; SYSTEM alone means all its events") },
 	{ "[Snapshot]\nOnUnitFailed=*.service a@*.service", "" },
+	{ "[Snapshot]\nOnUnitFailed=*.service a@*.service post=5s", "" },
+	{ "[Snapshot]\nOnLatency=runqueue 20ms task=a post=5s", "" },
+	{ "[Snapshot]\nOnLatency=runqueue 20ms post=soon",
+	  E(4, "OnLatency=runqueue 20ms post=soon: post=soon must be a time span, as in post=2s") },
+	{ "[Snapshot]\nOnUnitFailed=a.service post=-1",
+	  E(4, "OnUnitFailed=a.service post=-1: post=-1 must be a time span, as in post=2s") },
+	{ "[Snapshot]\nOnUnitFailed=post=5s",
+	  E(4, "OnUnitFailed=post=5s: not the name of a unit, or a pattern of names as in "
+	       "*.service") },
+	{ "[Snapshot]\nOnPressure=cpu full 1s 2s unit=a.service post=1min", "" },
+	{ "[Snapshot]\nOnEvent=a:b if c == 1 post=500ms\nOnEvent=c:d post=0", "" },
+	{ "[Snapshot]\nOnEvent=a:b post=2000y",
+	  E(4, "OnEvent=a:b post=2000y: post=2000y must be a time span, as in post=2s") },
+	{ "[Snapshot]\nJournal=perhaps", E(4, "Journal=perhaps: not a boolean, yes or no") },
+	{ "[Snapshot]\nOnJournal=MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1 + PRIORITY=2 _COMM='a b'",
+	  "" },
+	{ "[Snapshot]\nOnJournal=\"MESSAGE=it's * \" + X_1=\"", E(4, "OnJournal=\"MESSAGE=it's * \" + X_1=\": "
+								   "a quote is not closed") },
+	{ "[Snapshot]\nOnJournal=PRIORITY=2 post=5s", "" },
+	{ "[Snapshot]\nOnJournal=Out of memory",
+	  E(4, "OnJournal=Out of memory: \"Out\" must be FIELD=VALUE, as in PRIORITY=3; a value with "
+	       "blanks is quoted, as in \"MESSAGE=Out of memory\"") },
+	{ "[Snapshot]\nOnJournal=/usr/sbin/sshd",
+	  E(4, "OnJournal=/usr/sbin/sshd: must be FIELD=VALUE; for a program, _EXE=/usr/sbin/sshd") },
+	{ "[Snapshot]\nOnJournal=Priority=3",
+	  E(4, "OnJournal=Priority=3: Priority is no field, their names are all capitals, as in "
+	       "_SYSTEMD_UNIT") },
+	{ "[Snapshot]\nOnJournal=__CURSOR=3",
+	  E(4, "OnJournal=__CURSOR=3: __CURSOR is where an entry is, not a field of it, and cannot be "
+	       "matched") },
+	{ "[Snapshot]\nOnJournal=A-B=3",
+	  E(4, "OnJournal=A-B=3: \"A-B\" is no field: a name is capitals, digits and '_', at most 64 of "
+	       "them, and does not begin with a digit") },
+	{ "[Snapshot]\nOnJournal=PRIORITY=", E(4, "OnJournal=PRIORITY=: the value after PRIORITY= is "
+						  "missing") },
+	{ "[Snapshot]\nOnJournal=PRIORITY=err",
+	  E(4, "OnJournal=PRIORITY=err: PRIORITY is 0 to 7, as in PRIORITY=3 for errors; give one term "
+	       "for each that is wanted") },
+	{ "[Snapshot]\nOnJournal=MESSAGE_ID=fc2e22bc-6ee6-47b6-b907-29ab34a250b1",
+	  E(4, "OnJournal=MESSAGE_ID=fc2e22bc-6ee6-47b6-b907-29ab34a250b1: MESSAGE_ID is 32 digits 0-9 "
+	       "and a-f without '-', as in MESSAGE_ID=fc2e22bc6ee647b6b90729ab34a250b1") },
+	{ "[Snapshot]\nOnJournal=_SYSTEMD_UNIT=*.service",
+	  E(4, "OnJournal=_SYSTEMD_UNIT=*.service: _SYSTEMD_UNIT=*.service: not the name of a unit; the "
+	       "journal has no patterns, only whole values") },
+	{ "[Snapshot]\nOnJournal=PRIORITY=1 +",
+	  E(4, "OnJournal=PRIORITY=1 +: '+' must stand between two terms") },
+	{ "[Snapshot]\nOnJournal=+ PRIORITY=1",
+	  E(4, "OnJournal=+ PRIORITY=1: '+' must stand between two terms") },
+	{ "[Snapshot]\nOnJournal=PRIORITY=1 + + PRIORITY=2",
+	  E(4, "OnJournal=PRIORITY=1 + + PRIORITY=2: '+' must stand between two terms") },
 	{ "EventTrigger=a:b snapshot:1 if x > 3",
 	  E(1, "EventTrigger=a:b snapshot:1 if x > 3 cannot be combined with Mode=record: the kernel "
 	       "would take away what is not recorded yet") },
@@ -262,16 +376,18 @@ static void test_traces_nothing(void **state)
 					      "[Trace]\nEvent=a:b\nEvent=\n",
 					      "[Trace]\nTracer=nop\n"};
 	static const char *const something[] = {
-		"[Trace]\nEvent=a:b\n", "[Trace]\nTracer=function\n", "[Trace]\nKprobe=p:a b\n",
-		"[Trace]\nUprobe=p:a /b:1\n", "[Trace]\nEventTrigger=a:b stacktrace\n"};
+		"[Trace]\nEvent=a:b\n",	   "[Trace]\nTracer=function\n",
+		"[Trace]\nKprobe=p:a b\n", "[Trace]\nUprobe=p:a /b:1\n",
+		"[Trace]\nUsdt=/b:p:x\n",  "[Trace]\nEventTrigger=a:b stacktrace\n"};
 	struct config_dir *dir = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(nothing); i++) {
 		config_dir_write(dir, "etc/sessions.d/x.conf", nothing[i]);
 		assert_int_equal(config_dir_load(dir), 0);
-		assert_string_equal(dir->complaints,
-				    E(1, "this session traces nothing: [Trace] needs an Event=, "
-					 "EventTrigger=, Tracer=, Kprobe=, Uprobe= or Option="));
+		assert_string_equal(
+			dir->complaints,
+			E(1, "this session traces nothing: [Trace] needs an Event=, "
+			     "EventTrigger=, Tracer=, Kprobe=, Uprobe=, Usdt= or Option="));
 		assert_null(config_find(dir->config, "x"));
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(something); i++)

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <syslog.h>
 
 #include <cmocka.h>
@@ -14,6 +15,7 @@
 #include "basic/strv.h"
 #include "config/config-keys.h"
 #include "config/config-session.h"
+#include "config/config-trace.h"
 #include "tests/unit/config-dir.h"
 
 #define TRACES "[Trace]\nOption=stacktrace\n"
@@ -72,6 +74,9 @@ static void test_trace_values(void **state)
 				 "Kprobe=p:open  do_sys_openat2\tfile=+0(%si):ustring\n"
 				 "Kprobe=r16:open_ret do_sys_openat2 $retval\n"
 				 "Uprobe=p:readline /bin/bash:0x4245 %ax\n"
+				 "Uprobe=r:ret /lib/libc.so.6:memcpy@@GLIBC_2.14 $retval\n"
+				 "Usdt=/lib/libc.so.6:libc:memory-heap  n=$arg1\n"
+				 "Usdt=p:jump /lib/libc.so.6:libc:setjmp mem=%sp:8\n"
 				 "SyntheticEvent=lat u64 delta; pid_t pid; char comm[16];\n"
 				 "Clock=x86-tsc\nBufferSize=1.5M\nSubBufferSize=16K\n"
 				 "BufferPercent=50%\nCPUs=8,2-3\nCPUs=0-1\nPid=30 4\nPid=4\n"
@@ -104,6 +109,11 @@ static void test_trace_values(void **state)
 	assert_string_equal(t->kprobes[0], "p:open do_sys_openat2 file=+0(%si):ustring");
 	assert_string_equal(t->kprobes[1], "r16:open_ret do_sys_openat2 $retval");
 	assert_string_equal(t->uprobes[0], "p:readline /bin/bash:0x4245 %ax");
+	assert_string_equal(t->uprobes[1], "r:ret /lib/libc.so.6:memcpy@@GLIBC_2.14 $retval");
+	assert_string_equal(t->usdts[0],
+			    "p:libc_memory_heap /lib/libc.so.6:libc:memory-heap n=$arg1");
+	assert_string_equal(t->usdts[1], "p:jump /lib/libc.so.6:libc:setjmp sp=%sp:x64 "
+					 "mem_sp_0=+0(%sp):x64[1]");
 	assert_string_equal(t->synthetic_events[0], "lat u64 delta; pid_t pid; char comm[16];");
 	assert_string_equal(t->clock, "x86-tsc");
 	assert_int_equal(t->buffer_size, 1536 * KIB);
@@ -118,6 +128,20 @@ static void test_trace_values(void **state)
 	assert_string_equal(t->options[0], "nooverwrite");
 	assert_string_equal(t->options[1], "overwrite");
 	assert_null(t->options[2]);
+}
+
+/* post= is of each pattern of its line */
+static void test_post_of_patterns(void **state)
+{
+	const struct session_config *s = config_dir_load_session(
+		*state, "[Trace]\nEvent=a:b\n[Snapshot]\n"
+			"OnUnitFailed=a.service\tb*.service   post=2s\nOnUnitFailed=c.mount\n");
+	char **list = s->snapshot.on_unit_failed;
+
+	assert_int_equal(strv_length(list), 3);
+	assert_string_equal(list[0], "a.service post=2s");
+	assert_string_equal(list[1], "b*.service post=2s");
+	assert_string_equal(list[2], "c.mount");
 }
 
 static void test_resets(void **state)
@@ -213,11 +237,13 @@ static const char *other_value(const struct config_key *key)
 		{ "EventTrigger", "-a:b traceon" }, { "Tracer", "function" },
 		{ "FunctionFilter", "a" },	  { "FunctionNotrace", "a" },
 		{ "Kprobe", "p:a b" },		  { "Uprobe", "p:c /b:1" },
+		{ "Usdt", "/b:p:x" },
 		{ "SyntheticEvent", "a u64 b" },  { "Clock", "boot" },
 		{ "BufferSize", "8192" },	  { "SubBufferSize", "8192" },
 		{ "BufferPercent", "0" },	  { "CPUs", "0" },
 		{ "Pid", "1" },			  { "Unit", "a.service" },
 		{ "Option", "raw" },		  { "Persistent", "yes" },
+		{ "MaxOverhead", "1.50%" },	  { "Shed", "a:b" },
 		{ "MaxUse", "1073741824" },
 		{ "KeepFree", "0" },		  { "MaxFileSize", "1048576" },
 		{ "MaxFileSec", "1us" },	  { "MaxFiles", "1" },
@@ -226,11 +252,14 @@ static const char *other_value(const struct config_key *key)
 		{ "Compress", HAVE_ZSTD ? "zstd" : "" },
 		{ "Drain", "read" },
 		{ "Last", "1us" },		  { "PostSec", "1us" },
-		{ "OnSignal", "no" },		  { "OnPressure", "io some 1s 2s" },
-		{ "OnEvent", "-a:b if x" },	  { "OnUnitFailed", "*.service" },
+		{ "OnSignal", "no" },		  { "OnPressure", "io some 1s 2s unit=a.service" },
+		{ "OnEvent", "-a:b if x" },	  { "OnUnitFailed", "*.service post=1s" },
+		{ "OnLatency", "irq 1ms" },
+		{ "OnJournal", "PRIORITY=2 + UNIT=a.service" },
 		{ "Burst", "0" },		  { "IntervalSec", "0us" },
 		{ "Method", "drain" },		  { "Memory", "1048576" },
-		{ "Coresight", "yes" },
+		{ "Coresight", "yes" },		  { "Analyze", "no" },
+		{ "Journal", "yes" },		  { "PeerMaxSec", "1us" },
 	};
 	/* clang-format on */
 
@@ -239,6 +268,32 @@ static const char *other_value(const struct config_key *key)
 			return values[i][1];
 	fail_msg("[%s] %s: the test has no value for this key", key->section, key->name);
 	return NULL;
+}
+
+/* What OnLatency= takes is traced, where it is not anyway, and said */
+static void test_latency_events(void **state)
+{
+	const struct session_config *s = config_dir_load_session(
+		*state, "[Trace]\nEvent=irq\nEvent=e:f if id == 7\n"
+			"[Snapshot]\nOnLatency=softirq 1ms\nOnLatency=blocked 2s\n"
+			"OnLatency=syscall fsync 1s task=a\nOnLatency=syscall fsync 2s\n"
+			"OnLatency=syscall read 1s\nOnLatency=a:b irq:c key=d 1s\n"
+			"OnLatency=e:f e:f key=d 1s\n");
+	static const char *const added[] = {"sched:sched_switch", "sched:sched_waking",
+					    "raw_syscalls:sys_enter", "raw_syscalls:sys_exit",
+					    "a:b"};
+	char filter[64];
+
+	assert_int_equal(strv_length(s->snapshot.latency_events), ARRAY_SIZE(added));
+	for (size_t i = 0; i < ARRAY_SIZE(added); i++)
+		assert_string_equal(s->snapshot.latency_events[i], added[i]);
+	assert_int_equal(s->trace.n_events, 2 + ARRAY_SIZE(added));
+	/* only those calls; a filter of the session's own stays */
+	(void)snprintf(filter, sizeof(filter), "id == %d || id == %d", SYS_fsync, SYS_read);
+	assert_string_equal(event_find(&s->trace, "raw_syscalls", "sys_enter")->filter, filter);
+	assert_string_equal(event_find(&s->trace, "raw_syscalls", "sys_exit")->filter, filter);
+	assert_string_equal(event_find(&s->trace, "e", "f")->filter, "id == 7");
+	assert_non_null(strstr(s->trace_text, "Event=sched:sched_switch\n"));
 }
 
 /* Each key alone changes the text, reads back from it, and is copied */
@@ -378,6 +433,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_defaults, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_trace_values, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_post_of_patterns, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_latency_events, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_resets, config_dir_setup, config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_repeats, config_dir_setup,

@@ -35,6 +35,8 @@ static void test_access_needed(void **state)
 	assert_int_equal(access_needed(MANAGER, "ListFiles"), ACCESS_QUERY);
 	assert_int_equal(access_needed(MANAGER, "OpenFile"), ACCESS_QUERY);
 	assert_int_equal(access_needed(SESSION, "Snapshot"), ACCESS_QUERY);
+	assert_int_equal(access_needed(SESSION, "Trigger"), ACCESS_QUERY);
+	assert_int_equal(access_needed(SESSION, "SnapshotLimited"), ACCESS_QUERY);
 	assert_int_equal(access_needed(MANAGER, "SnapshotTogether"), ACCESS_QUERY);
 	assert_int_equal(access_needed(SESSION, "SnapshotCoresight"), ACCESS_CHANGE);
 	assert_int_equal(access_needed(SESSION, "OpenTail"), ACCESS_QUERY);

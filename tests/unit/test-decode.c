@@ -548,14 +548,211 @@ static void test_numbers(void **state)
 	text_done(&out);
 }
 
+/* --- events of user_events that describe themselves */
+
+static const struct craft_format header_formats[] = {
+	{"user_events",
+	 "name: Demo_L4K1\nID: 300\n" CRAFT_COMMON_FIELDS
+	 "\tfield:u8 eventheader_flags;\toffset:8;\tsize:1;\tsigned:0;\n"
+	 "\tfield:u8 version;\toffset:9;\tsize:1;\tsigned:0;\n"
+	 "\tfield:u16 id;\toffset:10;\tsize:2;\tsigned:0;\n"
+	 "\tfield:u16 tag;\toffset:12;\tsize:2;\tsigned:0;\n"
+	 "\tfield:u8 opcode;\toffset:14;\tsize:1;\tsigned:0;\n"
+	 "\tfield:u8 level;\toffset:15;\tsize:1;\tsigned:0;\n"
+	 "\nprint fmt: \"eventheader_flags=%u version=%u id=%u tag=%u opcode=%u level=%u\", "
+	 "REC->eventheader_flags, REC->version, REC->id, REC->tag, REC->opcode, REC->level\n"},
+};
+
+static const struct craft_file header_file = {
+	.formats = header_formats,
+	.n_formats = ARRAY_SIZE(header_formats),
+	.cmdlines = "42 a task\n",
+};
+
+/* Encodings, formats, counts; in the order of the payload below */
+#define DESCRIPTION                                                             \
+	"Reply;level=high\0"                                                    \
+	"n\0\x04"	       /* value32 */                                    \
+	"minus\0\x82\x02"      /* value8, signed */                             \
+	"flags\0\x85\x03"      /* value64, hex */                               \
+	"ok\0\x82\x87\x34\x12" /* value8, boolean, with a tag */                \
+	"ratio\0\x85\x08"      /* value64, float */                             \
+	"port\0\x83\x10"       /* value16, port */                              \
+	"ip\0\x84\x11"	       /* value32, IPv4 */                              \
+	"ip6\0\x86\x12"	       /* value128, IPv6 */                             \
+	"text\0\x07"	       /* zstring_char8 */                              \
+	"wide\0\x0b"	       /* string_length16_char16 */                     \
+	"latin\0\x8a\x0a"      /* string_length16_char8, Latin-1 */             \
+	"raw\0\x8a\x09"	       /* string_length16_char8, bytes */               \
+	"three\0\x22\x03\0"    /* value8[3] */                                  \
+	"list\0\x43"	       /* value16[], counted in the payload */          \
+	"none\0\xc1\x02"       /* an empty array of structures of two fields */ \
+	"no\0\x02"                                                              \
+	"nor\0\x02"                                                             \
+	"s\0\x81\x02" /* a structure of two fields */                           \
+	"a\0\x02"                                                               \
+	"t\0\xc1\x01" /* in it an array of structures */                        \
+	"b\0\x02"
+#define PAYLOAD                              \
+	"\x2a\0\0\0"                         \
+	"\xfe"                               \
+	"\xef\xbe\0\0\0\0\0\0"               \
+	"\x01"                               \
+	"\0\0\0\0\0\0\xf8\x3f"               \
+	"\x1f\x90"                           \
+	"\x7f\0\0\x01"                       \
+	"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01" \
+	"say \"x\"\n\0"                      \
+	"\x03\0"                             \
+	"\xe4\0"                             \
+	"\x3d\xd8\0\xde"                     \
+	"\x01\0"                             \
+	"\xe4"                               \
+	"\x02\0"                             \
+	"\x0a\xff"                           \
+	"\x01\x02\x03"                       \
+	"\x02\0"                             \
+	"\x10\0"                             \
+	"\x20\0"                             \
+	"\0\0"                               \
+	"\x05"                               \
+	"\x02\0"                             \
+	"\x06\x07"
+#define ACTIVITY       \
+	"\x10\0\x02\0" \
+	"\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10"
+
+/* Return: the size of the record */
+static uint32_t make_header_event(uint8_t *record)
+{
+	const size_t size = sizeof(DESCRIPTION) - 1;
+	uint8_t *p = record;
+
+	memset(p, 0, 8);
+	p[0] = 300 & 0xff;
+	p[1] = 300 >> 8;
+	put32(p + 4, 42);
+	memcpy(p + 8, "\x07\x01\x05\0\0\0\0\x04", 8);
+	p += 16;
+	*p++ = (uint8_t)size;
+	*p++ = (uint8_t)(size >> 8);
+	*p++ = 1;
+	*p++ = 0x80;
+	memcpy(p, DESCRIPTION, size);
+	p += size;
+	memcpy(p, ACTIVITY, sizeof(ACTIVITY) - 1);
+	p += sizeof(ACTIVITY) - 1;
+	memcpy(p, PAYLOAD, sizeof(PAYLOAD) - 1);
+	return (uint32_t)(p + sizeof(PAYLOAD) - 1 - record);
+}
+
+static void test_header(void **state)
+{
+	static uint8_t record[4096];
+	struct decode_event event = {.data = record, .size = make_header_event(record)};
+	_cleanup_free_ char *text = NULL;
+	struct text out = {};
+	struct fixture f;
+
+	setup(&f, &header_file, false);
+	text = line(&f, f.fast, &event);
+	assert_non_null(strstr(
+		text,
+		"level=4 Reply n=42 minus=-2 flags=0xbeef ok=true ratio=1.5 port=8080 ip=127.0.0.1 "
+		"ip6=::1 text=\"say \"x\"\\n\" wide=\"\xc3\xa4\xf0\x9f\x98\x80\" latin=\"\xc3\xa4\" "
+		"raw=0aff three=[1,2,3] list=[16,32] none=[] s={a=5 t=[{b=6},{b=7}]} "
+		"activity=01020304-0506-0708-090a-0b0c0d0e0f10\n"));
+	assert_int_equal(json_printer_put(f.json, &event, &out), 0);
+	text_char(&out, '\0');
+	assert_non_null(strstr(
+		out.bytes,
+		"\"level\":4},\"eventheader\":{\"name\":\"Reply\",\"fields\":{\"n\":42,\"minus\":-2,"
+		"\"flags\":\"0xbeef\",\"ok\":true,\"ratio\":1.5,\"port\":8080,\"ip\":\"127.0.0.1\","
+		"\"ip6\":\"::1\",\"text\":\"say \\\"x\\\"\\n\",\"wide\":\"\xc3\xa4\xf0\x9f\x98\x80\","
+		"\"latin\":\"\xc3\xa4\",\"raw\":\"0aff\",\"three\":[1,2,3],\"list\":[16,32],"
+		"\"none\":[],\"s\":{\"a\":5,\"t\":[{\"b\":6},{\"b\":7}]}},"
+		"\"activity\":\"01020304-0506-0708-090a-0b0c0d0e0f10\"}}\n"));
+	text_done(&out);
+	teardown(&f);
+}
+
+/* However they are cut and changed: JSON that is whole, within limits */
+static void test_header_damaged(void **state)
+{
+	static uint8_t whole[4096];
+	const uint32_t size = make_header_event(whole);
+	struct fixture f;
+	unsigned seed = 1;
+
+	setup(&f, &header_file, false);
+	for (unsigned round = 0; round < size + ROUNDS; round++) {
+		const uint32_t n = round < size ? MAX(round, 16U) : size;
+		_cleanup_free_ uint8_t *record = malloc(n);
+		struct decode_event event = {.data = record, .size = n};
+		struct text out = {};
+		unsigned open = 0;
+		bool quoted = false;
+
+		assert_non_null(record);
+		memcpy(record, whole, n);
+		for (unsigned i = 0; round >= size && i < 1 + round % 4; i++)
+			record[16 + (unsigned)rand_r(&seed) % (n - 16)] = (uint8_t)rand_r(&seed);
+		free(line(&f, f.fast, &event));
+		assert_int_equal(json_printer_put(f.json, &event, &out), 0);
+		for (size_t i = 0; i < out.size; i++) {
+			if (quoted && out.bytes[i] == '\\')
+				i++;
+			else if (out.bytes[i] == '"')
+				quoted = !quoted;
+			else if (!quoted && strchr("{[", out.bytes[i]))
+				open++;
+			else if (!quoted && strchr("}]", out.bytes[i]))
+				open--;
+		}
+		assert_true(open == 0 && !quoted);
+		if (round > 16 && round < size)
+			assert_non_null(memmem(out.bytes, out.size, "\"damaged\":true", 14));
+		text_done(&out);
+	}
+	teardown(&f);
+}
+
+/* Arrays of structures of arrays: 2^48 values in a few bytes */
+static void test_header_bomb(void **state)
+{
+	static uint8_t record[KIB];
+	struct decode_event event = {.data = record, .size = 512};
+	static const char bomb[] = "x\0"
+				   "s\0\xa1\x01\xff\xff"
+				   "s\0\xa1\x01\xff\xff"
+				   "s\0\xa1\x01\xff\xff"
+				   "s\0\xa1\x00\xff\xff";
+	struct text out = {};
+	struct fixture f;
+
+	setup(&f, &header_file, false);
+	(void)make_header_event(record);
+	memset(record + 16, 0, sizeof(record) - 16);
+	record[16] = sizeof(bomb) - 1;
+	record[18] = 1;
+	memcpy(record + 20, bomb, sizeof(bomb) - 1);
+	complete(&f, &event);
+	assert_int_equal(json_printer_put(f.json, &event, &out), 0);
+	assert_true(out.size < 256 * KIB);
+	assert_non_null(memmem(out.bytes, out.size, "\"damaged\":true", 14));
+	text_done(&out);
+	teardown(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compare), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_bounds),	cmocka_unit_test(test_line),
-		cmocka_unit_test(test_clocks),	cmocka_unit_test(test_json),
-		cmocka_unit_test(test_symbols), cmocka_unit_test(test_tasks),
-		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_compare),	       cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_bounds),	       cmocka_unit_test(test_line),
+		cmocka_unit_test(test_clocks),	       cmocka_unit_test(test_json),
+		cmocka_unit_test(test_symbols),	       cmocka_unit_test(test_tasks),
+		cmocka_unit_test(test_numbers),	       cmocka_unit_test(test_header),
+		cmocka_unit_test(test_header_damaged), cmocka_unit_test(test_header_bomb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

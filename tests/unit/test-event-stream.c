@@ -88,6 +88,23 @@ static void expect(struct event_stream *stream, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
+/* The other way to take them */
+static void expect_runs(struct event_stream *stream, const char *wanted)
+{
+	struct fault why = {};
+	struct event_run run;
+	char text[512] = "";
+	int r;
+
+	while ((r = event_stream_run(stream, &run, &why)) > 0)
+		for (size_t i = 0; i < run.n; i++)
+			(void)snprintf(text + strlen(text), sizeof(text) - strlen(text),
+				       "%s%" PRIu64 "/%" PRIu32 ".%" PRIu32, *text ? " " : "",
+				       run.events[i].ts, run.buffer, run.cpu);
+	assert_int_equal(r, 0);
+	assert_string_equal(text, wanted);
+}
+
 static void expect_all(struct fixture *f, const struct event_stream_config *config,
 		       const char *wanted)
 {
@@ -96,6 +113,40 @@ static void expect_all(struct fixture *f, const struct event_stream_config *conf
 	expect(stream, wanted);
 	expect(stream, ""); /* and no more */
 	event_stream_free(stream);
+	if (config->pair_leaves)
+		return;
+	stream = open_stream(f, config);
+	expect_runs(stream, wanted);
+	expect_runs(stream, "");
+	event_stream_free(stream);
+}
+
+/* Both in turns, up to a time; a run ends where another CPU comes first */
+static void test_runs(void **state)
+{
+	struct event_stream *stream;
+	struct decode_event event;
+	struct fault why = {};
+	struct event_run run;
+	struct fixture f;
+	uint64_t next;
+
+	setup(&f);
+	stream = open_stream(&f, &(struct event_stream_config){});
+	event_stream_until(stream, 1020);
+	expect_runs(stream, "1010/0.0 1020/0.0");
+	event_stream_until(stream, UINT64_MAX);
+	assert_int_equal(event_next(stream, &event, &why), 1);
+	assert_int_equal(event.ts, 1030);
+	assert_int_equal(event_stream_run(stream, &run, &why), 1);
+	assert_int_equal(run.n, 2);
+	assert_int_equal(run.cpu, 1);
+	assert_int_equal(run.events[1].ts, 1514);
+	assert_int_equal(event_peek(stream, &next, &why), 1);
+	assert_int_equal(next, 1603);
+	expect(stream, "1603/1.1 2000/0.0");
+	event_stream_free(stream);
+	teardown(&f);
 }
 
 static void test_order(void **state)
@@ -109,6 +160,9 @@ static void test_order(void **state)
 	poke(&f, 0, 1, 0, 1003);
 	poke(&f, 1, 1, 0, 1007);
 	expect_all(&f, &config, "1010/0.0 1010/0.1 1010/1.1 1017/0.1 1020/0.0 1030/0.0 2000/0.0");
+	/* also in the middle of a run */
+	poke(&f, 0, 1, 0, 1006);
+	expect_all(&f, &config, "1010/0.0 1010/1.1 1013/0.1 1020/0.0 1020/0.1 1030/0.0 2000/0.0");
 	teardown(&f);
 }
 
@@ -466,11 +520,12 @@ static void test_leaves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order),	cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_broken),	cmocka_unit_test(test_filter),
-		cmocka_unit_test(test_all),	cmocka_unit_test(test_key),
-		cmocka_unit_test(test_growing), cmocka_unit_test(test_keep),
-		cmocka_unit_test(test_names),	cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_runs),   cmocka_unit_test(test_order),
+		cmocka_unit_test(test_losses), cmocka_unit_test(test_broken),
+		cmocka_unit_test(test_filter), cmocka_unit_test(test_all),
+		cmocka_unit_test(test_key),    cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_keep),   cmocka_unit_test(test_names),
+		cmocka_unit_test(test_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

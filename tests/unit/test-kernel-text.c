@@ -17,8 +17,8 @@
 #include "basic/io.h"
 #include "recorder/dynamic.h"
 #include "recorder/kernel-text.h"
-#include "recorder/pids.h"
 #include "recorder/tracefs.h"
+#include "recorder/unit-group.h"
 
 #define RECORDED SOURCE_DIR "/tests/fixtures/tracefs/instances/rec"
 
@@ -193,7 +193,7 @@ static void test_mountinfo(void **state)
 	char **dirs = NULL;
 
 	assert_int_equal(
-		pids_parse_mountinfo(
+		unit_group_parse_mounts(
 			"31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n"
 			"32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 			"33 31 0:30 / /sys/fs/cgroup/systemd rw shared:9 master:1 - cgroup cgroup "

@@ -107,6 +107,32 @@ static void test_totals(void **state)
 	assert_int_equal(l->cpus[0].evicted, 7);
 }
 
+static void test_events(void **state)
+{
+	struct bench *b = *state;
+	struct ledger *l = &b->ledger;
+	const struct ledger_moved moved = {};
+
+	begin(b, false, false); /* 157 before */
+	(void)read_cpu(b, "entries: 3\noverrun: 130\nread events: 60\n", moved, 1000);
+	assert_int_equal(l->events, 36);
+	/* what was read meanwhile had been counted as entries: the next sum is lower, and no loss
+	 */
+	(void)read_cpu(b, "entries: 3\noverrun: 130\nread events: 80\n", moved, 2000);
+	assert_int_equal(l->events, 56);
+	(void)read_cpu(b, "entries: 0\noverrun: 130\nread events: 80\n", moved, 3000);
+	assert_int_equal(l->events, 56);
+	(void)read_cpu(b, "entries: 5\noverrun: 130\nread events: 80\n", moved, 4000);
+	assert_int_equal(l->events, 58);
+	/* they begin anew */
+	(void)read_cpu(b, "entries: 5\noverrun: 0\nread events: 2\n", moved, 5000);
+	assert_int_equal(l->events, 65);
+	/* not ours */
+	begin(b, false, true);
+	(void)read_cpu(b, "entries: 5\noverrun: 0\nread events: 90\n", moved, 6000);
+	assert_int_equal(l->events, 65);
+}
+
 static void test_unreadable(void **state)
 {
 	struct bench *b = *state;
@@ -215,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_totals, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_events, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_unreadable, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_flight, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_left, set_up, tear_down),

@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -164,6 +167,7 @@ static void test_rooms(void **state)
 	_cleanup_file_ struct trace_file *file = NULL;
 	struct own_clocks clocks;
 	struct fault why = {};
+	static const char finding[] = "1\t2\t3\tirq\t0\t\t\ta finding\n";
 	struct fake f;
 	int fd;
 
@@ -180,7 +184,7 @@ static void test_rooms(void **state)
 	assert_int_equal(own.n, 3);
 	assert_true(own.entries[1].room >= 200000);
 	assert_true(own.place + own.size <= dat->buffers[0].regions[0].offset);
-	assert_int_equal(own_section_write(dat, OWN_FINDINGS, "a finding", 9, &why), 0);
+	assert_int_equal(own_section_write(dat, OWN_FINDINGS, finding, strlen(finding), &why), 0);
 	assert_int_equal(own_section_write(dat, OWN_JOURNAL, "a line", 6, &why), -ENOENT);
 	assert_clocks(&f, "a.dat", "begin 5");
 	fake_verify(&f, "a.dat", 0);
@@ -290,6 +294,61 @@ static void test_cut_near(void **state)
 	fake_done(&f);
 }
 
+/* What a file says that was not recorded: "FROM-TO EVENT, …" */
+static void assert_sheds(struct fake *f, const char *name, const char *want)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = open_dat(f, name);
+	_cleanup_own_sheds_ struct own_sheds sheds = {};
+	char text[200] = "";
+	struct fault why = {};
+	size_t at = 0;
+
+	assert_int_equal(own_content_sheds(&sheds, dat, &why), 0);
+	for (size_t i = 0; i < sheds.n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%d-%d %s", i ? ", " : "",
+				       (int)sheds.list[i].from, (int)sheds.list[i].to,
+				       sheds.list[i].event);
+	assert_string_equal(text, want);
+}
+
+static void test_sheds(void **state)
+{
+	static const struct cut_note note = {.text = "flyrec snapshot\n"};
+	_cleanup_own_sheds_ struct own_sheds sheds = {};
+	_cleanup_file_ struct trace_file *file = NULL, *next = NULL;
+	struct fake f;
+
+	fake_init(&f, 1);
+	f.params.own = (struct own_content){.sheds = &sheds, .shed_room = 100};
+	file = fake_create(&f, OLDER);
+	fake_put(file, 0, 0, 1450 * NSEC_PER_USEC);
+	fake_set_size(file, 0, FAKE_SUBBUF);
+	assert_sheds(&f, OLDER, "");
+	assert_int_equal(own_sheds_add(&sheds, "a:b", 5, UINT64_MAX), 0);
+	assert_int_equal(trace_file_write_sheds(file, &sheds, 0), 0);
+	assert_sheds(&f, OLDER, "5--1 a:b");
+	/* the next file begins with it, and knows its end; the older one is cut with it */
+	next = fake_create(&f, LATER);
+	fake_put(next, 0, 0, 2450 * NSEC_PER_USEC);
+	fake_set_size(next, 0, FAKE_SUBBUF);
+	assert_sheds(&f, LATER, "5--1 a:b");
+	assert_int_equal(own_sheds_add(&sheds, "a:b", 5, 9), 0);
+	assert_int_equal(own_sheds_add(&sheds, "c:d", 7, UINT64_MAX), 0);
+	assert_int_equal(trace_file_write_sheds(next, &sheds, 0), 0);
+	cut_range(&f, 0, 9999, &note);
+	assert_sheds(&f, RESULT, "5-9 a:b, 7--1 c:d");
+	/* another process goes on, which has switched it on, and something else off */
+	trace_file_free(TAKE_PTR(next));
+	next = fake_open(&f, LATER);
+	own_sheds_done(&sheds);
+	assert_int_equal(own_sheds_add(&sheds, "e:f", 13, UINT64_MAX), 0);
+	assert_int_equal(trace_file_write_sheds(next, &sheds, 11), 0);
+	assert_int_equal(trace_file_write_sheds(next, &sheds, 11), 0);
+	assert_sheds(&f, LATER, "5-9 a:b, 7-11 c:d, 13--1 e:f");
+	fake_verify(&f, LATER, 1);
+	fake_done(&f);
+}
+
 /* Segments of before have none, nor has what is cut out of them but what is of now */
 static void test_cut_of_older(void **state)
 {
@@ -316,6 +375,261 @@ static int open_part(struct fake *f, const char *name)
 
 	assert_true(fd >= 0);
 	return fd;
+}
+
+/* --- tasks */
+
+/* A session's, and the /proc that it looks at */
+struct looker {
+	struct task_names *names;
+	int proc;
+};
+
+static void look_init(struct looker *l, struct fake *f)
+{
+	assert_int_equal(mkdirat(f->tmp.fd, "proc", 0755), 0);
+	l->proc = openat(f->tmp.fd, "proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	l->names = task_names_new(1000);
+	assert_true(l->proc >= 0 && l->names);
+}
+
+static void look_done(struct looker *l)
+{
+	task_names_free(l->names);
+	close(l->proc);
+}
+
+/* A task is there, and has been traced */
+static void see(struct looker *l, struct fake *f, int pid, const char *name, const char *cgroup)
+{
+	char path[64], text[256];
+
+	(void)snprintf(path, sizeof(path), "proc/%d/stat", pid);
+	(void)snprintf(text, sizeof(text),
+		       "%d (%s) S 0 1 1 0 -1 1 2 3 0 0 5 6 7 8 20 0 1 0 %d 170 13", pid, name,
+		       10 * pid);
+	tmp_write(&f->tmp, path, text);
+	(void)snprintf(path, sizeof(path), "proc/%d/status", pid);
+	(void)snprintf(text, sizeof(text), "Name:\t%s\nTgid:\t%d\n", name, pid);
+	tmp_write(&f->tmp, path, text);
+	(void)snprintf(path, sizeof(path), "proc/%d/cgroup", pid);
+	(void)snprintf(text, sizeof(text), "0::%s\n", cgroup);
+	tmp_write(&f->tmp, path, text);
+	(void)snprintf(text, sizeof(text), "%d %s\n", pid, name);
+	assert_int_equal(task_names_merge(l->names, text), 0);
+	assert_int_equal(task_names_look(l->names, l->proc), 0);
+}
+
+struct said {
+	char text[1024];
+	unsigned looks;
+	uint64_t last;
+};
+
+static int on_task(void *userdata, const struct own_look *look, const struct own_task *task)
+{
+	struct said *said = userdata;
+	size_t n = strlen(said->text);
+
+	said->looks += look->boot != said->last;
+	said->last = look->boot;
+	(void)snprintf(said->text + n, sizeof(said->text) - n, "%s%d %s %s", n ? ", " : "",
+		       task->pid, task->name, task->cgroup);
+	return 0;
+}
+
+static void no_damage(void *userdata, size_t at)
+{
+	fail_msg("damaged at %zu", at);
+}
+
+/* A file says "PID NAME CGROUP, …", in so many parts; NULL: nothing */
+static void assert_tasks(struct fake *f, const char *name, const char *want, unsigned looks)
+{
+	_cleanup_trace_dat_ struct trace_dat *dat = open_dat(f, name);
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct said said = {};
+	const struct own_tasks_reader reader = {on_task, no_damage, &said};
+	struct fault why = {};
+	size_t size;
+	int r = own_section_read(dat, OWN_TASKS, &bytes, &size, &why);
+
+	if (!want) {
+		assert_int_equal(r, -ENOENT);
+		return;
+	}
+	if (r < 0)
+		fail_msg("%s: %d %s", name, r, why.text);
+	assert_int_equal(own_tasks_read(bytes, size, dat->big_endian, &reader), 0);
+	assert_string_equal(said.text, want);
+	assert_int_equal(said.looks, looks);
+}
+
+/* The disk fails meanwhile */
+static void write_tasks_in_vain(struct trace_file *file, struct task_names *names)
+{
+	struct rlimit before, none;
+
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(trace_file_write_tasks(file, names), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+static void test_tasks(void **state)
+{
+	_cleanup_file_ struct trace_file *file = NULL;
+	struct own_clocks clocks;
+	struct fault why = {};
+	struct looker l;
+	struct fake f;
+
+	fake_init(&f, 2);
+	look_init(&l, &f);
+	init_clocks(&clocks, OWN_CLOCK_BEGIN, 5);
+	f.params.own = (struct own_content){.clocks = &clocks, .tasks_room = 10000};
+	file = fake_create(&f, "current.dat");
+	assert_tasks(&f, "current.dat", NULL, 0);
+	see(&l, &f, 7, "web", "/web.service");
+	see(&l, &f, 8, "db", "/db.service");
+	assert_int_equal(trace_file_write_tasks(file, l.names), 0);
+	assert_tasks(&f, "current.dat", "7 web /web.service, 8 db /db.service", 1);
+	/* nothing new, then one */
+	assert_int_equal(trace_file_write_tasks(file, l.names), 0);
+	see(&l, &f, 9, "late", "/web.service");
+	write_tasks_in_vain(file, l.names);
+	assert_tasks(&f, "current.dat", "7 web /web.service, 8 db /db.service", 1);
+	assert_int_equal(trace_file_write_tasks(file, l.names), 0);
+	assert_tasks(&f, "current.dat", "7 web /web.service, 8 db /db.service, 9 late /web.service",
+		     2);
+	fake_verify(&f, "current.dat", 0);
+
+	/* another process goes on, which does not know what the file was told */
+	trace_file_free(TAKE_PTR(file));
+	task_names_free(l.names);
+	l.names = task_names_new(1000);
+	file = fake_open(&f, "current.dat");
+	see(&l, &f, 9, "late", "/moved.service");
+	assert_int_equal(trace_file_write_tasks(file, l.names), 0);
+	assert_tasks(&f, "current.dat",
+		     "7 web /web.service, 8 db /db.service, 9 late /web.service, "
+		     "9 late /moved.service",
+		     3);
+	assert_clocks(&f, "current.dat", "begin 5");
+	fake_put(file, 1, 0, 7);
+	fake_set_size(file, 1, FAKE_SUBBUF);
+	assert_int_equal(trace_file_complete(file), 0);
+	assert_true(compact_file(file, f.dir_fd, "current.dat", &why) >= 0);
+	assert_tasks(&f, "current.dat",
+		     "7 web /web.service, 8 db /db.service, 9 late /web.service, "
+		     "9 late /moved.service",
+		     3);
+	fake_verify(&f, "current.dat", 1);
+	look_done(&l);
+	fake_done(&f);
+}
+
+/* Where the room ends, what is there stays whole; a file of before has none */
+static void test_tasks_without_room(void **state)
+{
+	struct own_clocks clocks;
+	struct looker l;
+	struct fake f;
+
+	fake_init(&f, 1);
+	look_init(&l, &f);
+	init_clocks(&clocks, OWN_CLOCK_BEGIN, 5);
+	for (uint32_t room = 0; room < 2000; room += 100) {
+		_cleanup_file_ struct trace_file *file = NULL;
+		uint32_t used, there;
+		struct said said = {};
+
+		f.params.own = (struct own_content){.clocks = &clocks, .tasks_room = room};
+		file = fake_create(&f, "a.dat");
+		for (int pid = 1; pid < 20; pid++) {
+			see(&l, &f, pid, "name", "/somewhere/a-path-that-takes-room.service");
+			assert_int_equal(trace_file_write_tasks(file, l.names), 0);
+		}
+		used = trace_file_tasks_used(file, &there);
+		assert_true(used <= there);
+		assert_true(there >= room && there < room + OWN_RECORD_ALIGN + OWN_ENTRY_HEAD);
+		if (used > 0) {
+			_cleanup_trace_dat_ struct trace_dat *dat = open_dat(&f, "a.dat");
+			const struct own_tasks_reader reader = {on_task, no_damage, &said};
+			_cleanup_free_ uint8_t *bytes = NULL;
+			size_t size;
+
+			assert_int_equal(own_section_read(dat, OWN_TASKS, &bytes, &size, NULL), 0);
+			assert_int_equal(own_tasks_read(bytes, size, dat->big_endian, &reader), 0);
+		}
+		fake_verify(&f, "a.dat", 0);
+		assert_int_equal(unlinkat(f.dir_fd, "a.dat", 0), 0);
+	}
+	look_done(&l);
+	fake_done(&f);
+}
+
+/* A segment, as a session that has seen all these tasks makes it */
+static void make_tasks_segment(struct fake *f, struct looker *l, const char *name, uint64_t from)
+{
+	_cleanup_file_ struct trace_file *file = NULL;
+	struct own_clocks clocks;
+
+	init_clocks(&clocks, OWN_CLOCK_BEGIN, from);
+	f->params.own = (struct own_content){.clocks = &clocks, .tasks_room = 4000};
+	file = fake_create(f, name);
+	fake_put(file, 0, 0, (from + 1) * NSEC_PER_USEC);
+	fake_set_size(file, 0, FAKE_SUBBUF);
+	assert_int_equal(trace_file_write_tasks(file, l->names), 0);
+	assert_int_equal(trace_file_complete(file), 0);
+	f->params.own = (struct own_content){};
+}
+
+/* A snapshot has what its sources have, each thing once */
+static void test_tasks_of_snapshots(void **state)
+{
+	struct cut_note note = {.text = "flyrec snapshot\n"};
+	struct together_part parts[2] = {{.name = "a"}, {.name = "b"}};
+	struct cut_report report;
+	struct fault why = {};
+	struct looker l;
+	struct fake f;
+
+	fake_init(&f, 2);
+	look_init(&l, &f);
+	see(&l, &f, 7, "web", "/web.service");
+	see(&l, &f, 8, "db", "/db.service");
+	make_tasks_segment(&f, &l, OLDER, 1000);
+	see(&l, &f, 9, "late", "/web.service");
+	task_names_free(l.names); /* so that 8 is looked for again */
+	l.names = task_names_new(1000);
+	see(&l, &f, 7, "web", "/web.service");
+	see(&l, &f, 8, "db", "/other.service");
+	see(&l, &f, 9, "late", "/web.service");
+	make_tasks_segment(&f, &l, LATER, 2000);
+	cut_range(&f, 0, 5000, &note);
+	fake_verify(&f, RESULT, 2);
+	assert_tasks(&f, RESULT,
+		     "7 web /web.service, 8 db /db.service, 8 db /other.service, "
+		     "9 late /web.service",
+		     2);
+	cut_range(&f, 2500, 5000, &note);
+	assert_tasks(&f, RESULT, "7 web /web.service, 8 db /other.service, 9 late /web.service", 1);
+	assert_int_equal(unlinkat(f.dir_fd, RESULT, 0), 0);
+	for (unsigned i = 0; i < 2; i++)
+		parts[i].fd = open_part(&f, i == 0 ? OLDER : LATER);
+	if (together_write(parts, 2, f.dir_fd, RESULT, &note, &report, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_tasks(&f, RESULT,
+		     "7 web /web.service, 8 db /db.service, 8 db /other.service, "
+		     "9 late /web.service",
+		     2);
+	for (unsigned i = 0; i < 2; i++)
+		close(parts[i].fd);
+	look_done(&l);
+	fake_done(&f);
 }
 
 static void test_together(void **state)
@@ -346,10 +660,18 @@ static void test_together(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_live),	     cmocka_unit_test(test_without),
-		cmocka_unit_test(test_rooms),	     cmocka_unit_test(test_compact),
-		cmocka_unit_test(test_cut),	     cmocka_unit_test(test_cut_near),
-		cmocka_unit_test(test_cut_of_older), cmocka_unit_test(test_together),
+		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_without),
+		cmocka_unit_test(test_rooms),
+		cmocka_unit_test(test_compact),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_cut_near),
+		cmocka_unit_test(test_sheds),
+		cmocka_unit_test(test_cut_of_older),
+		cmocka_unit_test(test_together),
+		cmocka_unit_test(test_tasks),
+		cmocka_unit_test(test_tasks_without_room),
+		cmocka_unit_test(test_tasks_of_snapshots),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

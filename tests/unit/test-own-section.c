@@ -15,8 +15,10 @@
 
 #include "basic/crc32.h"
 #include "basic/io.h"
+#include "basic/strv.h"
 #include "formats/own-cause.h"
 #include "formats/own-clocks.h"
+#include "formats/own-findings.h"
 #include "formats/own-section.h"
 #include "formats/trace-dat-v7.h"
 #include "tests/unit/craft-v7.h"
@@ -580,16 +582,141 @@ static void test_damaged_causes(void **state)
 	}
 }
 
+static void test_ids(void **state)
+{
+	static const char *const valid[] = {"a", "0", "Z.9_:-", "h1-20261124T062400.882495Z"};
+	static const char *const invalid[] = {"",    "-a",  ".a",   "_a",  ":a",    " a",
+					      "a b", "a/b", "a\nb", "a;b", "a\xff", "\xc3\xa4"};
+	static const struct {
+		const char *host, *id;
+	} made[] = {
+		{"h1", "h1-20231114T221320.000001Z"},
+		{"--h 1\n.example", "h_1_.example-20231114T221320.000001Z"},
+		{"", "host-20231114T221320.000001Z"},
+		{"(none)", "none_-20231114T221320.000001Z"},
+	};
+	char id[OWN_ID_MAX + 1], host[300];
+
+	for (size_t i = 0; i < ARRAY_SIZE(valid); i++)
+		assert_true(own_id_valid(valid[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(invalid); i++)
+		assert_false(own_id_valid(invalid[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(made); i++) {
+		own_id_make(made[i].host, UINT64_C(1700000000000001), id);
+		assert_string_equal(id, made[i].id);
+		assert_true(own_id_valid(id));
+	}
+	memset(host, 'h', sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	own_id_make(host, UINT64_MAX, id);
+	assert_true(own_id_valid(id));
+	memset(host + OWN_ID_MAX, '\0', 1);
+	assert_true(own_id_valid(host));
+	memset(host + OWN_ID_MAX, 'h', 1);
+	assert_false(own_id_valid(host));
+}
+
+/* In lines of their own, of all causes, each once; a damaged cause hides no other */
+static void test_cause_ids(void **state)
+{
+	static const struct own_cause causes[] = {
+		{1, "event", "id: h1-1\nfor: id: h9-9\n also id: h8-8\n"},
+		{2, "unit", "unit: id.service\n"},
+		{3, "peer", "id: lost\n"},
+		{4, "peer", "id: h2-1\nid: h1-1\nid: -bad\nid: \nid: h3-1"},
+	};
+	static const char *const expected[] = {"h1-1", "h2-1", "h3-1"};
+	_cleanup_(strv_freep) char **ids = NULL;
+	uint8_t all[1024] = {};
+	size_t n = 0;
+
+	assert_int_equal(own_cause_ids(all, 0, false, &ids), 0);
+	assert_null(ids);
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
+		_cleanup_free_ uint8_t *record = NULL;
+		size_t size;
+
+		assert_int_equal(own_cause_put(&causes[i], false, &record, &size), 0);
+		assert_true(n + size <= sizeof(all));
+		memcpy(all + n, record, size);
+		if (i == 2)
+			all[n + 17] ^= 1;
+		n += size;
+	}
+	assert_int_equal(own_cause_ids(all, n, false, &ids), 0);
+	assert_int_equal(strv_length(ids), ARRAY_SIZE(expected));
+	for (size_t i = 0; i < ARRAY_SIZE(expected); i++)
+		assert_string_equal(ids[i], expected[i]);
+}
+
+static void test_findings(void **state)
+{
+	const struct own_finding put = {
+		.score = 812,
+		.start_usec = 1795953784171760,
+		.duration_nsec = 441500000,
+		.pid = 7751,
+		.rule = "realtime",
+		.task = "vic\ttim\n",
+		.unit = "",
+		.text = "vic\ttim waited \033[31m for CPU 1",
+	};
+	static const char *const bad[] = {
+		"1\t2\t3\trule\t4\ttask\tunit\ttext",	      /* cut */
+		"1\t2\t3\trule\t4\ttask\tunit\n",	      /* a column is missing, */
+		"1\t2\t3\trule\t4\ttask\tunit\ttext\tmore\n", /* one too many */
+		"1\t2\tx\trule\t4\ttask\tunit\ttext\n",	      /* no number */
+		"1\t2\t3\trule\t-4\ttask\tunit\ttext\n",
+		"1\t2\t3\trule\t4\ttask\tunit\ttext\033\n", /* a control character */
+		"\n",
+	};
+	_cleanup_free_ char *line = own_finding_put(&put), *two = NULL;
+	struct own_finding took;
+	size_t at = 0;
+
+	assert_non_null(line);
+	assert_true(asprintf(&two, "%s%s", line, line) > 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(own_finding_take(two, 2 * strlen(line), &at, &took), 1);
+		assert_int_equal(took.score, put.score);
+		assert_int_equal(took.start_usec, put.start_usec);
+		assert_int_equal(took.duration_nsec, put.duration_nsec);
+		assert_int_equal(took.pid, put.pid);
+		assert_string_equal(took.rule, "realtime");
+		assert_string_equal(took.task, "vic tim\\n");
+		assert_string_equal(took.unit, "");
+		assert_string_equal(took.text, "vic tim waited \\x1b[31m for CPU 1");
+	}
+	assert_int_equal(own_finding_take(two, 2 * strlen(line), &at, &took), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		_cleanup_free_ char *copy = strdup(bad[i]);
+
+		at = 0;
+		assert_int_equal(own_finding_take(copy, strlen(bad[i]), &at, &took), -EBADMSG);
+		assert_int_equal(at, strlen(bad[i]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crc32),	  cmocka_unit_test(test_read),
-		cmocka_unit_test(test_none),	  cmocka_unit_test(test_place),
-		cmocka_unit_test(test_write),	  cmocka_unit_test(test_damaged_bytes),
-		cmocka_unit_test(test_sizes),	  cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_clocks),	  cmocka_unit_test(test_torn_record),
-		cmocka_unit_test(test_no_clocks), cmocka_unit_test(test_clocks_in_place),
-		cmocka_unit_test(test_causes),	  cmocka_unit_test(test_damaged_causes),
+		cmocka_unit_test(test_findings),
+		cmocka_unit_test(test_crc32),
+		cmocka_unit_test(test_read),
+		cmocka_unit_test(test_none),
+		cmocka_unit_test(test_place),
+		cmocka_unit_test(test_write),
+		cmocka_unit_test(test_damaged_bytes),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_clocks),
+		cmocka_unit_test(test_torn_record),
+		cmocka_unit_test(test_no_clocks),
+		cmocka_unit_test(test_clocks_in_place),
+		cmocka_unit_test(test_causes),
+		cmocka_unit_test(test_ids),
+		cmocka_unit_test(test_cause_ids),
+		cmocka_unit_test(test_damaged_causes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -137,12 +137,28 @@ static void test_remove(void **state)
 	assert_taken(&q, false, "ac");
 }
 
+/* Other hosts come last, and hold up nobody */
+static void test_peers(void **state)
+{
+	struct queue q = {};
+
+	for (unsigned i = 0; i < SNAPSHOT_QUEUE_UID_MAX; i++) {
+		assert_int_equal(admit(&q, SNAPSHOT_BY_PEER, 7), 0);
+		add(&q, SNAPSHOT_BY_PEER, 7);
+	}
+	assert_int_equal(admit(&q, SNAPSHOT_BY_PEER, 7), -EUSERS);
+	assert_int_equal(admit(&q, SNAPSHOT_BY_MEMBER, 7), 0);
+	add(&q, SNAPSHOT_BY_MEMBER, 7);
+	add(&q, SNAPSHOT_BY_TRIGGER, 0);
+	assert_taken(&q, false, "feabcd");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),		cmocka_unit_test(test_too_early),
 		cmocka_unit_test(test_limit_of_a_user), cmocka_unit_test(test_limit_of_all),
-		cmocka_unit_test(test_remove),
+		cmocka_unit_test(test_remove),		cmocka_unit_test(test_peers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

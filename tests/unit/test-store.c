@@ -189,6 +189,53 @@ static void test_list_finishing(void **state)
 	assert_true(store_list_finishing(-1, &names) < 0);
 }
 
+/* Of the newest snapshot that has it; what is no snapshot's name does not count */
+static void test_ids(void **state)
+{
+	static const char older[] = "20260921T141320.123456Z-peer.dat",
+			  newer[] = "20260921T141321.123456Z-event.dat";
+	_cleanup_close_ int fd = -EBADF, other = -EBADF;
+	char name[STORE_NAME_SIZE], id[100];
+	struct tmp tmp;
+
+	tmp_init(&tmp);
+	if (!store_takes_attributes(tmp.fd)) {
+		tmp_done(&tmp);
+		skip();
+	}
+	tmp_write(&tmp, older, "");
+	tmp_write(&tmp, newer, "");
+	tmp_write(&tmp, "z.dat", "");
+	fd = openat(tmp.fd, "z.dat", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_add_id(fd, "h1-1"), 1);
+	assert_int_equal(store_find_id(tmp.fd, "h1-1", name), -ENOENT);
+	close_p(&fd);
+	fd = openat(tmp.fd, older, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_add_id(fd, "h1-1"), 1);
+	assert_int_equal(store_add_id(fd, "h1-1"), 0);
+	assert_int_equal(store_find_id(tmp.fd, "h1-1", name), 0);
+	assert_string_equal(name, older);
+	/* all of it, not a part */
+	assert_int_equal(store_find_id(tmp.fd, "h1", name), -ENOENT);
+	assert_int_equal(store_find_id(tmp.fd, "h1-11", name), -ENOENT);
+	assert_int_equal(store_find_id(tmp.fd, "1-1", name), -ENOENT);
+	for (int i = 2; i <= STORE_IDS_MAX; i++) {
+		memset(id, 'x', sizeof(id)); /* as long as they may be */
+		(void)snprintf(id + 93, sizeof(id) - 93, "%03d", i);
+		assert_int_equal(store_add_id(fd, id), 1);
+		assert_int_equal(store_find_id(tmp.fd, id, name), 0);
+	}
+	assert_int_equal(store_add_id(fd, "one-more"), -ENOSPC);
+	assert_int_equal(store_add_id(fd, "h1-1"), 0);
+	assert_int_equal(store_find_id(tmp.fd, "one-more", name), -ENOENT);
+	other = openat(tmp.fd, newer, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(store_add_id(other, "h1-1"), 1);
+	assert_int_equal(store_find_id(tmp.fd, "h1-1", name), 0);
+	assert_string_equal(name, newer);
+	assert_true(store_find_id(-EBADF, "h1-1", name) < 0);
+	tmp_done(&tmp);
+}
+
 static void test_set_aside(void **state)
 {
 	char name[STORE_NAME_SIZE], other[STORE_NAME_SIZE] = "untouched";
@@ -226,7 +273,7 @@ int main(void)
 		cmocka_unit_test(test_open_dir),	   cmocka_unit_test(test_open_dir_refused),
 		cmocka_unit_test(test_archive_name),	   cmocka_unit_test(test_many_names_taken),
 		cmocka_unit_test(test_parse_archive_name), cmocka_unit_test(test_list_finishing),
-		cmocka_unit_test(test_set_aside),
+		cmocka_unit_test(test_set_aside),	   cmocka_unit_test(test_ids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,37 @@ static void test_iterator_gives_data(void **state)
 	}
 }
 
+/* All before a fault first, and the fault each time from then on */
+static void test_iterator_gives_some(void **state)
+{
+	FOR_EACH_CRAFT(c)
+	{
+		struct subbuf_layout layout = layout_of(&c, PAGE);
+		struct subbuf_event events[3];
+		struct subbuf_fault fault;
+		struct subbuf_iter it;
+
+		craft_page_begin(&c, 7);
+		for (unsigned i = 0; i < 5; i++)
+			craft_event(&c, 3, 1, 0x1234);
+		craft_head(&c, 0, 1); /* a length, which is missing */
+		craft_page_end(&c, 0, PAGE, 0);
+		assert_int_equal(subbuf_iter_init(&layout, c.bytes, &it, &fault), 0);
+		assert_int_equal(subbuf_iter_some(&it, events, 3, &fault), 3);
+		assert_int_equal(events[0].ts, 8);
+		assert_int_equal(events[2].ts, 10);
+		assert_int_equal(events[2].size, 12);
+		assert_ptr_equal(events[2].data, events[0].data + 32);
+		assert_int_equal(subbuf_iter_some(&it, events, 3, &fault), 2);
+		assert_int_equal(events[1].ts, 12);
+		for (unsigned i = 0; i < 2; i++) {
+			fault = (struct subbuf_fault){};
+			assert_int_equal(subbuf_iter_some(&it, events, 3, &fault), -EBADMSG);
+			assert_int_equal(fault.reason, SUBBUF_EVENT_CUT);
+		}
+	}
+}
+
 static void test_absolute_time_keeps_top_bits(void **state)
 {
 	FOR_EACH_CRAFT(c)
@@ -383,11 +414,106 @@ static void test_layouts(void **state)
 	assert_false(subbuf_layout_valid(&l));
 }
 
+#define TOP (UINT64_C(3) << 60) /* an absolute time comes without it */
+#define BY  UINT64_C(0x123456789abcd)
+
+/* A sub-buffer with all kinds of events that tell a time */
+static void put_times(struct craft *c)
+{
+	size_t page = craft_page_begin(c, TOP + 1000);
+
+	craft_event(c, 2, 5, 1);
+	craft_time(c, 30, UINT64_C(1) << 30);
+	craft_long_event(c, 200, 5, 2);
+	craft_discarded(c, 16, 5);
+	craft_time(c, 31, UINT64_C(1) << 40);
+	craft_event(c, 2, 7, 3);
+	craft_page_end(c, page, PAGE, 0);
+}
+
+static void test_move(void **state)
+{
+	(void)state;
+	FOR_EACH_CRAFT(c)
+	{
+		uint16_t *ids = calloc(SUBBUF_EVENT_IDS, sizeof(*ids));
+		uint8_t *pids = calloc(1, SUBBUF_MOVE_PIDS / 8);
+		const struct subbuf_move move = {.by = BY, .ids = ids, .pid_at = 4, .pids = pids};
+		struct subbuf_layout layout;
+		struct subbuf_event before, after;
+		struct subbuf_iter it, moved;
+		struct subbuf_info info;
+		uint8_t *bytes = malloc(PAGE);
+
+		assert_true(ids && pids && bytes);
+		ids[1] = 300;
+		ids[2] = 1;
+		put_times(&c);
+		layout = layout_of(&c, PAGE);
+		memcpy(bytes, c.bytes, PAGE);
+		assert_int_equal(subbuf_move(&layout, bytes, &move, &info, NULL), 0);
+		assert_int_equal(info.events, 3);
+		assert_int_equal(info.last_ts, TOP + (UINT64_C(1) << 40) + 7);
+		assert_int_equal(subbuf_iter_init(&layout, c.bytes, &it, NULL), 0);
+		assert_int_equal(subbuf_iter_init(&layout, bytes, &moved, NULL), 0);
+		for (unsigned i = 0; i < 3; i++) {
+			static const uint16_t expected[] = {300, 1, 0};
+			uint16_t id;
+
+			assert_int_equal(subbuf_iter_next(&it, &before, NULL), 1);
+			assert_int_equal(subbuf_iter_next(&moved, &after, NULL), 1);
+			assert_int_equal(after.ts, before.ts + BY);
+			assert_int_equal(after.size, before.size);
+			id = (uint16_t)(after.data[c.big_endian] | after.data[!c.big_endian] << 8);
+			assert_int_equal(id, expected[i]);
+			assert_memory_equal(after.data + 2, before.data + 2, after.size - 2);
+		}
+		assert_int_equal(subbuf_iter_next(&moved, &after, NULL), 0);
+		free(bytes);
+		free(pids);
+		free(ids);
+	}
+}
+
+/* Whoever had events; a sub-buffer that makes no sense stays as it is */
+static void test_move_pids(void **state)
+{
+	struct craft c = craft_kinds[0];
+	uint8_t *pids = calloc(1, SUBBUF_MOVE_PIDS / 8), *bytes = malloc(PAGE);
+	const struct subbuf_move move = {.by = BY, .pid_at = 4, .pids = pids};
+	struct subbuf_layout layout;
+	struct subbuf_fault fault;
+	size_t page;
+
+	(void)state;
+	assert_true(pids && bytes);
+	page = craft_page_begin(&c, 1000);
+	craft_event(&c, 2, 5, 1);
+	craft_set(&c, c.size - 4, 4, 70);
+	craft_event(&c, 2, 5, 1);
+	craft_set(&c, c.size - 4, 4, SUBBUF_MOVE_PIDS); /* no pid of Linux */
+	craft_page_end(&c, page, PAGE, 0);
+	layout = layout_of(&c, PAGE);
+	memcpy(bytes, c.bytes, PAGE);
+	assert_int_equal(subbuf_move(&layout, bytes, &move, NULL, NULL), 0);
+	for (unsigned i = 0; i < SUBBUF_MOVE_PIDS / 8; i++)
+		assert_int_equal(pids[i], i == 70 / 8 ? 1 << 70 % 8 : 0);
+	craft_set(&c, layout.data_offset + 12, 4, c.big_endian ? 28U << 27 : 28);
+	craft_set(&c, 8, c.commit_size, 40);
+	memcpy(bytes, c.bytes, PAGE);
+	assert_int_equal(subbuf_move(&layout, bytes, &move, NULL, &fault), -EBADMSG);
+	assert_memory_equal(bytes, c.bytes, PAGE);
+	free(bytes);
+	free(pids);
+	craft_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_event_type),
 		cmocka_unit_test(test_iterator_gives_data),
+		cmocka_unit_test(test_iterator_gives_some),
 		cmocka_unit_test(test_absolute_time_keeps_top_bits),
 		cmocka_unit_test(test_missed_events),
 		cmocka_unit_test(test_full_and_empty),
@@ -398,6 +524,8 @@ int main(void)
 		cmocka_unit_test(test_event_ids),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_move),
+		cmocka_unit_test(test_move_pids),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,34 +142,46 @@ static void test_many(void **state)
 	assert_int_equal(strncmp(text, "8001 r2\n", 8), 0);
 }
 
+/* As /proc/PID/stat is */
+static void put_stat(struct tmp *tmp, const char *path, int pid, const char *comm, unsigned start)
+{
+	char text[256];
+
+	(void)snprintf(text, sizeof(text),
+		       "%d (%s) S 0 1 1 0 -1 4194560 30 40 0 0 5 6 7 8 20 0 1 0 %u 170 13 18446744",
+		       pid, comm, start);
+	tmp_write(tmp, path, text);
+}
+
 static void test_scan(void **state)
 {
 	_cleanup_names_ struct task_names *names = task_names_new(100);
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	tmp_write(&tmp, "1/task/1/comm", "init\n");
-	tmp_write(&tmp, "40/task/40/comm", "many\n");
-	tmp_write(&tmp, "40/task/41/comm", "of\nthem\n");
-	tmp_write(&tmp, "40/task/42/comm", "\n"); /* has no name */
-	tmp_write(&tmp, "40/task/43/comm", "");
+	put_stat(&tmp, "1/task/1/stat", 1, "init", 0);
+	put_stat(&tmp, "40/task/40/stat", 40, "many", 9);
+	put_stat(&tmp, "40/task/41/stat", 41, "of\nthem", 9);
+	put_stat(&tmp, "40/task/42/stat", 42, "", 9); /* has no name */
+	tmp_write(&tmp, "40/task/43/stat", "");
 	tmp_write(&tmp, "40/task/44/other", "ended meanwhile");
-	tmp_write(&tmp, "50/comm", "no task directory\n");
-	tmp_write(&tmp, "60/task/60/comm", "kworker/u16:3-events_unbound\n");
-	tmp_write(
-		&tmp, "61/task/61/comm",
-		"                                                                                ");
-	tmp_write(&tmp, "self/task/70/comm", "twice\n");
+	put_stat(&tmp, "40/task/45/stat", 45, ") S 1 (x)", 9);
+	tmp_write(&tmp, "40/task/46/stat", "46 (cut");
+	tmp_write(&tmp, "50/stat", "no task directory");
+	put_stat(&tmp, "60/task/60/stat", 60, "kworker/u16:3-events_unbound", 9);
+	put_stat(&tmp, "61/task/61/stat", 61, "                                           ", 9);
+	put_stat(&tmp, "self/task/70/stat", 70, "twice", 9);
 	tmp_write(&tmp, "stat", "not a directory\n");
 	assert_int_equal(task_names_merge(names, "1 before\n2 gone\n"), 0);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
-	assert_rendered(names, 200, "1 init\n2 gone\n40 many\n41 of?them\n60 kworker/u16:3-e\n");
-	tmp_write(&tmp, "80/task/80/comm", "new\n");
+	assert_rendered(names, 200,
+			"1 init\n2 gone\n40 many\n41 of?them\n45 ) S 1 (x)\n60 kworker/u16:3-e\n");
+	put_stat(&tmp, "80/task/80/stat", 80, "new", 9);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* within a second: not again */
-	assert_int_equal(count(names), 5);
+	assert_int_equal(count(names), 6);
 	(void)usleep(1100 * 1000);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* the fd is where it was */
-	assert_int_equal(count(names), 6);
+	assert_int_equal(count(names), 7);
 	tmp_done(&tmp);
 }
 
@@ -181,7 +193,7 @@ static void test_scan_that_fails(void **state)
 	assert_int_equal(task_names_scan_proc(names, -1), -EBADF);
 	assert_int_equal(count(names), 0);
 	tmp_init(&tmp);
-	tmp_write(&tmp, "1/task/1/comm", "init\n");
+	put_stat(&tmp, "1/task/1/stat", 1, "init", 0);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0); /* did not count */
 	assert_int_equal(count(names), 1);
 	tmp_done(&tmp);
@@ -199,6 +211,161 @@ static void test_scan_the_real_proc(void **state)
 	assert_int_equal(task_names_render(names, MIB, &text, NULL), 0);
 	(void)snprintf(line, sizeof(line), "\n%d test-task-names", getpid());
 	assert_non_null(strstr(text, line));
+}
+
+/* --- who they are */
+
+static int on_task(void *userdata, const struct own_look *look, const struct own_task *task)
+{
+	char *text = userdata;
+	size_t n = strlen(text);
+
+	(void)snprintf(text + n, 2048 - n, "%s%d/%d %u %s %s %u", n ? ", " : "", task->pid,
+		       task->tgid, (unsigned)task->start, task->name,
+		       task->cgroup ? task->cgroup : "-", look->hierarchy);
+	return 0;
+}
+
+/* What a file that was told of tasks up to @since is to be told now */
+static void assert_tasks(struct task_names *names, uint32_t *since, const char *want)
+{
+	struct own_tasks_writer *writer = own_tasks_writer_new();
+	_cleanup_free_ uint8_t *part = NULL;
+	char text[2048] = "";
+	const struct own_tasks_reader reader = {.on_task = on_task, .userdata = text};
+	size_t size;
+
+	assert_int_equal(task_names_put_tasks(names, since, writer, MIB, &part, &size), 0);
+	if (part)
+		assert_int_equal(own_tasks_read(part, size, __BYTE_ORDER == __BIG_ENDIAN, &reader),
+				 0);
+	assert_string_equal(text, want);
+	own_tasks_writer_free(writer);
+}
+
+static void test_tasks(void **state)
+{
+	_cleanup_names_ struct task_names *names = task_names_new(100);
+	uint32_t first = 0, second = 0;
+	struct tmp tmp;
+
+	tmp_init(&tmp);
+	put_stat(&tmp, "1/task/1/stat", 1, "init", 0);
+	tmp_write(&tmp, "1/cgroup", "0::/init.scope\n");
+	put_stat(&tmp, "40/task/40/stat", 40, "many", 100);
+	put_stat(&tmp, "40/task/41/stat", 41, "of them", 101);
+	tmp_write(&tmp, "40/cgroup", "0::/system.slice/many.service\n");
+	put_stat(&tmp, "60/task/60/stat", 60, "kworker/u16:3-events_unbound", 9);
+	put_stat(&tmp, "62/task/62/stat", 62, "kworker/0:1H+kblockd", 9);
+	put_stat(&tmp, "63/task/63/stat", 63, "kworker/R-rcu_gp", 9);
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
+	assert_tasks(names, &first,
+		     "1/1 0 init /init.scope 0, 40/40 100 many /system.slice/many.service 0, "
+		     "41/40 101 of them /system.slice/many.service 0, 60/60 9 kworker/u16:3 - 0, "
+		     "62/62 9 kworker/0:1H - 0, 63/63 9 kworker/R-rcu_g - 0");
+	assert_tasks(names, &first, "");
+
+	/* new ones are looked for by their names: one that is there, a thread, one that has ended
+	 */
+	put_stat(&tmp, "80/stat", 80, "new", 500);
+	tmp_write(&tmp, "80/status", "Name:\tnew\nUmask:\t0022\nState:\tS\nTgid:\t80\nNgid:\t0\n");
+	tmp_write(&tmp, "80/cgroup", "0::/system.slice/new.service\n");
+	put_stat(&tmp, "81/stat", 81, "thread", 501);
+	tmp_write(&tmp, "81/status", "Name:\tthread\nTgid:\t80\n");
+	tmp_write(&tmp, "81/cgroup", "0::/system.slice/new.service/sub\n");
+	assert_int_equal(task_names_merge(names, "40 many\n80 new\n81 thread\n82 ended\n"), 0);
+	assert_int_equal(task_names_look(names, tmp.fd), 0);
+	assert_tasks(names, &first,
+		     "80/80 500 new /system.slice/new.service 0, "
+		     "81/80 501 thread /system.slice/new.service/sub 0");
+	/* who has ended is not looked for again, but under another name */
+	put_stat(&tmp, "82/stat", 82, "ended", 600);
+	tmp_write(&tmp, "82/status", "Name:\tended\nTgid:\t82\n");
+	tmp_write(&tmp, "82/cgroup", "0::/a.service\n");
+	assert_int_equal(task_names_merge(names, "82 ended\n"), 0);
+	assert_int_equal(task_names_look(names, tmp.fd), 0);
+	assert_tasks(names, &first, "");
+	assert_int_equal(task_names_merge(names, "82 again\n"), 0);
+	assert_int_equal(task_names_look(names, tmp.fd), 0);
+	assert_tasks(names, &first, "82/82 600 ended /a.service 0");
+
+	/* a walk finds who moved, who has another name, and who is another */
+	(void)usleep(1100 * 1000);
+	put_stat(&tmp, "1/task/1/stat", 1, "systemd", 0);
+	tmp_write(&tmp, "40/cgroup", "0::/system.slice/other.service\n");
+	put_stat(&tmp, "60/task/60/stat", 60, "kworker/u16:3-events_unbound", 10);
+	put_stat(&tmp, "62/task/62/stat", 62, "kworker/0:1H", 9); /* no news */
+	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
+	assert_tasks(names, &first,
+		     "1/1 0 systemd /init.scope 0, 40/40 100 many /system.slice/other.service 0, "
+		     "41/40 101 of them /system.slice/other.service 0, 60/60 10 kworker/u16:3 - 0");
+	/* the next file is told of those who are alive: of 80 and 81 there is no directory "task"
+	 */
+	assert_tasks(names, &second,
+		     "1/1 0 systemd /init.scope 0, 40/40 100 many /system.slice/other.service 0, "
+		     "41/40 101 of them /system.slice/other.service 0, 60/60 10 kworker/u16:3 - 0, "
+		     "62/62 9 kworker/0:1H - 0, 63/63 9 kworker/R-rcu_g - 0");
+	tmp_done(&tmp);
+}
+
+/* Of the hierarchies that a machine may have */
+static void test_hierarchies(void **state)
+{
+	static const struct {
+		const char *cgroup, *want;
+	} rows[] = {
+		{"0::/new.scope\n", "/new.scope 0"},
+		{"0::/\n", "/ 0"},
+		/* hybrid: both have it, or systemd's own alone */
+		{"12:pids:/p\n11:cpu,cpuacct:/c\n1:name=systemd:/old.scope\n0::/new.scope\n",
+		 "/old.scope 1"},
+		{"9:name=systemd:/old.scope\n8:pids:/\n0::/\n", "/old.scope 9"},
+		/* nobody uses systemd's own */
+		{"9:name=systemd:/\n8:memory:/m\n0::/new.scope\n", "/new.scope 9"},
+		{"9:name=systemd:/\n8:memory:/m\n0::/\n", "/ 9"},
+		{"4:name=other:/x\n1:name=systemd:/docker/1:2\n", "/docker/1:2 1"},
+		{"8:memory:/m\n", "- 0"},
+		{"", "- 0"},
+		{"nonsense\n1\n:\n::\n", " 0"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		_cleanup_names_ struct task_names *names = task_names_new(100);
+		uint32_t since = 0;
+		char want[128];
+		struct tmp tmp;
+
+		tmp_init(&tmp);
+		put_stat(&tmp, "7/task/7/stat", 7, "a", 1);
+		tmp_write(&tmp, "7/cgroup", rows[i].cgroup);
+		assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
+		(void)snprintf(want, sizeof(want), "7/7 1 a %s", rows[i].want);
+		assert_tasks(names, &since, want);
+		tmp_done(&tmp);
+	}
+}
+
+/* This very test, and no more tasks than there may be */
+static void test_tasks_of_the_real_proc(void **state)
+{
+	_cleanup_close_ int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	for (size_t max = 1; max <= 100000; max *= 100000) {
+		_cleanup_names_ struct task_names *names = task_names_new(max);
+		struct own_tasks_writer *writer = own_tasks_writer_new();
+		_cleanup_free_ uint8_t *part = NULL;
+		_cleanup_free_ char *text = calloc(1, MIB);
+		const struct own_tasks_reader reader = {.on_task = on_task, .userdata = text};
+		uint32_t since = 0;
+		size_t size;
+
+		assert_int_equal(task_names_scan_proc(names, proc), 0);
+		assert_int_equal(task_names_put_tasks(names, &since, writer, MIB, &part, &size), 0);
+		assert_int_equal(own_tasks_read(part, size, __BYTE_ORDER == __BIG_ENDIAN, &reader),
+				 0);
+		assert_int_equal(strchr(text, ',') == NULL, max == 1);
+		own_tasks_writer_free(writer);
+	}
 }
 
 /* Merges @n tasks from pid @from on; returns bytes of their lines */
@@ -262,7 +429,7 @@ static void test_room_for_those_alive(void **state)
 	struct tmp tmp;
 
 	tmp_init(&tmp);
-	tmp_write(&tmp, "1/task/1/comm", "init\n");
+	put_stat(&tmp, "1/task/1/stat", 1, "init", 0);
 	assert_int_equal(task_names_scan_proc(names, tmp.fd), 0);
 	task_names_file_begun(names);
 	/* Looked at a moment ago, they are not looked at again for the next file */
@@ -288,6 +455,9 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_scan),
 		cmocka_unit_test(test_scan_the_real_proc),
+		cmocka_unit_test(test_tasks),
+		cmocka_unit_test(test_hierarchies),
+		cmocka_unit_test(test_tasks_of_the_real_proc),
 		cmocka_unit_test(test_free_null),
 		cmocka_unit_test(test_scan_that_fails),
 		cmocka_unit_test(test_room_of_the_next),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* daemon/trigger-limit: how often; daemon/pressure: the syntax of OnPressure=; daemon/ship */
+/* How often triggers fire, and the syntax of theirs; how pressure grows; daemon/ship */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,8 +12,10 @@
 #include <cmocka.h>
 
 #include "basic/strv.h"
+#include "config/post.h"
 #include "config/pressure.h"
 #include "daemon/plumbing/ship.h"
+#include "daemon/trigger/pressure-growth.h"
 #include "daemon/trigger/trigger-limit.h"
 #include "tests/unit/tmp.h"
 
@@ -166,13 +168,84 @@ static void test_pressure(void **state)
 	assert_int_equal(pressure_parse("cpu some 10ms 500ms", &p, &why), 0);
 }
 
+static void test_pressure_of_unit(void **state)
+{
+	struct fault why = {};
+	struct pressure p;
+
+	assert_int_equal(pressure_parse("cpu some 1s 2s", &p, &why), 0);
+	assert_string_equal(p.unit, "");
+	assert_int_equal(pressure_parse("cpu full 1s 2s", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu full 1s 2s unit=a.service", &p, &why), 0);
+	assert_string_equal(p.unit, "a.service");
+	assert_int_equal(pressure_parse("cpu full 1s 2s unit=", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu some 1s 2s a.service", &p, &why), -EINVAL);
+	assert_int_equal(pressure_parse("cpu some 1s 2s unit=a.service more", &p, &why), -EINVAL);
+}
+
+static void splits(const char *text, const char *condition, uint64_t usec)
+{
+	_cleanup_free_ char *is = NULL;
+	struct fault why = {};
+	uint64_t is_usec;
+
+	assert_int_equal(post_split(text, &is, &is_usec, &why), 0);
+	assert_string_equal(is, condition);
+	assert_true(is_usec == usec);
+}
+
+static void test_post(void **state)
+{
+	static const char *const wrong[] = {"a:b post=", "a:b post=x", "a:b post=200y",
+					    "a post=-1"};
+	char *condition = NULL;
+	struct fault why = {};
+	uint64_t usec;
+
+	splits("", "", POST_DEFAULT);
+	splits("a:b", "a:b", POST_DEFAULT);
+	splits("a:b post=2s", "a:b", 2 * S);
+	splits("a:b if c == 1 post=0", "a:b if c == 1", 0);
+	splits("post=2s", "post=2s", POST_DEFAULT);
+	splits("a:b post=2s if c", "a:b post=2s if c", POST_DEFAULT);
+	/* in a string of the filter */
+	splits("a:b if c == \"d post=2s\"", "a:b if c == \"d post=2s\"", POST_DEFAULT);
+	splits("a:b if c == \"d e\" post=2s", "a:b if c == \"d e\"", 2 * S);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		assert_int_equal(post_split(wrong[i], &condition, &usec, &why), -EINVAL);
+		assert_null(condition);
+	}
+}
+
+/* By looks twice in a window of 2 s */
+static void test_growth(void **state)
+{
+	struct pressure_growth g = {};
+
+	/* What was before the first look is nobody's */
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 10 * S, 5000), 0);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 11 * S, 5100), 100);
+	/* on both sides of a look */
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 12 * S, 5200), 200);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 13 * S, 5200), 100);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 14 * S, 5200), 0);
+	/* of four windows one */
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 21 * S, 6000), 800 / 4);
+	/* started again */
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 22 * S, 50), 50);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 23 * S, 60), 60);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 24 * S, 60), 10);
+	pressure_growth_begin(&g, 25 * S, 0);
+	assert_int_equal(pressure_growth_add(&g, 2 * S, 26 * S, 70), 70);
+}
+
 /* Somebody listens in the runtime directory, or not */
 static void test_ship(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_cleanup_free_ char *run = NULL, *slashes = NULL;
 	_cleanup_close_ int listener = -EBADF, fd = -EBADF;
-	char line[64] = "", path[300];
+	char lines[64] = "", path[300];
 	struct tmp tmp;
 
 	tmp_init(&tmp);
@@ -180,27 +253,65 @@ static void test_ship(void **state)
 	assert_int_equal(mkdir(run, 0755), 0);
 	assert_true(asprintf(&slashes, "%s//", run) > 0);
 	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/ship", run);
-	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	assert_int_equal(ship(run, "/a b.dat", "", ""), -ENOENT);
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	/* left behind by one who has gone */
-	assert_int_equal(ship(run, "/a b.dat"), -ENOENT);
+	assert_int_equal(ship(run, "/a b.dat", "", ""), -ENOENT);
 	assert_int_equal(listen(listener, 1), 0);
-	assert_int_equal(ship(run, "/a b.dat"), 0);
+	assert_int_equal(ship(run, "/a b.dat", "t5 waited", "h1-1"), 0);
 	fd = accept(listener, NULL, NULL);
-	assert_int_equal(read(fd, line, sizeof(line) - 1), strlen("/a b.dat\n"));
-	assert_string_equal(line, "/a b.dat\n");
-	assert_int_equal(ship(slashes, "/c"), 0);
+	assert_int_equal(read(fd, lines, sizeof(lines) - 1), strlen("/a b.dat\nt5 waited\nh1-1\n"));
+	assert_string_equal(lines, "/a b.dat\nt5 waited\nh1-1\n");
+	assert_int_equal(ship(slashes, "/c", "", ""), 0);
 	/* does not wait for one who does not listen */
 	for (int i = 0, r = 0; r != -EAGAIN; i++) {
-		r = ship(run, "/c");
+		r = ship(run, "/c", "", "");
 		assert_true(r == 0 || r == -EAGAIN);
 		assert_true(i < 100);
 	}
 	memset(path, 'x', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
-	assert_int_equal(ship(path, "/c"), -ENOENT);
+	assert_int_equal(ship(path, "/c", "", ""), -ENOENT);
 	assert_int_equal(unlink(address.sun_path), 0);
+	tmp_done(&tmp);
+}
+
+/* Who asks other hosts is told, and never waited for */
+static void test_ship_trigger(void **state)
+{
+	static const struct ship_notice notice = {
+		.id = "h1-20261124T062400.882495Z",
+		.reason = "event",
+		.session = "demo",
+		.cause = "OnEvent=a:b if c == \"\\n\"",
+		.text = "two\nID=lines",
+		.trigger_usec = 30,
+		.since_usec = 20,
+		.until_usec = 31,
+	};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	_cleanup_close_ int listener = -EBADF;
+	char lines[512] = "";
+	struct tmp tmp;
+	int r = 0;
+
+	tmp_init(&tmp);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/trigger", tmp.path);
+	assert_int_equal(ship_trigger(tmp.path, &notice), -ENOENT);
+	listener = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(ship_trigger(tmp.path, &notice), 0);
+	assert_true(recv(listener, lines, sizeof(lines) - 1, 0) > 0);
+	assert_string_equal(lines, "ID=h1-20261124T062400.882495Z\nTRIGGER_USEC=30\nSINCE_USEC=20\n"
+				   "UNTIL_USEC=31\nREASON=event\nSESSION=demo\n"
+				   "CAUSE=OnEvent=a:b if c == \"\\n\"\nTEXT=two\\nID=lines\n");
+	for (int i = 0; i < 100000 && r == 0; i++)
+		r = ship_trigger(tmp.path, &notice);
+	assert_int_equal(r, -EAGAIN);
+	close_p(&listener);
+	/* left behind */
+	assert_int_equal(ship_trigger(tmp.path, &notice), -ENOENT);
 	tmp_done(&tmp);
 }
 
@@ -220,12 +331,14 @@ static void test_strv_equal(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_burst),	    cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_storm),	    cmocka_unit_test(test_no_limit),
-		cmocka_unit_test(test_back_off),    cmocka_unit_test(test_now_and_then),
-		cmocka_unit_test(test_other_limit), cmocka_unit_test(test_give_back),
-		cmocka_unit_test(test_pressure),    cmocka_unit_test(test_ship),
-		cmocka_unit_test(test_strv_equal),
+		cmocka_unit_test(test_burst),	     cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_storm),	     cmocka_unit_test(test_no_limit),
+		cmocka_unit_test(test_back_off),     cmocka_unit_test(test_now_and_then),
+		cmocka_unit_test(test_other_limit),  cmocka_unit_test(test_give_back),
+		cmocka_unit_test(test_pressure),     cmocka_unit_test(test_ship),
+		cmocka_unit_test(test_strv_equal),   cmocka_unit_test(test_pressure_of_unit),
+		cmocka_unit_test(test_post),	     cmocka_unit_test(test_growth),
+		cmocka_unit_test(test_ship_trigger),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,7 +20,7 @@
 . "$SRC/tests/tools/package.sh"
 
 VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
-VM_PACKAGES+=,util-linux-extra,libtracefs1,libtraceevent1,libtraceevent1-plugin,libtracecmd1,libjson-c5,jq,strace,attr
+VM_PACKAGES+=,util-linux-extra,libelf1,libtracefs1,libtraceevent1,libtraceevent1-plugin,libtracecmd1,libjson-c5,libsqlite3-0,libedit2,jq,strace,attr
 # Units that take time, of no use in a machine that lives for minutes
 VM_MASKED='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 	e2scrub_reap.service getty@tty1.service serial-getty@ttyS0.service systemd-timesyncd.service
@@ -202,7 +202,7 @@ vm_prepare() {
 # vm_start MACHINE DIRECTORY RUN [APPEND...]: boots in the background, to run RUN, a script whose lines
 # may use what guest.sh has; APPEND goes to the kernel's command line. What comes out is in
 # DIRECTORY: console, and after vm_wait out/ with log, status, journal. For the machine itself:
-# CPUS (2), MEMORY (1024 MiB), LEAPS=1 (time goes on at once when nothing happens), DATA (file of the data disk, else 4 GiB of nothing),
+# CPUS (2), MEMORY (1024 MiB), NICE (0), LEAPS=1 (time goes on at once when nothing happens), DATA (file of the data disk, else 4 GiB of nothing),
 # REBOOT=1 (a reboot, which otherwise ends the machine, boots again).
 vm_start() {
 	local dir=$2 data=${DATA:-$2/data.img} reboot=shutdown time=(-accel "tcg,thread=multi") on=()
@@ -233,7 +233,7 @@ vm_start() {
 	# Nehalem: what the newest processor can do more costs a fifth more time where it is emulated, and
 	# 64 of them never got anywhere. rdrand: or the kernel keeps a CPU busy until it finds its times
 	# random. clearcpuid: no pages cleared by an instruction that repeats itself.
-	"${on[@]}" "${QEMU[@]}" -machine q35 "${time[@]}" -cpu Nehalem,+rdrand -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
+	"${on[@]}" nice -n "${NICE:-0}" "${QEMU[@]}" -machine q35 "${time[@]}" -cpu Nehalem,+rdrand -smp "${CPUS:-2}" -m "${MEMORY:-1024}" \
 		-nodefaults -no-user-config -display none -serial "${CONSOLE:-file:$dir/console}" \
 		-action "reboot=$reboot" \
 		-drive "if=none,id=r,format=raw,file=$IMAGE,snapshot=on,cache=unsafe" \

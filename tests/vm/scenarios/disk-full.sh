@@ -12,11 +12,19 @@ disk xfs xfs 320
 for fs in ext4 xfs; do
 	BUFFER=256K recorder $fs MaxFileSize=8M
 done
+# fill DIRECTORY: also with what xfs reserves for a file that grows, and gives back once it is written
+fill() {
+	fallocate -l "$(df --output=avail --block-size=1 "$1" | tail -n 1)" "$1/other" 2>/dev/null || true
+	while dd if=/dev/zero bs=4K count=1 status=none >>"$1/rest" 2>/dev/null; do
+		dd if=/dev/zero bs=4K status=none >>"$1/rest" 2>/dev/null || true
+		sync -f "$1/rest"
+	done
+}
+
 flyrecd_start
 for fs in ext4 xfs; do
 	count $fs 1 --count=200
-	fallocate -l "$(df --output=avail --block-size=1 "$STATE/$fs" | tail -n 1)" "$STATE/$fs/other" 2>/dev/null || true
-	dd if=/dev/zero of="$STATE/$fs/rest" bs=4K status=none 2>/dev/null || true
+	fill "$STATE/$fs"
 	begin_count $fs 2 --count=80000
 done
 for fs in ext4 xfs; do

@@ -25,11 +25,12 @@ session names <<-EOF
 	BufferSize=512K
 EOF
 
-# names FILE TO: what is printed of it, but for the tasks: the kernel's threads change their names
+# names FILE TO: what is printed of it, but for the tasks, as the kernel's threads change their names, and for
+# the times: each file has read the clocks anew, and may round another way
 names() {
 	trace-cmd report -O parent "$1" >"$T/report" 2>"$T/errors" || fail "trace-cmd report $1"
 	[ ! -s "$T/errors" ] || fail "trace-cmd report $1: $(cat "$T/errors")"
-	sed -E 's/^[^[]+-[0-9]+ +\[/[/' "$T/report" >"$2"
+	sed -E 's/^[^[]+-[0-9]+ +\[([0-9]+)\] +[0-9]+\.[0-9]+:/[\1]:/' "$T/report" >"$2"
 }
 
 symbols() { # FILE: bytes of them

@@ -39,6 +39,20 @@ session probes <<-EOF
 	BufferSize=64K
 	[Storage]
 	FlushSec=300ms
+	[Snapshot]
+	OnEvent=synthetic:statfs_time
+	# flyrecd itself asks for the state of the disk then, which is in the traces of functions
+	Burst=1
+	IntervalSec=1h
+EOF
+session typed <<-EOF
+	[Trace]
+	Kprobe=p:typed user_statfs \$arg*
+	BufferSize=64K
+EOF
+session near <<-EOF
+	[Trace]
+	Kprobe=p:near user_statf
 EOF
 session until <<-EOF
 	[Trace]
@@ -75,14 +89,16 @@ count() { # PATTERN NUMBER
 }
 
 flyrecd_start failing
+must_log "near: session failed: Kprobe=p:near user_statf: no function 'user_statf' in the kernel, did you mean 'user_statfs'"
 # hist triggers that take times set it to global
 grep -qF '[mono]' "$(instance probes)/trace_clock" || fail "clock: $(cat "$(instance probes)/trace_clock")"
 if $old; then
 	must_log 'function_graph: session failed: cannot set the tracer to function_graph: .*available_tracers'
 	must_log 'large: session failed: cannot set the sub-buffer size to 16 KiB: .*buffer_subbuf_size_kb'
-	[ "$(flyrecd_log | grep -c 'session failed')" = 2 ] || fail "$(flyrecd_log | grep 'session failed')"
+	must_log "typed: session failed: cannot make the event .*typed"
+	[ "$(flyrecd_log | grep -c 'session failed')" = 4 ] || fail "$(flyrecd_log | grep 'session failed')"
 else
-	! logged 'session failed' || fail "$(flyrecd_log | grep 'session failed')"
+	[ "$(flyrecd_log | grep -c 'session failed')" = 1 ] || fail "$(flyrecd_log | grep 'session failed')"
 	[ "$(cat "$(instance large)/buffer_subbuf_size_kb")" = 16 ] || fail "not 16 K"
 	markers_start large 500
 fi
@@ -95,6 +111,13 @@ done
 sync
 wait_for 10 grep -qx 0 "$(instance until)/tracing_on" || fail "no traceoff"
 /usr/bin/true
+by_synthetic() {
+	SNAPSHOTS=("$STATE"/probes/snapshot/*-event.dat)
+	[ ${#SNAPSHOTS[@]} -ge 1 ]
+}
+wait_for 20 by_synthetic || fail "no snapshot by a synthetic event: $(flyrecd_log | tail -n 5)"
+trace-cmd report --stat "${SNAPSHOTS[0]}" >"$T/stat" 2>/dev/null
+grep -qE '^event: synthetic:statfs_time lat=[0-9]+' "$T/stat" || fail "the file does not say so: $(tail -n 12 "$T/stat")"
 ! logged 'had been' || fail "$(flyrecd_log | grep 'had been')"
 hits=$(sed -n 's/^ *Hits: //p' "$(instance probes)/events/syscalls/sys_enter_statfs/hist")
 # "stat-300 [000] ..... 1.0: vfs_statfs <-user_statfs"
@@ -129,6 +152,10 @@ if ! $old; then
 	[ "$(grep -c '{$' "$T/theirs")" = "$(grep -c '^}' "$T/theirs")" ] || fail "entered and not left"
 	markers_check large
 	same "$(echo "$STATE"/large/record/2*.dat)"
+	# by the kernel's BTF: the arguments' own names and types
+	same "$(echo "$STATE"/typed/record/2*.dat)"
+	[ "$(grep -cE ' typed: .* pathname=' "$T/report")" -ge 5 ] ||
+		fail "arguments by BTF: $(tail -n 3 "$T/report")"
 fi
 same "$(echo "$STATE"/probes/record/2*.dat)"
 calls=$(grep -c ' sys_enter_statfs: ' "$T/report")

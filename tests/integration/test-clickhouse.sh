@@ -1,0 +1,210 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# beside: yes
+# time-limit: 600
+#
+# flyrecctl export --format=clickhouse: a reader of its own finds the rows of the JSON in ClickHouse's blocks, of all
+# kinds of events, of several sessions in a file, compressed, filtered; the other tables are what query and analyze
+# say. flyrec-fleet-load gives each table to the client, says what failed, and knows the session. With chdb and
+# DuckDB (scripts/test --all): loaded twice it is there once, and both answer each of the ten queries alike.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+need_tracefs
+need_command python3 jq
+need_event sched:sched_switch sched:sched_waking raw_syscalls:sys_enter irq:softirq_entry block:block_rq_issue
+cd "$T"
+check=$SRC/tests/tools/check-clickhouse
+schema=$SRC/fleet/schema.sql
+load=$SRC/fleet/flyrec-fleet-load
+
+# same FILE [OPTION...]: as the JSON; what the reader says is in checked
+same() {
+	"$FLYRECCTL" export --format=clickhouse -o ours.native "$@" 2>err || fail "export $*: $(cat err)"
+	"$FLYRECCTL" export --format=json -o theirs.json "$@" || fail "export --format=json $*"
+	"$check" "$schema" events ours.native theirs.json >checked 2>&1 || fail "wrong data: $*: $(tail -n 4 checked)"
+	echo "$*: $(head -n 1 checked)"
+}
+
+# same_table FILE TABLE: as the lines of JSON in theirs.json
+same_table() {
+	"$FLYRECCTL" export --format=clickhouse --table="$2" -o ours.native "$1" 2>err || fail "export of $2: $(cat err)"
+	"$check" "$schema" "$2" ours.native theirs.json >checked 2>&1 || fail "wrong data: $2: $(tail -n 4 checked)"
+	echo "$2: $(head -n 1 checked)"
+}
+
+session rec <<-EOF
+	[Trace]
+	BufferSize=2M
+	Event=sched:sched_switch
+	Event=sched:sched_waking
+	Event=sched:sched_wakeup_new
+	Event=sched:sched_process_fork
+	Event=irq
+	Event=block:block_rq_issue
+	Event=block:block_rq_complete
+	Event=raw_syscalls:sys_enter if id == 0
+	Event=raw_syscalls:sys_exit if id == 0
+	[Storage]
+	FlushSec=100ms
+	KeepFree=0
+	Compress=no
+EOF
+session fly <<-EOF
+	[Session]
+	Mode=flight
+	[Trace]
+	BufferSize=128K
+	Event=sched:sched_switch
+	Event=timer:hrtimer_expire_entry
+EOF
+flyrecd_start
+if thorough; then
+	unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+	own=$(awk '$3 == "cgroup" && $4 ~ /name=systemd/ { print $2; exit }' /proc/mounts)
+	group=${own:-$unified}/${PREFIX//./_}.slice
+	remove_groups() {
+		[ ! -d "$group" ] || find "$group" -depth -type d -exec rmdir {} +
+	}
+	at_end remove_groups
+	mkdir -p "$group/late.service"
+	first() {
+		exec taskset -c 0 sh -c 'while :; do :; done'
+	}
+	late() {
+		echo "$BASHPID" >"$group/late.service/cgroup.procs"
+		exec taskset -c 0 nice -n 19 sh -c 'while :; do :; done'
+	}
+	background first
+	spinning=($!)
+	background late
+	spinning+=($!)
+	waited() {
+		ctl snapshot rec --reason=before --last=2s -o probe.dat >/dev/null
+		[ "$("$FLYRECCTL" query --csv "SELECT count(*) > 0 FROM runqueue WHERE unit = 'late.service' AND
+			nsec > 10000000" probe.dat | tail -n 1)" = 1 ]
+	}
+	wait_for 30 waited || fail "nobody waited for a CPU"
+	kill "${spinning[@]}"
+fi
+for _ in 1 2 3; do
+	dd if=/dev/zero of=junk bs=64k count=5 conv=fsync status=none
+	"$TOOLS/forkstorm" --count=30
+done
+snapshot=$(ctl snapshot rec --last=3s --reason=mine) || fail "snapshot"
+together=$(ctl snapshot --together --last=1s) || fail "snapshot --together"
+flyrecd_stop
+segments=("$STATE"/rec/record/*.dat)
+segment=${segments[0]}
+
+echo "== events"
+same "$snapshot"
+for column in args fields irq_name next_comm nr prev_state rwbs sector target_pid vec; do
+	grep -qw "$column" checked || fail "no column $column: $(cat checked)"
+done
+jq -e '.boot_id == [$id] and .host == [$host]' --arg id "$(cat /proc/sys/kernel/random/boot_id)" \
+	--arg host "$(uname -n)" < <(tail -n 1 checked) >/dev/null || fail "whose: $(tail -n 1 checked)"
+cp ours.native first.native
+"$FLYRECCTL" export --format=clickhouse "$snapshot" | cmp - first.native || fail "other bytes in a pipe"
+mkdir seven
+"$FLYRECCTL" convert --version=7 -o "seven/$(basename "$snapshot")" "$snapshot"
+same "seven/$(basename "$snapshot")"
+cmp ours.native first.native || fail "other bytes of version 7"
+same "$snapshot" --event=sched:sched_switch --cpu=0
+same "$snapshot" --until=1
+[ ! -s ours.native ] || fail "bytes without rows"
+same "$together"
+jq -e '.session == ["fly", "rec"]' < <(tail -n 1 checked) >/dev/null || fail "sessions: $(tail -n 1 checked)"
+"$FLYRECCTL" export --format=clickhouse --host-name=h17 --session=s17 -o named.native "$snapshot"
+"$FLYRECCTL" export --format=json "$snapshot" | sed 's/^{/{"buffer":"s17",/' >theirs.json
+"$check" "$schema" events named.native theirs.json >checked || fail "--session: $(cat checked)"
+jq -e '.host == ["h17"]' < <(tail -n 1 checked) >/dev/null || fail "--host-name: $(tail -n 1 checked)"
+
+echo "== losses"
+peer_record lost.dat "${PREFIX}x" -b 64 -s 500000 -e raw_syscalls -- "$TOOLS/storm" --count=20000
+same lost.dat
+grep -qw lost_before checked || fail "no losses: $(cat checked)"
+
+echo "== the other tables"
+query() { # SQL
+	"$FLYRECCTL" query --json "$1" "$snapshot" >theirs.json || fail "query $1"
+}
+query "SELECT pid, coalesce(tgid, 0) AS tgid, coalesce(comm, '') AS comm, coalesce(unit, '') AS unit,
+	coalesce(container, '') AS container, coalesce(cgroup, '') AS cgroup, coalesce(from_ts, 0) AS from_ts,
+	coalesce(to_ts, 9223372036854775807) AS to_ts FROM tasks WHERE tgid IS NOT NULL"
+same_table "$snapshot" tasks
+query "SELECT at, ts, trace, mono_raw, boot, width, coalesce(maxerror, 4294967295) AS maxerror,
+	coalesce(status, 0) AS status, tai FROM clocks"
+same_table "$snapshot" clocks
+query "SELECT from_ts, to_ts, cpus, 'mine' AS reason FROM files"
+same_table "$snapshot" snapshots
+# of a file that nobody has analysed yet
+"$FLYRECCTL" analyze --json "$segment" >theirs.json || fail "analyze"
+same_table "$segment" findings
+[ ! -s ours.native ] || grep -qw rule checked || fail "findings without a rule: $(cat checked)"
+
+echo "== what is refused"
+status=0
+"$FLYRECCTL" export --format=clickhouse --table=nothing "$snapshot" >out 2>err || status=$?
+[ "$status $(cat out)" = "2 " ] || fail "--table=nothing: $status"
+grep -q 'events tasks clocks findings snapshots' err || fail "--table=nothing: $(cat err)"
+status=0
+"$FLYRECCTL" export --format=json --table=tasks "$snapshot" >out 2>err || status=$?
+[ "$status" = 2 ] || fail "--table= for JSON: $status"
+
+echo "== flyrec-fleet-load"
+cat >client <<-'END'
+	#!/bin/bash
+	# Keeps what it is given; refuses the table $REFUSE
+	table=$(sed -n 's/.*--query=INSERT INTO flyrec\.\(.*\) FORMAT Native$/\1/p' <<<"$*")
+	echo "${table:-$*}" >>"$GOT/calls"
+	[ "$table" != "${REFUSE:-}" ] || { echo "client: no" >&2; exit 3; }
+	[ -z "$table" ] || cat >"$GOT/$table.native"
+END
+chmod +x client
+export FLYRECCTL GOT=$T/got REFUSE=none
+mkdir got
+"$load" --create --client="$T/client" "$snapshot" 2>err || fail "load: $(cat err)"
+# a table without rows is left out: there may be no findings
+[ "$(grep -v findings got/calls | paste -sd' ')" = "--queries-file=$schema events tasks clocks snapshots" ] ||
+	fail "calls: $(cat got/calls)"
+for table in events clocks snapshots; do
+	"$FLYRECCTL" export --format=clickhouse --table=$table --session=rec "$snapshot" | cmp - got/$table.native ||
+		fail "load: other $table"
+done
+rm got/*
+status=0
+REFUSE=tasks "$load" --client="$T/client" "$snapshot" 2>err || status=$?
+[ "$status" = 1 ] || fail "refused: $status"
+grep -q "^flyrec-fleet: $snapshot: not loaded: table tasks" err || fail "refused: $(cat err)"
+[ "$(paste -sd' ' got/calls)" = "events tasks" ] || fail "calls after one failed: $(cat got/calls)"
+head -c 100 "$snapshot" >broken.dat
+status=0
+"$load" --client="$T/client" broken.dat 2>err || status=$?
+[ "$status" = 1 ] || fail "a broken file: $status"
+grep -q "broken.dat: not loaded" err || fail "a broken file: $(cat err)"
+
+export NODE_PATH=${FLYREC_NPM:-$BUILD/npm}/node_modules
+sql=$SRC/tests/tools/fleet-sql
+if ! thorough || [ ! -d "$NODE_PATH/chdb" ]; then
+	echo "not on chdb and DuckDB: scripts/test --all"
+	exit 0
+fi
+
+echo "== chdb and DuckDB"
+need_command node
+client="$sql client $T/data"
+count() {
+	$client --query="SELECT count() FROM flyrec.events"
+}
+"$load" --create --client="$client" "$snapshot" || fail "load into chdb"
+n=$(count)
+[ "$n" = "$("$FLYRECCTL" export --format=json "$snapshot" | wc -l)" ] || fail "wrong data: $n rows"
+"$load" --client="$client" "$snapshot" || fail "load it again"
+[ "$(count)" = "$n" ] || fail "wrong data: loaded twice it is there twice"
+"$load" --host=h2 --client="$client" "$snapshot" || fail "load it as of another host"
+[ "$(count)" = $((2 * n)) ] || fail "wrong data: $(count) rows of two hosts"
+"$FLYRECCTL" query --json "SELECT min(from_ts) / 1000000000 AS a, max(to_ts) / 1000000000 + 1 AS b FROM files" "$snapshot" >seconds
+since=$(date -ud "@$(jq '.rows[0][0]' seconds)" '+%F %T')
+until=$(date -ud "@$(jq '.rows[0][1]' seconds)" '+%F %T')
+"$sql" compare "$T/data" since="$since" until="$until" at="$until" unit=late.service "$SRC"/fleet/queries/*.sql ||
+	fail "queries"

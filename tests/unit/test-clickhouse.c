@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Blocks of ClickHouse's Native format, byte for byte. That ClickHouse means the same by them
+ * test-clickhouse.sh shows.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "convert/clickhouse/native.h"
+
+#define EXPECT(text, wanted) expect(text, wanted, sizeof(wanted) - 1)
+
+static void expect(const struct text *text, const void *wanted, size_t size)
+{
+	assert_int_equal(text->size, size);
+	assert_memory_equal(text->bytes, wanted, size);
+}
+
+static void test_numbers(void **state)
+{
+	_cleanup_(text_done) struct text out = {};
+
+	native_varint(&out, 0);
+	native_varint(&out, 127);
+	native_varint(&out, 128);
+	native_varint(&out, 300);
+	native_number(&out, 0x0102, 2);
+	native_number(&out, (uint64_t)-2, 4);
+	native_string(&out, "ab", 2);
+	EXPECT(&out, "\x00\x7f\x80\x01\xac\x02\x02\x01\xfe\xff\xff\xff\x02"
+		     "ab");
+}
+
+static void test_block(void **state)
+{
+	_cleanup_(text_done) struct text out = {};
+	struct native_block block;
+
+	text_char(&out, 'x');
+	native_begin(&block, &out, 2);
+	native_column(&block, "n", NATIVE_U16);
+	native_number(&out, 1, 2);
+	native_number(&out, 2, 2);
+	native_word(&block, "none", "");
+	native_word(&block, "w", "ab");
+	EXPECT(&out, "x\x02\x02"
+		     "\x01n\x06UInt16\x01\x00\x02\x00"
+		     "\x01w\x16LowCardinality(String)"
+		     "\x01\0\0\0\0\0\0\0\x00\x06\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+		     "\x02"
+		     "ab\x02\0\0\0\0\0\0\0\0\0");
+}
+
+/* Each word once, whatever comes between; none twice in a row is looked up */
+static void test_words(void **state)
+{
+	_cleanup_(text_done) struct text out = {};
+	_cleanup_(native_words_done) struct native_words words = {};
+	struct native_block block;
+
+	native_begin(&block, &out, 5);
+	native_words_begin(&words, 5);
+	native_words_again(&words);
+	native_words_add(&words, "0123456789", 10);
+	native_words_add(&words, "0123456788", 10);
+	native_words_again(&words);
+	native_words_add(&words, "0123456789", 10);
+	native_words_put(&words, &block, "w");
+	EXPECT(&out, "\x01\x05\x01w\x16LowCardinality(String)"
+		     "\x01\0\0\0\0\0\0\0\x00\x06\0\0\0\0\0\0\x03\0\0\0\0\0\0\0"
+		     "\x00\x0a"
+		     "0123456789\x0a"
+		     "0123456788"
+		     "\x05\0\0\0\0\0\0\0\x00\x01\x02\x02\x01");
+	out.size = 0;
+	native_begin(&block, &out, 2);
+	native_words_begin(&words, 2);
+	native_words_again(&words);
+	native_words_again(&words);
+	native_words_put(&words, &block, "w");
+	EXPECT(&out, "\x00\x02");
+}
+
+/* How wide an index is; so many words that slots are next to each other */
+static void test_widths(void **state)
+{
+	static const struct {
+		uint32_t n;
+		unsigned width;
+	} cases[] = {{256, 0}, {257, 1}, {65536, 1}, {65537, 2}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		_cleanup_(text_done) struct text out = {};
+		_cleanup_(native_words_done) struct native_words words = {};
+		const size_t size = (size_t)cases[i].n << cases[i].width;
+		struct native_block block;
+		uint32_t last = 0;
+
+		native_begin(&block, &out, cases[i].n);
+		native_words_begin(&words, cases[i].n);
+		for (uint32_t k = 0; k < cases[i].n; k++)
+			native_words_add(&words, &k, sizeof(k));
+		native_words_put(&words, &block, "w");
+		assert_int_equal(words.n_keys, cases[i].n);
+		/* behind the number of columns and that of rows, of two or three bytes, and the
+		 * column's name and type: version, and the width */
+		assert_int_equal(out.bytes[(cases[i].n < 1 << 14 ? 3 : 4) + 2 + 23 + 8],
+				 cases[i].width);
+		memcpy(&last, out.bytes + out.size - ((size_t)1 << cases[i].width),
+		       (size_t)1 << cases[i].width);
+		assert_int_equal(le32toh(last), cases[i].n - 1);
+		assert_true(out.size > size + 5 * (size_t)cases[i].n);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_block),
+		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_widths),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Files of several hosts in one: whose event it was, when, by whom, and what is refused.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "analysis/hosts.h"
+#include "basic/io.h"
+#include "basic/strv.h"
+#include "decode/event-stream.h"
+#include "decode/symbols.h"
+#include "formats/own-hosts.h"
+#include "tests/unit/craft-formats.h"
+#include "tests/unit/tmp.h"
+#include "writer/merge-axis.h"
+#include "writer/merge-names.h"
+#include "writer/merge.h"
+
+#define PAGE   4096
+#define SECOND 1000000000ULL
+
+#define FIELD		 "\tfield:int a;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"a=%d\", REC->a\n"
+#define FORMAT(name, id) "name: " name "\nID: " id "\n" CRAFT_COMMON_FIELDS FIELD
+
+/* "two" is the same on both, but for its id, which is that of something else on the other */
+static const struct craft_format formats_a[] = {
+	{"ftrace", FORMAT("print", "5")},
+	{"demo", FORMAT("one", "10")},
+	{"demo", FORMAT("two", "11")},
+};
+static const struct craft_format formats_b[] = {
+	{"ftrace", FORMAT("print", "5")},
+	{"demo", FORMAT("two", "10")},
+	{"demo", FORMAT("three", "11")},
+};
+/* Another field at the beginning of each event, as kernels with PREEMPT_RT have it */
+static const struct craft_format formats_rt[] = {
+	{"ftrace", "name: print\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;"
+		   "\tsize:2;\tsigned:0;\n\tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n"
+		   "\tfield:int common_more;\toffset:8;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"\n"},
+};
+
+struct event {
+	uint64_t ts;
+	uint16_t id;
+	int pid, a;
+};
+
+static void put_page(struct craft *c, const struct event *events, size_t n)
+{
+	size_t page = craft_page_begin(c, events[0].ts);
+
+	for (size_t i = 0; i < n; i++) {
+		craft_head(c, 3, (uint32_t)(events[i].ts - events[i > 0 ? i - 1 : 0].ts));
+		craft_number(c, 2, events[i].id);
+		craft_number(c, 2, 0);
+		craft_number(c, 4, (uint32_t)events[i].pid);
+		craft_number(c, 4, (uint32_t)events[i].a);
+	}
+	craft_page_end(c, page, PAGE, 0);
+}
+
+static struct craft native(void)
+{
+	return (struct craft){.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__,
+			      .commit_size = 8};
+}
+
+/* Return: its descriptor */
+static int make(struct tmp *tmp, const char *name, const struct craft_file *file)
+{
+	struct craft c = native();
+	int fd;
+
+	craft_file(&c, file);
+	fd = openat(tmp->fd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
+	craft_done(&c);
+	return fd;
+}
+
+/* Host a: the clock began 1000 s after 1970, events at 1 s and 3 s; b: 900 s after, 102 s, 104 s */
+static const struct event events_a[] = {{1 * SECOND, 10, 7, 1}, {3 * SECOND, 11, 7, 2}};
+static const struct event events_b[] = {
+	{102 * SECOND, 10, 7, 3},
+	{102 * SECOND + 1000, 11, 8, 4},
+};
+
+struct two {
+	struct tmp tmp;
+	struct craft_file a, b;
+	struct craft pages_a, pages_b;
+	int fd_a, fd_b, out;
+};
+
+static void two_init(struct two *two)
+{
+	*two = (struct two){.pages_a = native(), .pages_b = native()};
+	tmp_init(&two->tmp);
+	put_page(&two->pages_a, events_a, 1);
+	put_page(&two->pages_a, events_a + 1, 1);
+	put_page(&two->pages_b, events_b, 2);
+	two->a = (struct craft_file){.formats = formats_a,
+				     .n_formats = ARRAY_SIZE(formats_a),
+				     .kallsyms = "ffffffff81000000 T at_a\n",
+				     .cmdlines = "7 nginx\n9 none\n",
+				     .clock = "[mono]\n",
+				     .date = "0x3b9aca00", /* 1000 s */
+				     .pages = &two->pages_a};
+	two->b = (struct craft_file){.formats = formats_b,
+				     .n_formats = ARRAY_SIZE(formats_b),
+				     .kallsyms = "ffffffff81000000 T at_b\n",
+				     .cmdlines = "7 sshd\n8 bash\n9 other\n",
+				     .clock = "[boot]\n",
+				     .date = "0x35a4e900", /* 900 s */
+				     .pages = &two->pages_b};
+	two->fd_a = two->fd_b = -EBADF;
+	two->out = openat(two->tmp.fd, "out.dat", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(two->out >= 0);
+}
+
+static void two_done(struct two *two)
+{
+	close(two->fd_a);
+	close(two->fd_b);
+	close(two->out);
+	craft_done(&two->pages_a);
+	craft_done(&two->pages_b);
+	tmp_done(&two->tmp);
+}
+
+static int two_merge(struct two *two, const struct merge_options *options,
+		     struct merge_report *report, struct fault *why)
+{
+	const struct merge_input inputs[] = {{"/var/lib/flyrec/sched/record/a.dat", "a", two->fd_a},
+					     {"b.dat", "b", two->fd_b}};
+
+	return merge_files(inputs, 2, two->out, options, report, why);
+}
+
+static int two_make(struct two *two, struct merge_report *report, struct fault *why)
+{
+	static const struct merge_options options;
+
+	two->fd_a = make(&two->tmp, "a.dat", &two->a);
+	two->fd_b = make(&two->tmp, "b.dat", &two->b);
+	return two_merge(two, &options, report, why);
+}
+
+/* "BUFFER TASK TIME EVENT a" of each event, a line each */
+static char *lines_of(const struct trace_dat *dat)
+{
+	static const struct event_stream_config config;
+	struct decoder *decoder;
+	struct event_stream *stream;
+	struct decode_event event;
+	struct fault why;
+	char *text = strdup("");
+
+	assert_int_equal(decoder_new(dat, &decoder, &why), 0);
+	assert_int_equal(event_stream_new(decoder, &config, &stream, &why), 0);
+	while (event_next(stream, &event, &why) > 0) {
+		const int32_t format = decoder_find(decoder, event.id);
+		char *old = text;
+		int a;
+
+		memcpy(&a, event.data + 8, sizeof(a));
+		text = strf("%s%s %s %" PRIu64 " %s %d%s\n", old, dat->buffers[event.buffer].name,
+			    event.task->text, event.ts,
+			    format < 0 ? "?" : decoder_name(decoder, (size_t)format), a,
+			    event.missed ? " missed" : "");
+		free(old);
+	}
+	event_stream_free(stream);
+	decoder_free(decoder);
+	return text;
+}
+
+static void assert_lines(const struct trace_dat *dat, const char *expected)
+{
+	char *text = lines_of(dat);
+
+	assert_string_equal(text, expected);
+	free(text);
+}
+
+static void test_merged(void **state)
+{
+	struct merge_report report;
+	struct trace_dat *dat;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	assert_int_equal(two_make(&two, &report, &why), 0);
+	assert_string_equal(report.text,
+			    "flyrec merge: times by the clock of b:b (boot)\n"
+			    "a:sched: moved by 100.000000000 s, not known how right its clock was\n"
+			    "b:b: not moved, not known how right its clock was\n");
+	assert_true(report.symbols_differ);
+	assert_int_equal(report.shared_names, 2); /* 7, and 9, which has no events */
+	assert_int_equal(report.n_apart, 0);
+	merge_report_done(&report);
+
+	assert_int_equal(trace_dat_open_fd(two.out, "out.dat", &dat, &why), 0);
+	assert_int_equal(dat->kallsyms.size, 0);
+	assert_int_equal(dat->n_formats, 4); /* "two" once */
+	assert_lines(dat, "a:sched nginx|sshd 1001000000000 one 1\n"
+			  "b:b nginx|sshd 1002000000000 two 3\n"
+			  "b:b bash 1002000001000 three 4\n"
+			  "a:sched nginx|sshd 1003000000000 two 2\n");
+	trace_dat_free(dat);
+	two_done(&two);
+}
+
+/* What the file itself said: its names, symbols, and no other's */
+static void test_frames(void **state)
+{
+	static const char *const lines[] = {
+		" nginx 1001000000000 one 1\n nginx 1003000000000 two 2\n",
+		" sshd 1002000000000 two 3\n bash 1002000001000 three 4\n",
+	};
+	static const char *const names[] = {"out.dat (a:sched)", "out.dat (b:b)"};
+	static const char *const symbols[] = {"at_a", "at_b"};
+	struct merge_report report;
+	struct host_sources hosts;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	assert_int_equal(two_make(&two, &report, &why), 0);
+	merge_report_done(&report);
+	assert_int_equal(host_sources_find(&(struct source){.name = "out.dat", .fd = two.out}, 1,
+					   &hosts, &why),
+			 0);
+	assert_int_equal(hosts.n, 2);
+	assert_int_equal(strv_length(hosts.names), 2);
+	for (size_t i = 0; i < 2; i++) {
+		struct trace_dat *dat;
+		struct decoder *decoder;
+		uint64_t address;
+
+		assert_string_equal(hosts.list[i].name, names[i]);
+		assert_string_equal(hosts.list[i].host, i == 0 ? "a" : "b");
+		assert_int_equal(
+			trace_dat_open_frame(two.out, names[i], hosts.list[i].frame, &dat, &why),
+			0);
+		assert_lines(dat, lines[i]);
+		assert_int_equal(decoder_new(dat, &decoder, &why), 0);
+		assert_true(symbols_address(decoder_symbols(decoder), symbols[i], &address));
+		decoder_free(decoder);
+		trace_dat_free(dat);
+	}
+	host_sources_done(&hosts);
+	two_done(&two);
+}
+
+static void test_same_symbols(void **state)
+{
+	struct merge_report report;
+	struct trace_dat *dat;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	two.b.kallsyms = two.a.kallsyms;
+	assert_int_equal(two_make(&two, &report, &why), 0);
+	assert_false(report.symbols_differ);
+	merge_report_done(&report);
+	assert_int_equal(trace_dat_open_fd(two.out, "out.dat", &dat, &why), 0);
+	assert_int_equal(dat->kallsyms.size, strlen(two.a.kallsyms));
+	trace_dat_free(dat);
+	two_done(&two);
+}
+
+static void test_apart(void **state)
+{
+	struct merge_report report;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	two.b.date = "0x3b9aca00"; /* a hundred seconds later */
+	assert_int_equal(two_make(&two, &report, &why), 0);
+	assert_int_equal(report.n_apart, 2);
+	merge_report_done(&report);
+	two_done(&two);
+}
+
+static void assert_refused(struct two *two, const char *text)
+{
+	struct merge_report report;
+	struct fault why;
+
+	assert_true(two_make(two, &report, &why) < 0);
+	if (!strstr(why.text, text))
+		fail_msg("%s, not: %s", why.text, text);
+	two_done(two);
+}
+
+static void test_refused(void **state)
+{
+	struct merge_report report;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	two.b.date = NULL;
+	assert_refused(&two, "b.dat: does not tell what time of day it was");
+	two_init(&two);
+	two.b.clock = "[counter]\n";
+	assert_refused(&two, "b.dat: Clock=counter does not count nanoseconds");
+	two_init(&two);
+	two.b.formats = formats_rt;
+	two.b.n_formats = ARRAY_SIZE(formats_rt);
+	assert_refused(&two, "begin events with different fields");
+
+	two_init(&two);
+	two.fd_a = make(&two.tmp, "a.dat", &two.a);
+	two.fd_b = openat(two.tmp.fd, "a.dat", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(two_merge(&two, &(struct merge_options){}, &report, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "are the same recording"));
+	two_done(&two);
+
+	two_init(&two);
+	assert_int_equal(two_make(&two, &report, &why), 0);
+	merge_report_done(&report);
+	close(two.fd_b);
+	two.fd_b = two.out;
+	two.out = openat(two.tmp.fd, "again.dat", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_int_equal(two_merge(&two, &(struct merge_options){}, &report, &why), -EINVAL);
+	assert_non_null(strstr(why.text, "is merged already"));
+	two_done(&two);
+}
+
+static void count_line(void *userdata, const char *line)
+{
+	assert_non_null(strstr(line, "sched/record/a.dat: offset 0x"));
+	(*(unsigned *)userdata)++;
+}
+
+static void test_damaged(void **state)
+{
+	unsigned n = 0;
+	const struct merge_options options = {.told = count_line, .userdata = &n};
+	struct merge_report report;
+	struct trace_dat *dat;
+	struct fault why;
+	struct two two;
+
+	(void)state;
+	two_init(&two);
+	put_page(&two.pages_a, events_a + 1, 1);
+	craft_set(&two.pages_a, PAGE + 16, 4, 0x7c); /* longer than the sub-buffer's events */
+	assert_int_equal(two_make(&two, &report, &why), -EBADMSG);
+	assert_int_equal(lseek(two.out, 0, SEEK_SET), 0);
+	assert_int_equal(two_merge(&two, &options, &report, &why), 0);
+	merge_report_done(&report);
+	assert_int_equal(n, 1);
+	assert_int_equal(trace_dat_open_fd(two.out, "out.dat", &dat, &why), 0);
+	assert_lines(dat, "a:sched nginx|sshd 1001000000000 one 1\n"
+			  "b:b nginx|sshd 1002000000000 two 3\n"
+			  "b:b bash 1002000001000 three 4\n"
+			  "a:sched nginx|sshd 1003000000000 two 2 missed\n");
+	trace_dat_free(dat);
+	two_done(&two);
+}
+
+/* --- times */
+
+static struct axis_file clock_of(const char *clock, uint8_t boot, uint64_t realtime, uint64_t trace,
+				 uint32_t maxerror)
+{
+	struct axis_file file = {.error = OWN_HOST_ERROR_UNKNOWN};
+	struct own_clocks clocks;
+	const uint8_t boot_id[16] = {boot};
+
+	own_clocks_init(&clocks, clock, boot_id);
+	(void)strncpy(file.clock, clock, sizeof(file.clock) - 1);
+	(void)own_clocks_add(&clocks, &(struct own_clock){.realtime = realtime,
+							  .trace = trace,
+							  .maxerror = maxerror,
+							  .width = 100});
+	/* it drifted by 30 ns */
+	(void)own_clocks_add(&clocks, &(struct own_clock){.realtime = realtime + SECOND,
+							  .trace = trace + SECOND - 30,
+							  .maxerror = maxerror,
+							  .width = 100});
+	(void)own_clocks_add(&clocks,
+			     &(struct own_clock){.realtime = 1, .flags = OWN_CLOCK_NO_TRACE});
+	axis_of_readings(&file, &clocks);
+	return file;
+}
+
+static void test_axis(void **state)
+{
+	struct axis_file files[] = {
+		clock_of("mono", 1, 5000 * SECOND, 10 * SECOND, 200),
+		clock_of("mono", 2, 5000 * SECOND, 4000 * SECOND, 300),
+		clock_of("mono", 1, 6000 * SECOND, 10 * SECOND, 200), /* was set meanwhile */
+		clock_of("boot", 1, 5000 * SECOND, 20 * SECOND, 200),
+		{.offset = 2000 * (int64_t)SECOND, .error = OWN_HOST_ERROR_UNKNOWN},
+		{.offset = 2001 * (int64_t)SECOND, .error = OWN_HOST_ERROR_UNKNOWN},
+	};
+
+	(void)state;
+	assert_int_equal(files[0].error, 200000 + 50 + 30);
+	assert_int_equal(axis_place(files, ARRAY_SIZE(files)), 1);
+	assert_int_equal(files[1].moved, 0);
+	assert_int_equal(files[0].moved, 3990 * SECOND);
+	assert_int_equal(files[2].moved, files[0].moved);
+	assert_int_equal(files[2].same_as, 0);
+	assert_int_equal(files[3].moved, 3980 * SECOND);
+	assert_int_equal(files[3].same_as, 3);
+	assert_int_equal(files[4].moved, 1000 * SECOND - 30);
+	assert_int_equal(files[5].same_as, 5); /* not known to be the same boot */
+}
+
+/* --- names */
+
+static char *names_of(struct merge_names *names, size_t room)
+{
+	size_t shared;
+	char *text, *end;
+
+	assert_int_equal(merge_names_put(names, room, &text, &shared), 0);
+	text = realloc(text, room + 1);
+	assert_non_null(text);
+	text[room] = '\0';
+	end = strstr(text, "\n\n");
+	assert_non_null(end);
+	end[1] = '\0';
+	merge_names_free(names);
+	return text;
+}
+
+static void test_names(void **state)
+{
+	struct merge_names *names = merge_names_new();
+	uint8_t *one = calloc(1, SUBBUF_MOVE_PIDS / 8), *two = calloc(1, SUBBUF_MOVE_PIDS / 8);
+	char *text;
+
+	(void)state;
+	assert_non_null(names);
+	assert_non_null(one);
+	assert_non_null(two);
+	one[0] = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 6;
+	two[0] = 1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 7;
+	assert_int_equal(merge_names_add(names, 0, "1 init\n2 a\n3 c\n4 x\n5 e\n9 n\n", one), 0);
+	assert_int_equal(merge_names_add(names, 1, "1 init\n2 b\n3 y\n4 d\n9 m\n", two), 0);
+	text = names_of(names, 200);
+	/* 3 and 4 have events on one host only; 5 has no name on the other, 6 on neither, 7 is on
+	 * one */
+	assert_string_equal(text, "1 init\n2 a|b\n3 c\n4 d\n5 e|<...>\n6 <...>\n9 n|m\n");
+	free(text);
+
+	names = merge_names_new();
+	assert_non_null(names);
+	assert_int_equal(merge_names_add(names, 0, "1 a\n22 bbbbbbbb\n", one), 0);
+	text = names_of(names, 8); /* no room for the second */
+	assert_string_equal(text, "1 a\n");
+	free(text);
+	free(one);
+	free(two);
+}
+
+/* --- lines in flyrec's own section */
+
+static void test_hosts(void **state)
+{
+	static const char *const bad[] = {
+		"1\t2\t3\th\n",			      /* a column is missing */
+		"1\t2\t3\th\tn\tm\n",		      /* one too many */
+		"x\t2\t3\th\tn\n",		      /* no number */
+		"1\t-2\t3\th\tn\n",		      /* likewise */
+		"1\t2\t99999999999999999999\th\tn\n", /* too large */
+		"1\t2\t3\th\tn",		      /* no end */
+	};
+	struct own_hosts hosts = {}, again;
+	char *text;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(own_hosts_add(&hosts, &(struct own_host){(char *)"web\t1", (char *)"a\n",
+								  0xabc, 12, 34}),
+			 0);
+	assert_int_equal(
+		own_hosts_add(&hosts, &(struct own_host){(char *)"db", (char *)"b", 1, UINT64_MAX,
+							 OWN_HOST_ERROR_UNKNOWN}),
+		0);
+	assert_int_equal(own_hosts_put(&hosts, &text, &size), 0);
+	assert_int_equal(own_hosts_take(text, size, &again), 0);
+	free(text);
+	assert_int_equal(again.n, 2);
+	assert_string_equal(again.list[0].host, "web 1");
+	assert_string_equal(again.list[0].name, "a\\n");
+	assert_int_equal(again.list[0].frame, 0xabc);
+	assert_int_equal(again.list[0].error, 34);
+	assert_int_equal(again.list[1].moved, UINT64_MAX);
+	assert_int_equal(again.list[1].error, OWN_HOST_ERROR_UNKNOWN);
+	own_hosts_done(&again);
+	own_hosts_done(&hosts);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		text = strdup(bad[i]);
+		assert_int_equal(own_hosts_take(text, strlen(text), &again), -EBADMSG);
+		free(text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_merged),	     cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_same_symbols), cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_axis),	     cmocka_unit_test(test_names),
+		cmocka_unit_test(test_hosts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
