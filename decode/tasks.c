@@ -3,18 +3,16 @@
 #include <string.h>
 #include <traceevent/event-parse.h>
 
+#include "basic/array-room.h"
+#include "basic/pid-map.h"
 #include "decode/tasks.h"
 
-struct slot {
-	struct task_name *name; /* NULL: free */
-	int32_t pid;
-};
-
-/* An open-addressed hash; names that were replaced are kept for those who have them */
+/* Names that were replaced are kept for those who have them */
 struct tasks {
 	struct tep_handle *tep; /* has the saved names; asked once for each pid */
-	struct slot *slots;
-	size_t n, room; /* room: a power of two, at least twice n */
+	struct pid_map pids;
+	struct task_name **names; /* by their indexes; NULL: there was no memory for it */
+	size_t room;
 	struct task_name **old;
 	size_t n_old;
 };
@@ -41,10 +39,8 @@ int tasks_new(const char *text, struct tasks **ret)
 
 	if (!tasks)
 		return -ENOMEM;
-	tasks->room = 1024;
-	tasks->slots = calloc(tasks->room, sizeof(*tasks->slots));
 	tasks->tep = tep_alloc();
-	if (!tasks->slots || !tasks->tep)
+	if (!tasks->tep)
 		return -ENOMEM;
 	tep_set_loglevel(TEP_LOG_NONE);
 	(void)tep_parse_saved_cmdlines(tasks->tep, text); /* what is broken is left out */
@@ -56,74 +52,44 @@ struct tasks *tasks_free(struct tasks *tasks)
 {
 	if (!tasks)
 		return NULL;
-	for (size_t i = 0; tasks->slots && i < tasks->room; i++)
-		free(tasks->slots[i].name);
+	for (size_t i = 0; i < tasks->room; i++)
+		free(tasks->names[i]);
 	for (size_t i = 0; i < tasks->n_old; i++)
 		free(tasks->old[i]);
-	free(tasks->slots);
+	free(tasks->names);
 	free(tasks->old);
+	pid_map_done(&tasks->pids);
 	tep_free(tasks->tep);
 	free(tasks);
 	return NULL;
 }
 
-/* Where @pid is or belongs */
-static struct slot *find_slot(const struct tasks *tasks, int32_t pid)
+/* Where the name of @pid is; NULL without memory */
+static struct task_name **get_name(struct tasks *tasks, int32_t pid)
 {
-	size_t i = ((uint32_t)pid * UINT32_C(2654435761)) & (tasks->room - 1);
-
-	while (tasks->slots[i].name && tasks->slots[i].pid != pid)
-		i = (i + 1) & (tasks->room - 1);
-	return &tasks->slots[i];
-}
-
-static int grow(struct tasks *tasks)
-{
-	struct slot *old = tasks->slots;
-	size_t room = tasks->room;
-
-	tasks->slots = calloc(2 * room, sizeof(*tasks->slots));
-	if (!tasks->slots) {
-		tasks->slots = old;
-		return -ENOMEM;
-	}
-	tasks->room = 2 * room;
-	for (size_t i = 0; i < room; i++)
-		if (old[i].name)
-			*find_slot(tasks, old[i].pid) = old[i];
-	free(old);
-	return 0;
-}
-
-static struct slot *get_slot(struct tasks *tasks, int32_t pid)
-{
-	struct slot *slot = find_slot(tasks, pid);
+	struct task_name **name;
 	const char *text;
+	size_t index;
 
-	if (slot->name)
-		return slot;
-	if (2 * (tasks->n + 1) > tasks->room) {
-		if (grow(tasks) < 0)
-			return NULL;
-		slot = find_slot(tasks, pid);
-	}
-	text = tep_data_comm_from_pid(tasks->tep, pid);
-	slot->name = make_name(text, SIZE_MAX, pid == 0 || tep_is_pid_registered(tasks->tep, pid));
-	if (!slot->name)
+	if (pid_map_add(&tasks->pids, pid, &index) < 0 ||
+	    array_room(&tasks->names, &tasks->room, index, sizeof(*name)) < 0)
 		return NULL;
-	slot->pid = pid;
-	tasks->n++;
-	return slot;
+	name = &tasks->names[index];
+	if (*name)
+		return name;
+	text = tep_data_comm_from_pid(tasks->tep, pid);
+	*name = make_name(text, SIZE_MAX, pid == 0 || tep_is_pid_registered(tasks->tep, pid));
+	return *name ? name : NULL;
 }
 
 const struct task_name *tasks_find(struct tasks *tasks, int32_t pid)
 {
-	struct slot *slot = get_slot(tasks, pid);
+	struct task_name **name = get_name(tasks, pid);
 
-	return slot ? slot->name : NULL;
+	return name ? *name : NULL;
 }
 
-static int replace(struct tasks *tasks, struct slot *slot, const char *name, size_t size)
+static int replace(struct tasks *tasks, struct task_name **at, const char *name, size_t size)
 {
 	struct task_name *fresh;
 
@@ -132,19 +98,19 @@ static int replace(struct tasks *tasks, struct slot *slot, const char *name, siz
 	fresh = make_name(name, size, true);
 	if (!fresh)
 		return -ENOMEM;
-	tasks->old[tasks->n_old++] = slot->name;
-	slot->name = fresh;
+	tasks->old[tasks->n_old++] = *at;
+	*at = fresh;
 	return 0;
 }
 
 int tasks_learn(struct tasks *tasks, int32_t pid, const char *name, size_t size, bool rename)
 {
-	struct slot *slot = get_slot(tasks, pid);
+	struct task_name **at = get_name(tasks, pid);
 
-	if (!slot)
+	if (!at)
 		return -ENOMEM;
-	if (slot->name->known &&
-	    (!rename || (slot->name->size == size && memcmp(slot->name->text, name, size) == 0)))
+	if ((*at)->known &&
+	    (!rename || ((*at)->size == size && memcmp((*at)->text, name, size) == 0)))
 		return 0;
-	return replace(tasks, slot, name, size);
+	return replace(tasks, at, name, size);
 }

@@ -4,6 +4,8 @@
 #include <search.h>
 #include <string.h>
 
+#include "basic/array-room.h"
+#include "basic/pid-map.h"
 #include "basic/strv.h"
 #include "decode/who.h"
 #include "formats/own-clocks.h"
@@ -55,7 +57,7 @@ struct said {
 };
 
 struct slot {
-	int32_t pid; /* 0: free */
+	int32_t pid;
 	struct said *said;
 	/* What an event told last; NULL: nothing, or that is over */
 	const struct task_who *who;
@@ -72,9 +74,10 @@ struct whos {
 struct who {
 	char *const *units, *const *containers;
 	bool keep;
-	struct slot *slots; /* an open-addressed hash */
-	size_t n, room;	    /* room: a power of two, at least twice n */
-	void *places;	    /* tree of struct task_place, by path */
+	struct pid_map pids;
+	struct slot *slots; /* by their indexes */
+	size_t room;
+	void *places; /* tree of struct task_place, by path */
 	struct whos *whos;
 
 	/* A control group that has got its first task, and whoever put it there: maybe by clone3 */
@@ -171,10 +174,6 @@ int who_new(char *const *units, char *const *containers, bool keep, struct who *
 	who->units = units;
 	who->containers = containers;
 	who->keep = keep;
-	who->room = 1024;
-	who->slots = calloc(who->room, sizeof(*who->slots));
-	if (!who->slots)
-		return -ENOMEM;
 	*ret = TAKE_PTR(who);
 	return 0;
 }
@@ -183,7 +182,7 @@ struct who *who_free(struct who *who)
 {
 	if (!who)
 		return NULL;
-	for (size_t i = 0; who->slots && i < who->room; i++)
+	for (size_t i = 0; i < who->room; i++)
 		for (struct said *said = who->slots[i].said, *next; said; said = next) {
 			next = said->next;
 			free(said);
@@ -194,6 +193,7 @@ struct who *who_free(struct who *who)
 	}
 	tdestroy(who->places, free_place);
 	free(who->slots);
+	pid_map_done(&who->pids);
 	free(who);
 	return NULL;
 }
@@ -234,49 +234,24 @@ static int set_who(struct who *who, struct slot *slot, int32_t tgid, const struc
 	return 0;
 }
 
-/* Where @pid is or belongs */
-static struct slot *find_slot(const struct who *who, int32_t pid)
+/* NULL: nothing was ever told of it */
+static const struct slot *find_slot(const struct who *who, int32_t pid)
 {
-	size_t i = ((uint32_t)pid * UINT32_C(2654435761)) & (who->room - 1);
+	size_t index = pid_map_find(&who->pids, pid);
 
-	while (who->slots[i].pid != 0 && who->slots[i].pid != pid)
-		i = (i + 1) & (who->room - 1);
-	return &who->slots[i];
+	return index < who->room ? &who->slots[index] : NULL;
 }
 
-static int grow(struct who *who)
-{
-	struct slot *old = who->slots;
-	size_t room = who->room;
-
-	who->slots = calloc(2 * room, sizeof(*who->slots));
-	if (!who->slots) {
-		who->slots = old;
-		return -ENOMEM;
-	}
-	who->room = 2 * room;
-	for (size_t i = 0; i < room; i++)
-		if (old[i].pid != 0)
-			*find_slot(who, old[i].pid) = old[i];
-	free(old);
-	return 0;
-}
-
-/* NULL without memory; @pid is not 0 */
+/* NULL without memory */
 static struct slot *get_slot(struct who *who, int32_t pid)
 {
-	struct slot *slot = find_slot(who, pid);
+	size_t index;
 
-	if (slot->pid != 0)
-		return slot;
-	if (2 * (who->n + 1) > who->room) {
-		if (grow(who) < 0)
-			return NULL;
-		slot = find_slot(who, pid);
-	}
-	slot->pid = pid;
-	who->n++;
-	return slot;
+	if (pid_map_add(&who->pids, pid, &index) < 0 ||
+	    array_room(&who->slots, &who->room, index, sizeof(*who->slots)) < 0)
+		return NULL;
+	who->slots[index].pid = pid;
+	return &who->slots[index];
 }
 
 /*
@@ -286,8 +261,11 @@ static struct slot *get_slot(struct who *who, int32_t pid)
 static const struct task_who *find_own(const struct who *who, int32_t pid, uint64_t ts)
 {
 	const struct slot *slot = find_slot(who, pid);
-	const struct said *said = slot->said;
+	const struct said *said;
 
+	if (!slot)
+		return NULL;
+	said = slot->said;
 	while (said && said->from > ts)
 		said = said->next;
 	if (slot->who && slot->from <= ts &&

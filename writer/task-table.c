@@ -2,13 +2,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "basic/array-room.h"
+#include "basic/pid-map.h"
 #include "basic/strv.h"
 #include "writer/task-table.h"
 
 #define NAME_SIZE 16
 
 struct entry {
-	int32_t pid; /* 0: free */
+	int32_t pid;
 	int32_t tgid;
 	uint64_t start;
 	uint32_t changed, seen; /* generations */
@@ -17,10 +19,10 @@ struct entry {
 	char *cgroup; /* NULL: not known */
 };
 
-/* An open-addressed hash */
 struct task_table {
-	struct entry *entries;
-	size_t n, room; /* room: a power of two, at least twice n */
+	struct pid_map pids;
+	struct entry *entries; /* by their indexes */
+	size_t room;
 	size_t max;
 };
 
@@ -37,71 +39,59 @@ struct task_table *task_table_free(struct task_table *t)
 {
 	if (!t)
 		return NULL;
-	for (size_t i = 0; i < t->room; i++)
+	for (size_t i = 0; i < t->pids.n; i++)
 		free(t->entries[i].cgroup);
 	free(t->entries);
+	pid_map_done(&t->pids);
 	free(t);
 	return NULL;
 }
 
-/* Where @pid is or belongs; there is room */
-static struct entry *find(const struct task_table *t, int32_t pid)
+/* Drops those that have ended */
+static int drop_ended(struct task_table *t)
 {
-	size_t i = ((uint32_t)pid * UINT32_C(2654435761)) & (t->room - 1);
+	struct pid_map alive = {};
+	size_t index;
 
-	while (t->entries[i].pid != 0 && t->entries[i].pid != pid)
-		i = (i + 1) & (t->room - 1);
-	return &t->entries[i];
-}
-
-/* Into a table of another size, without those that have ended if @alive */
-static int rebuild(struct task_table *t, size_t room, bool alive)
-{
-	struct entry *old = t->entries;
-	const size_t old_room = t->room;
-
-	t->entries = calloc(room, sizeof(*t->entries));
-	if (!t->entries) {
-		t->entries = old;
-		return -ENOMEM;
-	}
-	t->room = room;
-	t->n = 0;
-	for (size_t i = 0; i < old_room; i++) {
-		if (old[i].pid == 0)
-			continue;
-		if (alive && old[i].ended) {
-			free(old[i].cgroup);
-			continue;
+	for (size_t i = 0; i < t->pids.n; i++)
+		if (!t->entries[i].ended && pid_map_add(&alive, t->entries[i].pid, &index) < 0) {
+			pid_map_done(&alive);
+			return -ENOMEM;
 		}
-		*find(t, old[i].pid) = old[i];
-		t->n++;
+	for (size_t i = 0; i < t->pids.n; i++) {
+		struct entry entry = t->entries[i];
+
+		t->entries[i] = (struct entry){};
+		if (entry.ended)
+			free(entry.cgroup);
+		else
+			t->entries[pid_map_find(&alive, entry.pid)] = entry;
 	}
-	free(old);
+	pid_map_done(&t->pids);
+	t->pids = alive;
 	return 0;
 }
 
 /* Return: 1, 0 there is no room for it, or -ENOMEM */
 static int get(struct task_table *t, int32_t pid, struct entry **ret)
 {
-	struct entry *entry = t->room > 0 ? find(t, pid) : NULL;
+	size_t index = pid_map_find(&t->pids, pid);
 	int r = 0;
 
-	if (entry && entry->pid == pid) {
-		*ret = entry;
-		return 1;
+	if (index == PID_MAP_NONE) {
+		if (t->pids.n == t->max)
+			r = drop_ended(t);
+		if (r >= 0 && t->pids.n == t->max)
+			return 0;
+		if (r >= 0)
+			r = array_room(&t->entries, &t->room, t->pids.n, sizeof(*t->entries));
+		if (r >= 0)
+			r = pid_map_add(&t->pids, pid, &index);
+		if (r < 0)
+			return r;
+		t->entries[index].pid = pid;
 	}
-	if (t->n == t->max)
-		r = rebuild(t, t->room, true);
-	if (r >= 0 && t->n == t->max)
-		return 0;
-	if (r >= 0 && 2 * (t->n + 1) > t->room)
-		r = rebuild(t, MAX(2 * t->room, (size_t)256), false);
-	if (r < 0)
-		return r;
-	*ret = find(t, pid);
-	**ret = (struct entry){.pid = pid};
-	t->n++;
+	*ret = &t->entries[index];
 	return 1;
 }
 
@@ -147,14 +137,14 @@ int task_table_miss(struct task_table *t, int32_t pid, const char *name)
 
 bool task_table_knows(const struct task_table *t, int32_t pid, const char *name)
 {
-	const struct entry *entry = t->room > 0 ? find(t, pid) : NULL;
+	size_t index = pid_map_find(&t->pids, pid);
 
-	return entry && entry->pid == pid && strcmp(entry->name, name) == 0;
+	return index != PID_MAP_NONE && strcmp(t->entries[index].name, name) == 0;
 }
 
 void task_table_scanned(struct task_table *t, uint32_t generation)
 {
-	for (size_t i = 0; i < t->room; i++)
+	for (size_t i = 0; i < t->pids.n; i++)
 		t->entries[i].ended |= t->entries[i].seen < generation;
 }
 
@@ -167,14 +157,14 @@ static int by_pid(const void *a, const void *b)
 
 int task_table_put(const struct task_table *t, uint32_t since, struct own_tasks_writer *writer)
 {
-	_cleanup_free_ const struct entry **list = calloc(t->n + 1, sizeof(struct entry *));
+	_cleanup_free_ const struct entry **list = calloc(t->pids.n + 1, sizeof(struct entry *));
 	size_t n = 0;
 	int r = 0;
 
 	if (!list)
 		return -ENOMEM;
-	for (size_t i = 0; i < t->room; i++)
-		if (t->entries[i].pid != 0 && !t->entries[i].ended && t->entries[i].changed > since)
+	for (size_t i = 0; i < t->pids.n; i++)
+		if (!t->entries[i].ended && t->entries[i].changed > since)
 			list[n++] = &t->entries[i];
 	qsort(list, n, sizeof(*list), by_pid);
 	for (size_t i = 0; i < n && r == 0; i++)

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "basic/array-room.h"
 #include "basic/log.h"
+#include "basic/pid-map.h"
 #include "basic/strv.h"
 #include "convert/convert.h"
 #include "convert/perfetto/perfetto-bundle.h"
@@ -23,7 +25,6 @@
 
 /* What Perfetto was told of a task, and of the process that it is the first thread of */
 struct task {
-	int32_t pid; /* 0: free */
 	const struct task_name *name;
 	const struct task_who *who, *process;
 };
@@ -41,56 +42,23 @@ struct job {
 	const struct export *export;
 	struct perfetto_notes notes;
 	struct perfetto_events events;
-	struct task *tasks;   /* an open-addressed hash */
-	size_t n_tasks, room; /* room: a power of two */
+	struct pid_map pids;
+	struct task *tasks; /* by their indexes */
+	size_t room;
 	struct cpu *cpus;
 };
 
 /* --- tasks */
 
-/* Where @pid is or belongs */
-static struct task *find_task(const struct job *job, int32_t pid)
-{
-	size_t i = ((uint32_t)pid * UINT32_C(2654435761)) & (job->room - 1);
-
-	while (job->tasks[i].pid != 0 && job->tasks[i].pid != pid)
-		i = (i + 1) & (job->room - 1);
-	return &job->tasks[i];
-}
-
-static int grow_tasks(struct job *job)
-{
-	struct task *old = job->tasks;
-	size_t room = job->room;
-
-	job->tasks = calloc(2 * room, sizeof(*job->tasks));
-	if (!job->tasks) {
-		job->tasks = old;
-		return -ENOMEM;
-	}
-	job->room = 2 * room;
-	for (size_t i = 0; i < room; i++)
-		if (old[i].pid != 0)
-			*find_task(job, old[i].pid) = old[i];
-	free(old);
-	return 0;
-}
-
 /* NULL without memory; none moves until the next call but one */
 static struct task *get_task(struct job *job, int32_t pid)
 {
-	struct task *task = find_task(job, pid);
+	size_t index;
 
-	if (task->pid != 0)
-		return task;
-	if (2 * (job->n_tasks + 1) > job->room) {
-		if (grow_tasks(job) < 0)
-			return NULL;
-		task = find_task(job, pid);
-	}
-	task->pid = pid;
-	job->n_tasks++;
-	return task;
+	if (pid_map_add(&job->pids, pid, &index) < 0 ||
+	    array_room(&job->tasks, &job->room, index, sizeof(*job->tasks)) < 0)
+		return NULL;
+	return &job->tasks[index];
 }
 
 /* "NAME (UNIT)", "NAME (UNIT, CONTAINER)" */
@@ -137,7 +105,7 @@ static int tell_task(struct job *job, const struct decode_event *event, struct t
 		return -ENOMEM;
 	if (task->name == event->task && task->who == who)
 		return 0;
-	process = find_task(job, who->tgid);
+	process = get_task(job, who->tgid); /* there is one */
 	packet = wire_begin(out, PERFETTO_PACKET);
 	wire_number(out, PACKET_TIMESTAMP, event->ts + job->events.to_boot);
 	tree = wire_begin(out, PACKET_PROCESS_TREE);
@@ -270,13 +238,11 @@ static int job_init(struct job *job, const struct export *export)
 		.export = export,
 		.notes = {.export = export, .on_fault = on_fault},
 		.events.decoder = export->decoder,
-		.room = 1024,
 	};
 	job->events.choices = calloc(dat->n_formats + 1, sizeof(*job->events.choices));
-	job->tasks = calloc(job->room, sizeof(*job->tasks));
 	job->cpus =
 		calloc(MAX(dat->n_buffers * (size_t)dat->n_cpus, (size_t)1), sizeof(*job->cpus));
-	return job->events.choices && job->tasks && job->cpus ? 0 : -ENOMEM;
+	return job->events.choices && job->cpus ? 0 : -ENOMEM;
 }
 
 static void job_done(struct job *job)
@@ -287,6 +253,7 @@ static void job_done(struct job *job)
 	}
 	free(job->events.choices);
 	free(job->tasks);
+	pid_map_done(&job->pids);
 	free(job->cpus);
 }
 
