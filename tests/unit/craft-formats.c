@@ -2,7 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "basic/io.h"
 #include "basic/macro.h"
 #include "formats/own-section.h"
 #include "tests/unit/craft-formats.h"
@@ -226,4 +229,35 @@ uint32_t craft_record(const struct tep_event *event, bool big_endian, bool hosti
 	ret[2] = ret[3] = 0;
 	set(ret + 4, big_endian, 4, 42);
 	return end;
+}
+
+int craft_fd(struct craft *c)
+{
+	int fd = memfd_create("craft", MFD_CLOEXEC);
+
+	if (fd < 0 || io_pwrite_all(fd, c->bytes, c->size, 0) < 0)
+		abort();
+	craft_done(c);
+	return fd;
+}
+
+void craft_open(struct craft *c, int *ret_fd, struct trace_dat **ret_dat,
+		struct decoder **ret_decoder)
+{
+	struct fault why = {};
+	int fd = craft_fd(c);
+
+	if (trace_dat_open_fd(fd, "f", ret_dat, &why) < 0 ||
+	    decoder_new(*ret_dat, ret_decoder, &why) < 0) {
+		(void)fprintf(stderr, "%s\n", why.text);
+		abort();
+	}
+	*ret_fd = fd;
+}
+
+void craft_close(int fd, struct trace_dat *dat, struct decoder *decoder)
+{
+	decoder_free(decoder);
+	trace_dat_free(dat);
+	close(fd);
 }

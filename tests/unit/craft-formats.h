@@ -7,6 +7,8 @@
 
 #include <traceevent/event-parse.h>
 
+#include "decode/decoder.h"
+#include "formats/trace-dat.h"
 #include "tests/unit/craft.h"
 
 struct craft_format {
@@ -28,6 +30,19 @@ struct craft_file {
  * craft_file() - append a whole version 6 file with one CPU
  */
 void craft_file(struct craft *c, const struct craft_file *file);
+
+/**
+ * craft_fd() - @c as a file without a name; frees it
+ */
+int craft_fd(struct craft *c);
+
+/**
+ * craft_open() - the file of craft_fd(), opened; craft_close() closes it
+ * @ret_dat: "f"
+ */
+void craft_open(struct craft *c, int *ret_fd, struct trace_dat **ret_dat,
+		struct decoder **ret_decoder);
+void craft_close(int fd, struct trace_dat *dat, struct decoder *decoder);
 
 /**
  * craft_record() - a record of an event

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -68,15 +67,9 @@ static int on_span(void *userdata, const struct span *span)
 static void open_file(struct fixture *f, const struct craft_file *file)
 {
 	struct craft c = {.big_endian = f->kind.big_endian, .commit_size = f->kind.commit_size};
-	struct fault why = {};
 
 	craft_file(&c, file);
-	f->fd = memfd_create("test-analysis", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
-	if (trace_dat_open_fd(f->fd, "f", &f->dat, &why) < 0 ||
-	    decoder_new(f->dat, &f->decoder, &why) < 0)
-		fail_msg("%s", why.text);
-	craft_done(&c);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 }
 
 static void setup_kind(struct fixture *f, unsigned kinds, const struct craft *kind)
@@ -111,9 +104,7 @@ static void teardown(struct fixture *f)
 	f->dat->n_cpus = 1;
 	spans_file_free(f->file);
 	spans_free(f->spans);
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 /* The event in @c happens; frees it */
@@ -556,9 +547,7 @@ static void test_bad_numbers(void **state)
 
 static void close_input(struct fixture *f)
 {
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 /* A file of one CPU with a page of events at these times: t5 and t6 take turns */
@@ -1060,8 +1049,7 @@ static void test_everything(void **state)
 		struct craft c = kind;
 
 		craft_everything(&c, &kind);
-		f.fd = memfd_create("test-analysis", MFD_CLOEXEC);
-		assert_int_equal(io_pwrite_all(f.fd, c.bytes, c.size, 0), 0);
+		f.fd = craft_fd(&c);
 		for (unsigned view = 0; view < _VIEW_MAX; view++) {
 			const struct tables_config config = {.view = (enum table_view)view};
 			const struct source source = {"f", f.fd};
@@ -1073,7 +1061,6 @@ static void test_everything(void **state)
 			tables_free(tables);
 		}
 		close(f.fd);
-		craft_done(&c);
 	}
 }
 

@@ -5,13 +5,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "analysis/rates.h"
-#include "basic/io.h"
 #include "ctl/cost-sums.h"
 #include "tests/unit/analysis-fixture.h"
 
@@ -29,7 +27,6 @@ static int make_file(struct craft kind, const char *date, unsigned first)
 {
 	const uint32_t numbers[3] = {};
 	struct craft file = kind, pages = kind;
-	int fd = memfd_create("test-cost", MFD_CLOEXEC);
 
 	for (unsigned i = 0; i < N_PAGES; i++) {
 		size_t page = craft_page_begin(&pages, (uint64_t)(first + i) * 100 * MSEC);
@@ -49,10 +46,8 @@ static int make_file(struct craft kind, const char *date, unsigned first)
 					       .clock = "local [mono]\n",
 					       .date = date,
 					       .pages = &pages});
-	assert_int_equal(io_pwrite_all(fd, file.bytes, file.size, 0), 0);
-	craft_done(&file);
 	craft_done(&pages);
-	return fd;
+	return craft_fd(&file);
 }
 
 static int read_rates(const struct source *sources, size_t n, uint64_t short_msec,

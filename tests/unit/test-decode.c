@@ -6,12 +6,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "basic/io.h"
 #include "basic/strv.h"
 #include "decode/json-printer.h"
 #include "decode/printer.h"
@@ -108,33 +105,25 @@ static void setup(struct fixture *f, const struct craft_file *file, bool big_end
 {
 	struct craft c = {.big_endian = big_endian, .commit_size = 8};
 	struct printer_config config = {.no_plugins = true};
-	int fd = memfd_create("test-decode", MFD_CLOEXEC);
 	struct fault why = {};
+	int fd;
 
 	craft_file(&c, file);
-	assert_true(fd >= 0);
-	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
-	assert_int_equal(trace_dat_open_fd(fd, "f", &f->dat, &why), 0);
-	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
+	craft_open(&c, &fd, &f->dat, &f->decoder);
 	assert_int_equal(decoder_new_tasks(f->decoder, &f->tasks, &why), 0);
 	assert_int_equal(json_printer_new(f->decoder, &f->json), 0);
 	assert_int_equal(printer_new(f->decoder, &config, &f->fast), 0);
 	config.by_libtraceevent = true;
 	assert_int_equal(printer_new(f->decoder, &config, &f->slow), 0);
-	craft_done(&c);
 }
 
 static void teardown(struct fixture *f)
 {
-	int fd = f->dat->fd;
-
 	printer_free(f->fast);
 	printer_free(f->slow);
 	json_printer_free(f->json);
 	tasks_free(f->tasks);
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(fd);
+	craft_close(f->dat->fd, f->dat, f->decoder);
 }
 
 static const struct craft_file demo = {

@@ -5,13 +5,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "basic/escape.h"
-#include "basic/io.h"
 #include "decode/printer.h"
 #include "tests/unit/craft-formats.h"
 
@@ -81,20 +78,14 @@ static void setup(struct fixture *f)
 	struct fault why = {};
 
 	craft_file(&c, &file);
-	f->fd = memfd_create("test-escape", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
-	assert_int_equal(trace_dat_open_fd(f->fd, "f", &f->dat, &why), 0);
-	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 	assert_int_equal(decoder_new_tasks(f->decoder, &f->tasks, &why), 0);
-	craft_done(&c);
 }
 
 static void teardown(struct fixture *f)
 {
 	tasks_free(f->tasks);
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 static void print(struct fixture *f, const struct printer_config *config,

@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -24,17 +22,6 @@ struct fixture {
 	struct decoder *decoder;
 };
 
-static void open_crafted(struct fixture *f, struct craft *c)
-{
-	struct fault why = {};
-
-	f->fd = memfd_create("test-event-stream", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c->bytes, c->size, 0), 0);
-	assert_int_equal(trace_dat_open_fd(f->fd, "f", &f->dat, &why), 0);
-	assert_int_equal(decoder_new(f->dat, &f->decoder, &why), 0);
-	craft_done(c);
-}
-
 /*
  * cpu 0: 1010, 1020, 1030 and 2000; cpu 1: 1507 and 1514, 5 lost before; cpu 1 of another ring
  * buffer: 1603
@@ -45,14 +32,12 @@ static void setup(struct fixture *f)
 	struct craft_dat at;
 
 	craft_dat(&c, NULL, "other", &at);
-	open_crafted(f, &c);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 }
 
 static void teardown(struct fixture *f)
 {
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 static void poke(struct fixture *f, uint32_t buffer, uint32_t cpu, uint64_t at, uint64_t value)
@@ -442,7 +427,7 @@ static void open_pages(struct fixture *f, struct craft *pages)
 
 	craft_file(&c, &file);
 	craft_done(pages);
-	open_crafted(f, &c);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 }
 
 /* A name is known from the event on that tells it, also if that is not wanted; each stream anew */

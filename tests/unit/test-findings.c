@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Each rule of findings.c: it fires, not just below its threshold, and not where it is usual */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "analysis/findings.h"
-#include "basic/io.h"
 #include "tests/unit/analysis-fixture.h"
 
 #define MSEC	  UINT64_C(1000000)
@@ -45,19 +41,11 @@ static void setup(struct fixture *f, const struct findings_config *config)
 		.kallsyms = "0000000000001000 t schedule\n0000000000002000 t mutex_lock\n"
 			    "0000000000003000 t end\n",
 	};
-	struct craft c = {};
-	struct fault why = {};
+	struct craft c = craft_kinds[0];
 
 	*f = (struct fixture){.kind = craft_kinds[0]};
-	c.big_endian = f->kind.big_endian;
-	c.commit_size = f->kind.commit_size;
 	craft_file(&c, &file);
-	f->fd = memfd_create("test-findings", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
-	if (trace_dat_open_fd(f->fd, "f", &f->dat, &why) < 0 ||
-	    decoder_new(f->dat, &f->decoder, &why) < 0)
-		fail_msg("%s", why.text);
-	craft_done(&c);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 	f->dat->n_cpus = 4; /* whose regions nobody reads here */
 	assert_int_equal(findings_new(config, &f->findings), 0);
 	assert_int_equal(spans_file_new(findings_spans(f->findings), f->decoder, &f->file, NULL),
@@ -70,9 +58,7 @@ static void teardown(struct fixture *f)
 	free(f->list);
 	spans_file_free(f->file);
 	findings_free(f->findings);
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 static void happens(struct fixture *f, uint64_t ts, uint32_t cpu, struct craft *c)

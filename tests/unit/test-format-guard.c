@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -211,7 +209,6 @@ static void print_refused(const char *print)
 	struct craft c = {.commit_size = 8};
 	uint8_t record[16] = {200, 0, 0, 0, 9, 0, 0, 0, 0xff, 0xff, 0xff, 0x7f, 5, 0, 0, 0};
 	struct decode_event event = {.ts = 1, .data = record, .size = sizeof(record)};
-	int fd = memfd_create("test-format-guard", MFD_CLOEXEC);
 	struct printer_config config = {.no_plugins = true};
 	struct printer *printer;
 	struct decoder *decoder;
@@ -219,11 +216,10 @@ static void print_refused(const char *print)
 	struct trace_dat *dat;
 	struct text out = {};
 	struct fault why = {};
+	int fd;
 
 	craft_file(&c, &file);
-	assert_int_equal(io_pwrite_all(fd, c.bytes, c.size, 0), 0);
-	assert_int_equal(trace_dat_open_fd(fd, "f", &dat, &why), 0);
-	assert_int_equal(decoder_new(dat, &decoder, &why), 0);
+	craft_open(&c, &fd, &dat, &decoder);
 	assert_int_equal(decoder_new_tasks(decoder, &tasks, &why), 0);
 	decoder_identify(decoder, &event);
 	assert_int_equal(decoder_task(decoder, tasks, &event), 0);
@@ -240,10 +236,7 @@ static void print_refused(const char *print)
 	assert_int_equal(!decoder_warnings(decoder), strchr(print, '*') != NULL);
 	text_done(&out);
 	tasks_free(tasks);
-	decoder_free(decoder);
-	trace_dat_free(dat);
-	craft_done(&c);
-	close(fd);
+	craft_close(fd, dat, decoder);
 }
 
 static void test_refused(void **state)

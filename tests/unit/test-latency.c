@@ -6,13 +6,11 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "analysis/latency.h"
-#include "basic/io.h"
 #include "config/latency.h"
 #include "tests/unit/analysis-fixture.h"
 
@@ -172,25 +170,17 @@ static void setup_file(struct fixture *f)
 	const struct craft_file file = {
 		.formats = fixture_formats, .n_formats = FIXTURE_FORMATS, .cmdlines = "5 t5\n"};
 	struct craft c = craft_kinds[0];
-	struct fault why = {};
 
 	*f = (struct fixture){.facts.machine = MACHINE_X86_64};
 	craft_file(&c, &file);
-	f->fd = memfd_create("test-latency", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
-	craft_done(&c);
-	if (trace_dat_open_fd(f->fd, "f", &f->dat, &why) < 0 ||
-	    decoder_new(f->dat, &f->decoder, &why) < 0)
-		fail_msg("%s", why.text);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 	f->dat->n_cpus = 4; /* whose regions nobody reads here */
 }
 
 static void close_file(struct fixture *f)
 {
 	f->dat->n_cpus = 1;
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 static void setup(struct fixture *f, const char *condition)

@@ -10,12 +10,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#include "basic/io.h"
 #include "basic/strv.h"
 #include "decode/text.h"
 #include "query/database.h"
@@ -79,12 +77,9 @@ static void write_file(struct fixture *f, const struct craft_file *craft)
 {
 	struct craft file = {.big_endian = craft->pages->big_endian,
 			     .commit_size = craft->pages->commit_size};
-	int fd = memfd_create("test-query", MFD_CLOEXEC);
 
 	craft_file(&file, craft);
-	assert_int_equal(io_pwrite_all(fd, file.bytes, file.size, 0), 0);
-	craft_done(&file);
-	f->fds[f->n++] = fd;
+	f->fds[f->n++] = craft_fd(&file);
 }
 
 /* t5 and t6 preempt each other, from 1000 to 1040 every 10; @sheds: as in struct craft_file */

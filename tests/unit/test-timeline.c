@@ -7,13 +7,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "analysis/timeline.h"
-#include "basic/io.h"
 #include "tests/unit/analysis-fixture.h"
 
 #define S	1U     /* states: asleep, */
@@ -36,16 +33,10 @@ static void setup(struct fixture *f, const struct timeline_config *config)
 {
 	const struct craft_file file = {.formats = fixture_formats, .n_formats = FIXTURE_FORMATS};
 	struct craft c = craft_kinds[0];
-	struct fault why = {};
 
 	*f = (struct fixture){.kind = craft_kinds[0]};
 	craft_file(&c, &file);
-	f->fd = memfd_create("test-timeline", MFD_CLOEXEC);
-	assert_int_equal(io_pwrite_all(f->fd, c.bytes, c.size, 0), 0);
-	if (trace_dat_open_fd(f->fd, "f", &f->dat, &why) < 0 ||
-	    decoder_new(f->dat, &f->decoder, &why) < 0)
-		fail_msg("%s", why.text);
-	craft_done(&c);
+	craft_open(&c, &f->fd, &f->dat, &f->decoder);
 	f->dat->n_cpus = 2; /* whose regions nobody reads here */
 	assert_int_equal(timeline_new(config, &f->timeline), 0);
 	assert_int_equal(spans_file_new(timeline_spans(f->timeline), f->decoder, &f->file, NULL),
@@ -58,9 +49,7 @@ static void teardown(struct fixture *f)
 	timeline_picture_done(&f->picture);
 	spans_file_free(f->file);
 	timeline_free(f->timeline);
-	decoder_free(f->decoder);
-	trace_dat_free(f->dat);
-	close(f->fd);
+	craft_close(f->fd, f->dat, f->decoder);
 }
 
 static void happens(struct fixture *f, uint64_t ts, uint32_t cpu, struct craft *c)
