@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "analysis/source-set.h"
+#include "formats/own-clocks.h"
+#include "formats/own-section.h"
 
 #define KEEP_OPEN 2U /* that nobody has open: each has some MiB of formats */
 
@@ -181,13 +183,35 @@ static int look_at_region(const struct decoder *decoder, uint32_t buffer, uint32
 	return 0;
 }
 
+static int read_clock(const struct trace_dat *dat, struct source_clock *ret, struct fault *why)
+{
+	_cleanup_free_ uint8_t *bytes = NULL;
+	struct own_clocks clocks;
+	size_t size;
+	int r = own_section_read(dat, OWN_CLOCKS, &bytes, &size, why);
+
+	if (r == -ENOENT || r == -EBADMSG)
+		return 0;
+	if (r >= 0 && own_clocks_take(bytes, size, dat->big_endian, &clocks, NULL, NULL) >= 0) {
+		memcpy(ret->boot_id, clocks.boot_id, sizeof(ret->boot_id));
+		memcpy(ret->name, clocks.clock, sizeof(ret->name));
+	}
+	return r;
+}
+
 static int look_at(const struct decoder *decoder, bool ends, struct source_look *ret,
 		   struct fault *why)
 {
 	const struct trace_dat *dat = decoder_dat(decoder);
-	struct source_look look = {.first = UINT64_MAX, .n_cpus = dat->n_cpus};
-	int r = 0;
+	struct source_look look = {
+		.first = UINT64_MAX,
+		.n_cpus = dat->n_cpus,
+		.clock.offset = decoder_facts(decoder)->offset,
+	};
+	int r = read_clock(dat, &look.clock, why);
 
+	if (r < 0)
+		return r;
 	look.ends = calloc(MAX(dat->n_cpus, 1U), sizeof(*look.ends));
 	if (!look.ends)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", dat->path);

@@ -20,12 +20,20 @@ struct source {
 	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
 };
 
+/* Whose clock it was, and how its times are shown */
+struct source_clock {
+	char name[32];
+	uint8_t boot_id[16]; /* 0: it does not tell */
+	int64_t offset;	     /* as in struct decoder_facts */
+};
+
 /* Times as decoder_time() has them */
 struct source_look {
 	uint64_t first; /* of its first sub-buffer; UINT64_MAX: it has none */
 	uint64_t last;	/* of its last event; 0: none, or nobody asked */
 	uint64_t *ends; /* the same of each CPU, of the file's own ring buffer */
 	uint32_t n_cpus;
+	struct source_clock clock;
 	uint64_t bytes; /* of its sub-buffers, unpacked */
 };
 

@@ -24,6 +24,7 @@ struct file {
 	} * counts;	      /* by id */
 	uint64_t first, last; /* times of its first sub-buffer and of its last event */
 	uint64_t bytes;
+	struct source_clock clock;
 	uint64_t peek;	 /* of the event that comes next */
 	uint64_t *after; /* by CPU: what others have up to then; NULL: they have nothing of it */
 	uint32_t n_after;
@@ -202,6 +203,7 @@ static int look_at(struct sources *s, struct file *file, struct fault *why)
 	file->first = look->first;
 	file->last = look->last;
 	file->bytes = look->bytes;
+	file->clock = look->clock;
 	s->bytes += look->bytes;
 	if (!part)
 		return 0;
@@ -213,6 +215,19 @@ static int look_at(struct sources *s, struct file *file, struct fault *why)
 	return 0;
 }
 
+/* What to add to a time by @other for the same moment by @clock: what was recorded by one clock may
+ * have different dates */
+static uint64_t shift_between(const struct source_clock *other, const struct source_clock *clock)
+{
+	static const uint8_t unknown[16];
+
+	if (memcmp(clock->boot_id, unknown, sizeof(unknown)) == 0 ||
+	    memcmp(clock->boot_id, other->boot_id, sizeof(unknown)) != 0 ||
+	    strncmp(clock->name, other->name, sizeof(clock->name)) != 0)
+		return 0;
+	return (uint64_t)clock->offset - (uint64_t)other->offset;
+}
+
 /* Up to when those that begin before it have each CPU; the times of its own ends lie behind these
  */
 static void set_after(struct sources *s, size_t at)
@@ -221,13 +236,17 @@ static void set_after(struct sources *s, size_t at)
 
 	for (size_t i = 0; file->after && i < at; i++) {
 		const struct file *other = &s->files[i];
+		const uint64_t shift = shift_between(&other->clock, &file->clock);
 
 		if (!other->after || source_set_source(s->set, other->source)->recording !=
 					     source_set_source(s->set, file->source)->recording)
 			continue;
-		for (uint32_t cpu = 0; cpu < MIN(file->n_after, other->n_after); cpu++)
-			file->after[cpu] =
-				MAX(file->after[cpu], other->after[other->n_after + cpu]);
+		for (uint32_t cpu = 0; cpu < MIN(file->n_after, other->n_after); cpu++) {
+			const uint64_t end = other->after[other->n_after + cpu];
+
+			if (end > 0)
+				file->after[cpu] = MAX(file->after[cpu], end + shift);
+		}
 	}
 }
 

@@ -158,6 +158,17 @@ int64_t clock_reading_date_usec(const struct own_clock *reading)
 	return ((int64_t)reading->realtime - (int64_t)reading->trace) / (int64_t)NSEC_PER_USEC;
 }
 
+bool clock_date_stays(const struct own_clock *before, const struct own_clock *now)
+{
+	const uint64_t width = (uint64_t)before->width + now->width;
+	const int64_t off =
+		(int64_t)((now->realtime - now->trace) - (before->realtime - before->trace));
+
+	return !((before->flags | now->flags) & OWN_CLOCK_NO_TRACE) &&
+	       before->width <= MAX(now->width, (uint32_t)READING_NSEC) &&
+	       (off < 0 ? 0 - (uint64_t)off : (uint64_t)off) <= width / 2;
+}
+
 bool clock_date_is_off(int64_t recorded_usec, int64_t now_usec, uint64_t since_usec)
 {
 	uint64_t off = now_usec > recorded_usec ? (uint64_t)now_usec - (uint64_t)recorded_usec

@@ -39,6 +39,13 @@ int clock_read(const struct instance *instance, const char *clock, enum own_cloc
 int64_t clock_reading_date_usec(const struct own_clock *reading);
 
 /**
+ * clock_date_stays() - do two readings of a clock tell the same date, as far as they can?
+ * Then files keep the one that they have: the same event has the same time in all of them. A better
+ * reading than the one before is never put aside.
+ */
+bool clock_date_stays(const struct own_clock *before, const struct own_clock *now);
+
+/**
  * clock_date_is_off() - is the date that a file has not that of now, and shall a new file begin?
  * @recorded_usec: clock_date_usec() as the file has it; @now_usec: as it is now
  * @since_usec: how long ago a file was begun for this reason

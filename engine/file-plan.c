@@ -64,11 +64,13 @@ const struct own_clock *file_plan_reading(const struct file_plan *plan)
 	return n > 0 ? list[n - 1] : NULL;
 }
 
-/* The date by the same reading. Boot and clock of the readings are those of the file. */
-static void read_clocks(struct file_plan *plan, const struct instance *instance, const char *clock)
+/* The date by the same reading, or by one before that tells the same. Boot and clock of the
+ * readings are those of the file. @same: the clock is that of the file before. */
+static void read_clocks(struct file_plan *plan, const struct instance *instance, const char *clock,
+			bool same)
 {
 	struct trace_file_params *p = &plan->params;
-	bool first = plan->clocks.sequence == 0 || !plan->goes_on;
+	bool first = plan->clocks.sequence == 0 || !plan->goes_on, dated = same && p->has_date;
 	struct own_clock reading;
 
 	if (first)
@@ -80,8 +82,10 @@ static void read_clocks(struct file_plan *plan, const struct instance *instance,
 	    clock_read(instance, clock, first ? OWN_CLOCK_BEGIN : OWN_CLOCK_SNAPSHOT, &reading) < 0)
 		return;
 	p->has_date = !(reading.flags & OWN_CLOCK_NO_TRACE);
-	if (p->has_date)
+	if (p->has_date && !(dated && clock_date_stays(&plan->dated, &reading))) {
+		plan->dated = reading;
 		p->date_usec = clock_reading_date_usec(&reading);
+	}
 	(void)own_clocks_add(&plan->clocks, &reading);
 }
 
@@ -89,7 +93,7 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		       char *const *more, struct fault *why)
 {
 	struct trace_file_params *p = &plan->params;
-	_cleanup_free_ char *clock = NULL;
+	_cleanup_free_ char *clock = NULL, *before = TAKE_PTR(plan->clock_text);
 	char **systems = NULL;
 	int r = instance_systems(instance, &systems, why);
 
@@ -105,7 +109,6 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		r = strv_copy(instance_build_ids(instance), &plan->build_ids);
 	if (r < 0)
 		return fault_errno(why, r, "cannot prepare a segment");
-	free(TAKE_PTR(plan->clock_text));
 	r = io_read_file_at(instance_dir_fd(instance), "trace_clock", &plan->clock_text, NULL);
 	if (r < 0)
 		return fault_errno(why, r, "cannot read trace_clock of instance %s",
@@ -118,7 +121,7 @@ int file_plan_describe(struct file_plan *plan, struct instance *instance, int tr
 		.build_ids = plan->build_ids,
 	};
 	p->clock = plan->clock_text;
-	read_clocks(plan, instance, clock);
+	read_clocks(plan, instance, clock, before && strcmp(before, plan->clock_text) == 0);
 	return 0;
 }
 

@@ -14,6 +14,7 @@ struct file_plan {
 	char **systems;
 	char **build_ids; /* of programs that are probed */
 	char *clock_text;
+	struct own_clock dated;	  /* the reading that params.date_usec is by */
 	struct task_names *names; /* locked by itself; NULL: none are written */
 	bool goes_on; /* each file holds what is there already: it has the readings of all */
 	struct own_clocks clocks; /* readings for the next file */

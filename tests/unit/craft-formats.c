@@ -7,6 +7,7 @@
 
 #include "basic/io.h"
 #include "basic/macro.h"
+#include "formats/own-clocks.h"
 #include "formats/own-section.h"
 #include "tests/unit/craft-formats.h"
 
@@ -71,17 +72,32 @@ static void put_header(struct craft *c)
 	sized(c, 8, "# compressed entry header\n");
 }
 
-static void put_sheds(struct craft *c, const char *sheds)
+static void put_own(struct craft *c, const struct craft_file *file)
 {
-	struct own_entry entry = {
-		.kind = OWN_SHED,
-		.size = (uint32_t)strlen(sheds),
-		.data = (const uint8_t *)sheds,
-	};
+	uint8_t clocks_bytes[OWN_CLOCKS_SIZE];
+	struct own_entry entries[2] = {};
+	struct own_clocks clocks;
 	uint8_t *bytes;
-	size_t size;
+	size_t size, n = 0;
 
-	if (own_section_build(&entry, 1, c->big_endian, &bytes, &size) < 0)
+	if (file->sheds)
+		entries[n++] = (struct own_entry){
+			.kind = OWN_SHED,
+			.size = (uint32_t)strlen(file->sheds),
+			.data = (const uint8_t *)file->sheds,
+		};
+	if (file->boot_id) {
+		own_clocks_init(&clocks, "mono", file->boot_id);
+		own_clocks_put(&clocks, c->big_endian, clocks_bytes);
+		entries[n++] = (struct own_entry){
+			.kind = OWN_CLOCKS,
+			.size = sizeof(clocks_bytes),
+			.data = clocks_bytes,
+		};
+	}
+	if (n == 0)
+		return;
+	if (own_section_build(entries, n, c->big_endian, &bytes, &size) < 0)
 		abort();
 	craft_bytes(c, bytes, size);
 	craft_fill(c, 0, (PAGE - size % PAGE) % PAGE);
@@ -114,8 +130,7 @@ void craft_file(struct craft *c, const struct craft_file *file)
 	if (file->clock)
 		sized(c, 8, file->clock);
 	craft_fill(c, 0, (PAGE - c->size % PAGE) % PAGE);
-	if (file->sheds)
-		put_sheds(c, file->sheds);
+	put_own(c, file);
 	craft_set(c, table, 8, c->size);
 	if (!file->pages)
 		return;

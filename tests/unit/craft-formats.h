@@ -22,7 +22,8 @@ struct craft_file {
 	const char *clock;			  /* option and text; NULL: none */
 	const char *date;			  /* the DATE option; NULL: none */
 	const char
-		*sheds; /* lines of formats/own-shed.h in flyrec's own section; NULL: no section */
+		*sheds; /* lines of formats/own-shed.h in flyrec's own section; NULL: not there */
+	const uint8_t *boot_id;	   /* 16 bytes, of clock "mono" in that section; NULL: not there */
 	const struct craft *pages; /* cpu 0's region, whole sub-buffers; or NULL */
 };
 

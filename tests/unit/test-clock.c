@@ -103,12 +103,33 @@ static void test_off(void **state)
 	assert_false(clock_date_is_off(-5, -5, long_ago));
 }
 
+/* What is as good as it gets, or no worse than what was, keeps its date as long as both may be true
+ */
+static void test_stays(void **state)
+{
+	struct own_clock before = {.realtime = 1000000, .trace = 5000, .width = 400}, now = before;
+
+	now.realtime += 400;
+	assert_true(clock_date_stays(&before, &now));
+	now.realtime++;
+	assert_false(clock_date_stays(&before, &now));
+	now = before;
+	now.trace += 400; /* the date is before that */
+	assert_true(clock_date_stays(&before, &now));
+	before.width = 30000;
+	assert_false(clock_date_stays(&before, &now));
+	now.width = 40000;
+	assert_true(clock_date_stays(&before, &now));
+	now.flags = OWN_CLOCK_NO_TRACE;
+	assert_false(clock_date_stays(&before, &now));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_quick), cmocka_unit_test(test_slow),
 		cmocka_unit_test(test_set),   cmocka_unit_test(test_none),
-		cmocka_unit_test(test_off),
+		cmocka_unit_test(test_off),   cmocka_unit_test(test_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

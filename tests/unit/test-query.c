@@ -129,8 +129,8 @@ static void add_losses(struct fixture *f)
 }
 
 /* @n events of ids 10, 11, 10, 12 and so on, from @begin on, 10 apart */
-static void add_file(struct fixture *f, struct craft kind, uint64_t begin, unsigned first,
-		     unsigned n)
+static void add_dated(struct fixture *f, struct craft kind, uint64_t begin, unsigned first,
+		      unsigned n, const char *date, const uint8_t *boot_id)
 {
 	struct craft pages = kind;
 	const struct craft_file craft = {
@@ -138,6 +138,9 @@ static void add_file(struct fixture *f, struct craft kind, uint64_t begin, unsig
 		.n_formats = ARRAY_SIZE(formats),
 		.pages = &pages,
 		.cmdlines = "5 five\n",
+		.clock = date ? "local [mono]\n" : NULL,
+		.date = date,
+		.boot_id = boot_id,
 	};
 	size_t page = craft_page_begin(&pages, begin);
 
@@ -150,6 +153,12 @@ static void add_file(struct fixture *f, struct craft kind, uint64_t begin, unsig
 	craft_page_end(&pages, page, PAGE, 0);
 	write_file(f, &craft);
 	craft_done(&pages);
+}
+
+static void add_file(struct fixture *f, struct craft kind, uint64_t begin, unsigned first,
+		     unsigned n)
+{
+	add_dated(f, kind, begin, first, n, NULL, NULL);
 }
 
 static void done(struct fixture *f)
@@ -394,6 +403,23 @@ static void test_recording(void **state)
 	done(&f);
 }
 
+/* By their clock, not by their dates, if both are of the same boot */
+static void test_dates(void **state)
+{
+	static const uint8_t boots[2][16] = {{1}, {2}};
+
+	(void)state;
+	for (unsigned other = 0; other < 2; other++) {
+		struct fixture f = {.recording = 1};
+
+		add_dated(&f, craft_kinds[0], 1000, 0, 8, "0x10", boots[0]);
+		add_dated(&f, craft_kinds[0], 1040, 4, 8, "0x13", boots[other]);
+		rows_are(&f, "SELECT count(*), min(ts), max(ts) FROM events",
+			 other ? "16,17000,20110;" : "12,17000,20110;");
+		done(&f);
+	}
+}
+
 /* Nothing waited while the events that tell were not recorded */
 static void test_not_recorded(void **state)
 {
@@ -491,10 +517,11 @@ static void test_limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns),	   cmocka_unit_test(test_names),
-		cmocka_unit_test(test_conditions), cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_recording),  cmocka_unit_test(test_not_recorded),
-		cmocka_unit_test(test_notes),	   cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_columns),	     cmocka_unit_test(test_names),
+		cmocka_unit_test(test_conditions),   cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_recording),    cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_not_recorded), cmocka_unit_test(test_notes),
+		cmocka_unit_test(test_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
