@@ -5,7 +5,7 @@
 # the first or second finding of a snapshot names victim and cause, in 19 of 20 times; of quiet snapshots none
 # comes near the least of these. Without the long form it is two of three: where the host has more to do, an
 # emulated processor that it takes away looks like a long interrupt.
-# machines: debian13
+# machines: none
 # priority: high
 # also: debian12
 # time-limit: 300
