@@ -134,7 +134,18 @@ same six.dat 6
 at=$(($(stat -c %s zstd.dat) * 4))
 [ "$at" -lt "$(stat -c %s large.dat)" ] || fail "only to $(stat -c %s zstd.dat) of $(stat -c %s large.dat)"
 "$FLYRECCTL" convert -o - zstd.dat | cmp - six.dat || fail "version 6 through a pipe"
-"$FLYRECCTL" convert --compress=zstd -o - six.dat | cmp - zstd.dat || fail "version 7 through a pipe"
+"$FLYRECCTL" convert --compress=zstd -o - six.dat | cat >piped.dat
+cmp piped.dat zstd.dat || {
+	"$FLYRECCTL" convert --compress=zstd -o second.dat six.dat
+	"$FLYRECCTL" convert --compress=zstd -o first.dat large.dat
+	ls -l large.dat six.dat zstd.dat piped.dat second.dat first.dat
+	for file in zstd.dat piped.dat second.dat first.dat; do
+		"$FLYRECCTL" verify "$file"
+		cmp -l "$file" zstd.dat | awk 'NR == 1 { print "from byte", $1 } END { print NR, "bytes differ" }'
+		head -c 64 "$file" | od -A d -t x1
+	done
+	fail "version 7 through a pipe"
+}
 # a pipe is read to its end before anything of it is converted; a file is read where it is
 "$FLYRECCTL" convert --compress=zstd -o - - < <(cat six.dat) | cmp - zstd.dat || fail "version 6 from a pipe"
 "$FLYRECCTL" convert -o - - < <(cat zstd.dat) | cmp - six.dat || fail "version 7 from a pipe"
