@@ -136,7 +136,7 @@ for time in 1 2; do
 	publish h9 h9 -n
 	head -c 1000000 /dev/zero | tr '\0' x >big
 	publish h9 h9 -f big
-	publish admin a/b -m "$(message h9 h9-topic 2 0)"
+	publish admin -x -m "$(message h9 h9-topic 2 0)"
 done
 # A host speaks for itself only
 publish h9 h1 -m "$(message h1 h1-forged 2 0)" 2>&1 | grep -q 'Not authorized' || fail "the broker lets h9 speak for h1"
