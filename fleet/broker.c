@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
@@ -24,6 +25,7 @@
 #define KEEP_ALIVE_SEC 20 /* so long until a silent broker, or connection, counts as lost */
 #define FIRST_USEC     (USEC_PER_SEC / 4)
 #define LAST_USEC      (10 * USEC_PER_SEC) /* between tries, up to half more */
+#define CANNOT_CONNECT "cannot connect"
 #define TICK_USEC      USEC_PER_SEC
 
 enum broker_state {
@@ -86,6 +88,13 @@ static void disconnect(struct broker *b)
 	set_state(b, BROKER_WAITING);
 }
 
+/* That it cannot be reached either is none about a broker that is away */
+static bool is_news(const struct broker *b, const char *reason)
+{
+	return !b->said[0] ||
+	       (strcmp(reason, b->said) != 0 && strcmp(reason, CANNOT_CONNECT) != 0);
+}
+
 static void lose(struct broker *b)
 {
 	char reason[sizeof(b->reason)];
@@ -95,10 +104,11 @@ static void lose(struct broker *b)
 	memcpy(reason, b->reason, sizeof(reason));
 	b->reason[0] = '\0';
 	if (!b->once) {
-		if (strcmp(reason, b->said) != 0)
+		if (is_news(b, reason)) {
 			(void)log_warning("Broker %s:%u is away, trying again: %s",
 					  b->config->broker.host, b->config->broker.port, reason);
-		memcpy(b->said, reason, sizeof(reason));
+			memcpy(b->said, reason, sizeof(reason));
+		}
 		set_timer(b, next_pause(b));
 	}
 	if (b->client->on_down)
@@ -211,12 +221,20 @@ static void check(struct broker *b, int r)
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct broker *b = userdata;
-	int r = MOSQ_ERR_SUCCESS;
+	int r = MOSQ_ERR_SUCCESS, error = 0;
+	socklen_t size = sizeof(error);
 
-	if (events & EPOLLOUT)
+	/* The library would tell of TLS only, or, of one that was never made, nothing */
+	if (events & (EPOLLHUP | EPOLLERR) &&
+	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error > 0)
+		set_reason(b, strerror(error));
+	if (events & EPOLLOUT && !b->reason[0])
 		r = mosquitto_loop_write(b->connection, 1);
-	if (r == MOSQ_ERR_SUCCESS && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	/* What the broker has said at the end */
+	if (r == MOSQ_ERR_SUCCESS && events & EPOLLIN && !b->reason[0])
 		r = mosquitto_loop_read(b->connection, 1);
+	if (r == MOSQ_ERR_SUCCESS && events & (EPOLLHUP | EPOLLERR))
+		set_reason(b, b->state == BROKER_UP ? "connection lost" : CANNOT_CONNECT);
 	check(b, r);
 	return 0;
 }
