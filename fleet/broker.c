@@ -25,6 +25,8 @@
 #define KEEP_ALIVE_SEC 20 /* so long until a silent broker, or connection, counts as lost */
 #define FIRST_USEC     (USEC_PER_SEC / 4)
 #define LAST_USEC      (10 * USEC_PER_SEC) /* between tries, up to half more */
+#define CONNECTION_LOST "connection lost"
+#define HANGS_UP "it hangs up, maybe at the sight of Certificate="
 #define CANNOT_CONNECT "cannot connect"
 #define TICK_USEC      USEC_PER_SEC
 
@@ -100,7 +102,7 @@ static void lose(struct broker *b)
 	char reason[sizeof(b->reason)];
 
 	disconnect(b);
-	set_reason(b, "connection lost");
+	set_reason(b, CONNECTION_LOST);
 	memcpy(reason, b->reason, sizeof(reason));
 	b->reason[0] = '\0';
 	if (!b->once) {
@@ -163,8 +165,8 @@ static void on_disconnect(struct mosquitto *m, void *userdata, int code,
 {
 	struct broker *b = userdata;
 
-	set_reason(b, code >= MQTT_RC_UNSPECIFIED ? mosquitto_reason_string(code)
-						  : mosquitto_strerror(code));
+	if (code >= MQTT_RC_UNSPECIFIED)
+		set_reason(b, mosquitto_reason_string(code));
 }
 
 static void on_suback(struct mosquitto *m, void *userdata, int number, int n, const int *codes,
@@ -207,6 +209,8 @@ static void check(struct broker *b, int r)
 {
 	uint32_t events = EPOLLIN;
 
+	if (r == MOSQ_ERR_CONN_LOST)
+		set_reason(b, b->state == BROKER_UP ? CONNECTION_LOST : HANGS_UP);
 	if (r != MOSQ_ERR_SUCCESS)
 		set_reason(b, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 	if (b->reason[0] || mosquitto_socket(b->connection) < 0) {
@@ -218,23 +222,33 @@ static void check(struct broker *b, int r)
 	(void)sd_event_source_set_io_events(b->io, events);
 }
 
+/* The connection is at its end. The library reads what the broker has said of that, else it tells
+ * little, and of a connection that was never made nothing. */
+static void end(struct broker *b, int fd)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	(void)mosquitto_loop_read(b->connection, 1);
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error > 0)
+		set_reason(b, strerror(error));
+	set_reason(b, b->state == BROKER_UP ? CONNECTION_LOST : CANNOT_CONNECT);
+	lose(b);
+}
+
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct broker *b = userdata;
-	int r = MOSQ_ERR_SUCCESS, error = 0;
-	socklen_t size = sizeof(error);
+	int r = MOSQ_ERR_SUCCESS;
 
-	/* The library would tell of TLS only, or, of one that was never made, nothing */
-	if (events & (EPOLLHUP | EPOLLERR) &&
-	    getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error > 0)
-		set_reason(b, strerror(error));
-	if (events & EPOLLOUT && !b->reason[0])
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		end(b, fd);
+		return 0;
+	}
+	if (events & EPOLLOUT)
 		r = mosquitto_loop_write(b->connection, 1);
-	/* What the broker has said at the end */
-	if (r == MOSQ_ERR_SUCCESS && events & EPOLLIN && !b->reason[0])
+	if (r == MOSQ_ERR_SUCCESS && events & EPOLLIN)
 		r = mosquitto_loop_read(b->connection, 1);
-	if (r == MOSQ_ERR_SUCCESS && events & (EPOLLHUP | EPOLLERR))
-		set_reason(b, b->state == BROKER_UP ? "connection lost" : CANNOT_CONNECT);
 	check(b, r);
 	return 0;
 }

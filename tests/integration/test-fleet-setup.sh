@@ -68,26 +68,20 @@ at_end end_all
 declare -A MACHINE=()
 machine() {
 	local d=$T/$1
-	mkdir -p "$d"/{flyrec,run,state,mosquitto/conf.d,here}
-	sed "/^flyrec/d" /etc/passwd >"$d/passwd"
-	sed "/^flyrec/d" /etc/group >"$d/group"
-	echo "flyrec-fleet:x:$WHO:$WHO::/:/usr/sbin/nologin" >>"$d/passwd"
-	printf 'flyrec-fleet:x:%s:\nflyrec:x:%s:flyrec-fleet\n' "$WHO" "$WHO_ELSE" >>"$d/group"
-	printf '127.0.0.1 localhost broker.example.com\n' >"$d/hosts"
+	mkdir -p "$d"/{etc,work,run/flyrec,state,here}
 	unshare --mount --uts --propagation=private bash -euc '
 		hostname "$2"
-		for file in passwd group hosts; do
-			mount --bind "$1/$file" "/etc/$file"
-		done
-		mkdir -p /etc/flyrec /run/flyrec /etc/mosquitto
-		mount --bind "$1/flyrec" /etc/flyrec
-		mount --bind "$1/run" /run/flyrec
-		mount --bind "$1/mosquitto" /etc/mosquitto
+		mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc,workdir=$1/work" overlay /etc
+		mount --bind "$1/run" /run
 		mount -t tmpfs tmpfs /usr/share/doc
-		mkdir -p /usr/share/doc/flyrec/examples
+		mkdir -p /etc/flyrec /usr/share/doc/flyrec/examples
 		mount --bind "$3/doc/examples" /usr/share/doc/flyrec/examples
+		sed -i "/^flyrec/d" /etc/passwd /etc/group
+		echo "flyrec-fleet:x:$4:$4::/:/usr/sbin/nologin" >>/etc/passwd
+		printf "flyrec-fleet:x:%s:\nflyrec:x:%s:flyrec-fleet\n" "$4" "$5" >>/etc/group
+		echo "127.0.0.1 localhost broker.example.com" >/etc/hosts
 		touch "$1/made"
-		exec sleep infinity' "$1" "$d" "$1" "$SRC" </dev/null &
+		exec sleep infinity' "$1" "$d" "$1" "$SRC" "$WHO" "$WHO_ELSE" </dev/null &
 	MACHINE[$1]=$!
 	CHILDREN+=("$!")
 }
@@ -126,11 +120,11 @@ wait_for 10 listens || fail "no broker: $(cat broker.example.com.mosquitto.log)"
 
 echo "== each host"
 for name in "${hosts[@]}"; do
-	mkdir -p "$name/flyrec/sessions.d"
-	printf '[Daemon]\nInstancePrefix=%s%s.\n' "$PREFIX" "$name" >"$name/flyrec/flyrecd.conf"
+	mkdir -p "$name.conf/sessions.d"
+	printf '[Daemon]\nInstancePrefix=%s%s.\n' "$PREFIX" "$name" >"$name.conf/flyrecd.conf"
 	printf '[Trace]\nEvent=sched:sched_process_exit\nBufferSize=128K\n[Snapshot]\nLast=5s\nAnalyze=no\n[Storage]\nFlushSec=200ms\n' \
-		>"$name/flyrec/sessions.d/sched.conf"
-	at "$name" "$FLYRECD" "--state-dir=$T/$name/state" 2>"$name.flyrecd.log" </dev/null &
+		>"$name.conf/sessions.d/sched.conf"
+	at "$name" "$FLYRECD" "--config-dir=$T/$name.conf" "--state-dir=$T/$name/state" 2>"$name.flyrecd.log" </dev/null &
 	CHILDREN+=("$!")
 done
 records() {
