@@ -53,17 +53,23 @@ no_ship_processes() {
 	[ -z "$(ship_processes)" ]
 }
 
-# serve KIND PORT: $STORE, by rclone. Its pid is in SERVER_PID
+# serve sftp|dav|s3 PORT: $STORE. Its pid is in SERVER_PID
 serve() {
 	local options=()
-	[ "$1" != sftp ] || options=(--user=flyrec --pass=secret)
-	background rclone serve "$1" "--addr=127.0.0.1:$2" "${options[@]}" "$STORE" >>"$T/serve.log" 2>&1
+	case $1 in
+	sftp) options=(rclone serve sftp --user=flyrec --pass=secret) ;;
+	dav) options=(rclone serve webdav) ;;
+	s3) options=(node "${FLYREC_NPM:-$BUILD/npm}/node_modules/s3rver/bin/s3rver.js" --configure-bucket=flyrec
+		--address=127.0.0.1 "--port=$2" "--directory=$STORE") ;;
+	esac
+	[ "$1" = s3 ] || options+=("--addr=127.0.0.1:$2" "$STORE")
+	background "${options[@]}" >>"$T/serve.log" 2>&1
 	SERVER_PID=$!
-	wait_for 10 port_open "$2" || fail "rclone serve $1 does not start: $(tail -n 3 "$T/serve.log")"
+	wait_for 10 port_open "$2" || fail "the $1 server does not start: $(tail -n 3 "$T/serve.log")"
 }
 serve_stop() {
 	kill "$SERVER_PID"
-	wait_for 10 ended "$SERVER_PID" || fail "rclone serve does not end"
+	wait_for 10 ended "$SERVER_PID" || fail "the server does not end"
 }
 port_open() {
 	(: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
@@ -111,6 +117,7 @@ triggered() {
 	wait_for 20 more_snapshots "$n" control || fail "no snapshot"
 	SNAPSHOT=$(newest control)
 	wait_for 20 listed "$SNAPSHOT" || fail "$SNAPSHOT has no id"
+	# shellcheck disable=SC2034 # for the tests
 	ID=$(ids "$SNAPSHOT")
 }
 listed() {
@@ -119,11 +126,18 @@ listed() {
 ids() { # FILE
 	ctl --json list | jq -r --arg path "$1" '.files[] | select(.path == $path) | .ids[0] // ""'
 }
+in_store() { # NAME; s3rver has a folder for the bucket, and its own endings
+	if [ "$HOST" = s3 ]; then
+		echo "$STORE/flyrec/$1._S3rver_object"
+	else
+		echo "$STORE/$1"
+	fi
+}
 object() { # FILE: where it is in the store
-	echo "$STORE/web/data/$HOST/demo/${1##*/}"
+	in_store "web/data/$HOST/demo/${1##*/}"
 }
 record() { # KIND FILE ID: of the index
-	echo "$STORE/web/index/$3/$HOST/demo/${2##*/}.$1.json"
+	in_store "web/index/$3/$HOST/demo/${2##*/}.$1.json"
 }
 stored() { # FILE ID
 	[ -e "$(record stored "$1" "$2")" ]
