@@ -52,10 +52,7 @@ static char *usage_text(void)
 	}
 	return strf("flyrec-fleet [OPTIONS...] VERB ...\n\n"
 		    "Have many hosts keep the same moment, and ask them.\n\n%s\n"
-		    "  --config=FILE        Configuration (default " FLEET_CONFIG_FILE ")\n"
-		    "  --runtime-dir=DIR    Of flyrecd (default /run/flyrec)\n"
-		    "  -h --help            This text\n"
-		    "  --version            The version\n\n"
+		    FLEET_OPTIONS_HELP "\n"
 		    "See flyrec-fleet(7).\n",
 		    lines ? lines : "");
 }
