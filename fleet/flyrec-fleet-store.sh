@@ -1,4 +1,4 @@
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What flyrec-fleet-ship and flyrec-fleet-pull have in common: the store, which is a folder of rclone's,
@@ -21,8 +21,9 @@ unset AWS_CA_BUNDLE
 # The bucket is there, and nobody here may make one
 export RCLONE_S3_NO_CHECK_BUCKET=true
 
+# Of who reads this: where rclone's complaints go; below: what is found
+errors=/dev/null host='' top='' found=''
 flyrec_fleet=${FLYREC_FLEET:-flyrec-fleet}
-runtime=${FLYREC_RUNTIME_DIR:-/run/flyrec}
 
 complain() {
 	printf 'flyrec-fleet: %s\n' "$*" >&2
@@ -65,7 +66,7 @@ is_file() { # of a snapshot
 declare -A config=()
 read_config() {
 	local line section='' text
-	text=$("$flyrec_fleet" "--config=${FLYREC_FLEET_CONFIG:-/etc/flyrec/fleet.conf}" config) || exit 1
+	text=$("$flyrec_fleet" "--config=${FLYREC_FLEET_CONFIG:-/etc/flyrec/fleet.conf}" config) || return 1
 	while IFS= read -r line; do
 		case $line in
 		'['*) section=${line:1:-1} ;;
@@ -73,11 +74,14 @@ read_config() {
 		esac
 	done <<<"$text"
 	host=${config[Fleet.Host]}
-	[ -n "${config[Store.Remote]:-}" ] || give_up "there is no store: Remote= in [Store] of fleet.conf"
 	# "s3:" alone is one, too: its first folder is the group's
-	top=${config[Store.Remote]%/}
+	top=${config[Store.Remote]:-} top=${top%/}
 	[[ $top == *: ]] || top+=/
 	top+=${config[Fleet.Group]}
+}
+
+need_store() {
+	[ -n "${config[Store.Remote]:-}" ] || give_up "there is no store: Remote= in [Store] of fleet.conf"
 }
 
 # --- the store

@@ -57,7 +57,8 @@ no_ship_processes() {
 serve() {
 	local options=()
 	case $1 in
-	sftp) options=(rclone serve sftp --user=flyrec --pass=secret) ;;
+	# what comes is written at once, as other servers do: so that half of it is there after a failure
+	sftp) options=(rclone serve sftp --user=flyrec --pass=secret --streaming-upload-cutoff=0) ;;
 	dav) options=(rclone serve webdav) ;;
 	s3) options=(node "${FLYREC_NPM:-$BUILD/npm}/node_modules/s3rver/bin/s3rver.js" --configure-bucket=flyrec
 		--address=127.0.0.1 "--port=$2" "--directory=$STORE") ;;

@@ -8,7 +8,7 @@
 # the middle; names of others that are not to be trusted. Files are compared with sha256sum and trace-cmd.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
-. "$(dirname "$0")/fleet-lib.sh"
+. "$(dirname "$0")/ship-lib.sh"
 need_tracefs
 need_fleet
 need_command python3 trace-cmd
