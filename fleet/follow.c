@@ -39,6 +39,7 @@ struct follow {
 	struct broker *broker;
 	struct asks *asks;
 	char *topic;
+	bool follows; /* the broker has said so */
 	struct refused refused[REFUSED_N];
 	unsigned n_covered; /* not said yet */
 	sd_event_source *covered_timer;
@@ -137,11 +138,21 @@ static void on_message(void *userdata, const char *topic, const void *payload, s
 		ask(f, topic, &m, &window);
 }
 
+static void on_subscribed(void *userdata)
+{
+	struct follow *f = userdata;
+
+	if (!f->follows)
+		(void)log_info("Following %s", f->topic);
+	f->follows = true;
+}
+
 static int run(struct follow *f)
 {
 	struct broker_client client = {
 		.name = "follow",
 		.persistent = true,
+		.on_subscribed = on_subscribed,
 		.on_message = on_message,
 	};
 	int r = fleet_run_begin(&f->fleet, &f->event);

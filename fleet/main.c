@@ -10,6 +10,7 @@
 
 #include "basic/log.h"
 #include "basic/strv.h"
+#include "fleet/check.h"
 #include "fleet/program.h"
 
 typedef int verb_function(struct fleet *fleet, int argc, char *argv[]);
@@ -32,6 +33,7 @@ static const struct verb {
 	const char *name, *arguments, *summary;
 	verb_function *run; /* NULL: a program flyrec-fleet-NAME */
 } verbs[] = {
+	{"check", "", "Say what is right, and what is wrong", verb_check},
 	{"config", "[SECTION.KEY...]", "Print what fleet.conf says, checked", verb_config},
 	{"load", "[OPTION...] FILE...", "Load recordings into ClickHouse", NULL},
 	{"pull", "[OPTION...] ID", "Get what hosts have of a moment", NULL},

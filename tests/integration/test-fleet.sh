@@ -1,0 +1,246 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# A trigger on one of three hosts, each with a flyrecd of its own, and the others keep the same moment:
+# how soon they ask, what their files have; what is made up is refused, a storm makes one file a host; and
+# what happens while the broker, a host or flyrecd is away, with certificates that are wrong, and clocks
+# that differ.
+# time-limit: 240
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/fleet-lib.sh"
+need_tracefs
+need_command jq mosquitto mosquitto_pub openssl python3 trace-cmd
+need_event sched:sched_switch
+[ -x "$BUILD/flyrec-follow" ] || skip "built without mosquitto"
+ASKS=${FLEET_ASKS:-20}
+
+fleet_pki h1 h2 h3 h9
+broker_start
+for host in h1 h2 h3; do
+	host_new $host <<-EOF
+		[Follow]
+		MaxWindowSec=20s
+		MaxAgeSec=40s
+		MarginSec=200ms
+		[Announce]
+		BeforeSec=2s
+	EOF
+	on $host
+	session rec <<-EOF
+		[Trace]
+		Event=sched:sched_switch
+		BufferSize=1M
+		[Storage]
+		FlushSec=200ms
+		[Snapshot]
+		Last=1s
+		Burst=1000
+		Analyze=no
+		PeerMaxSec=20s
+	EOF
+	# Allows nothing to other hosts
+	session own <<-EOF
+		[Trace]
+		Event=sched:sched_process_exit
+		BufferSize=256K
+		[Snapshot]
+		PeerMaxSec=0
+	EOF
+	flyrecd_start
+	fleet_start announce follow
+done
+
+trigger() { # TEXT: on h1; ID is its id
+	on h1
+	log_mark
+	ctl trigger rec "$1" || fail "trigger"
+	wait_for 10 new_notice || fail "no id of $1: $(cat "$(fleet_log announce)")"
+}
+new_notice() {
+	ID=$(ctl --json list rec | jq -r '[.files[] | select(.path | endswith("-control.dat"))] | last | .ids[0] // empty')
+	[ -n "$ID" ] && [ "$ID" != "$LAST_ID" ] && LAST_ID=$ID
+}
+LAST_ID=''
+have_it() { # ID HOST...
+	local host
+	for host in "${@:2}"; do
+		on "$host"
+		wait_for 20 has_id "$1" || fail "$host does not have $1: $(cat "$(fleet_log follow)"; tail -n 3 "$FLYRECD_LOG")"
+	done
+}
+
+echo "== how soon others ask"
+# When lines come to their logs
+python3 - "$T/asked" "$T/h2/flyrecd.log" "$T/h3/flyrecd.log" <<-'END' &
+	import re, sys, time
+	logs = [open(path) for path in sys.argv[2:]]
+	with open(sys.argv[1], "w", buffering=1) as out:
+	    while True:
+	        for log in logs:
+	            while line := log.readline():
+	                if asked := re.search(r"Peer triggered, ([^,]*Z),", line):
+	                    print(asked[1], int(time.time() * 1000000), file=out)
+	        time.sleep(0.001)
+END
+CHILDREN+=($!)
+all_asked() {
+	[ "$(wc -l <"$T/asked")" -ge $((2 * ASKS)) ]
+}
+for ((i = 1; i <= ASKS; i++)); do
+	trigger "number $i"
+	have_it "$ID" h2 h3
+done
+wait_for 5 all_asked || fail "$(wc -l <"$T/asked") requests, not $((2 * ASKS))"
+python3 - "$T/asked" <<-'END' >took || fail "times: $(cat "$T/asked")"
+	import calendar, sys, time
+	for line in open(sys.argv[1]):
+	    moment, asked = line.split()
+	    at, usec = moment[moment.rindex("-") + 1:-1].split(".")
+	    print((int(asked) - calendar.timegm(time.strptime(at, "%Y%m%dT%H%M%S")) * 1000000 - int(usec)) / 1000)
+END
+sort -n took | awk '{ v[NR] = $1 } END { printf "%d requests after %.1f to %.1f ms, median %.1f ms\n", NR, v[1], v[NR], v[int((NR + 1) / 2)] }'
+[ "$(median took | cut -d . -f 1)" -le 500 ] || fail "more than 500 ms from the trigger to most requests"
+
+echo "== the same time in all files"
+covered() { # ID: percent of h1's window that the host's file has
+	local window
+	window=$(on h1; ctl --json list rec | jq --arg id "$1" '.files[] | select(.ids | index($id)) | [.end_usec - 1000000, .end_usec]')
+	ctl --json list rec | jq --arg id "$1" --argjson w "$window" \
+		'.files[] | select(.ids | index($id)) | (([.end_usec, $w[1]] | min) - ([.start_usec, $w[0]] | max)) * 100 / ($w[1] - $w[0]) | floor'
+}
+for host in h2 h3; do
+	on $host
+	percent=$(covered "$ID")
+	echo "$host: $percent %"
+	[ "$percent" -ge 95 ] || fail "$host has $percent % of the window: $(ctl list rec)"
+	path=$(ctl --json list rec | jq -r --arg id "$ID" '.files[] | select(.ids | index($id)) | .path')
+	trace-cmd report --stat "$path" >"$T/stat" 2>/dev/null
+	grep -qx "for: control on h1: number $ASKS" "$T/stat" || fail "$host: the file does not say why: $(tail -n 12 "$T/stat")"
+	verify "$path"
+	! has_id own || fail "a session that allows nothing"
+done
+
+echo "== what is made up"
+on h2
+before=$(peer_files)
+for time in 1 2; do
+	publish h9 h9 -m '{"v":1' || fail "publish"
+	publish h9 h9 -m "$(message h9 "x\$(touch $T/touched)" 2 0 '.id += "\n" | .session = "\"; rm -r /"')"
+	publish h9 h9 -m $'1 h9-1 1 2 event\nflyrec/snapshot/web/h1 1 h1-1 1 2 event'
+	publish h9 h9 -m "$(message h9 h9-far 2 0 '.since -= 100000000000')"
+	publish h9 h9 -m "$(message h9 h9-future -30 -40)"
+	publish h9 h9 -m "$(message h9 h9-old 3000 2990)"
+	publish h9 h9 -m "$(message h9 h9-v2 2 0 '.v = 2')"
+	publish h9 h9 -m "$(message h1 h1-other 2 0)"
+	publish h9 h9 -m "$(message h9 h9-type 2 0 '.since |= tostring')"
+	publish h9 h9 -n
+	head -c 1000000 /dev/zero | tr '\0' x >big
+	publish h9 h9 -f big
+	publish admin -x -m "$(message h9 h9-topic 2 0)"
+done
+# A host speaks for itself only
+publish h9 h1 -m "$(message h1 h1-forged 2 0)" 2>&1 | grep -q 'Not authorized' || fail "the broker lets h9 speak for h1"
+publish h9 h9 -m "$(message h9 h9-good 2 0 '.text = "the last one"')"
+have_it h9-good h2 h3
+for pattern in 'no JSON object' '"id" is ' 'MaxWindowSec=20.0s' 'in the future' 'ended .* ago, MaxAgeSec=40.0s' 'version 2, not 1' \
+	'of another host' "no host's topic" '1000000 bytes, 1024'; do
+	said_once follow "Refused .*$pattern"
+done
+[ ! -e touched ] || fail "a message was run"
+[ "$(peer_files)" = $((before + 1)) ] || fail "$((before + 1)) files, and now $(peer_files)"
+[ "$(grep -c Refused "$(fleet_log follow)")" = 9 ] || fail "refusals: $(grep Refused "$(fleet_log follow)")"
+
+echo "== once more, and a storm"
+again=$(message h9 h9-again 6 4)
+publish h9 h9 -m "$again"
+have_it h9-again h2 h3
+publish h9 h9 -m "$again"
+on h2
+before=$(peer_files)
+jq -c 'range(1000) as $i | .id = "h9-s\($i)" | .until += ($i * 10) | .since += ($i * 10)' <<<"$(message h9 x 3 0)" >storm
+publish h9 h9 -l <storm || fail "storm"
+publish h9 h9 -m "$(message h9 h9-after 13 8)"
+have_it h9-after h1 h2 h3
+for host in h2 h3; do
+	on $host
+	[ "$(peer_files)" = $((before + 2)) ] || fail "$host: $before files before the storm, and now $(peer_files)"
+	said_once follow '984 more messages are of moments'
+done
+
+echo "== the broker is killed, and comes back"
+broker_stop KILL
+for host in h1 h2 h3; do
+	on $host
+	said_once announce 'away, trying again: Connection refused'
+	said_once follow 'away, trying again: Connection refused'
+done
+trigger "without a broker"
+broker_start
+have_it "$ID" h2 h3
+on h1
+said_once announce "is back"
+said_once announce "Told other hosts of $ID"
+
+echo "== a host is away"
+on h3
+fleet_stop follow
+trigger "without h3"
+id=$ID
+have_it "$id" h2
+publish h9 h9 -m "$(message h9 h9-late 39.9 39 '.')"
+on h3
+sleep 1.5 # until that one is too old
+fleet_start follow
+have_it "$id" h3
+[ "$(peer_files h9-late)" = 0 ] || fail "what is too old"
+says follow 'Refused .*ended' || fail "what is too old is not said: $(cat "$(fleet_log follow)")"
+
+echo "== flyrecd is away"
+on h3
+flyrecd_kill
+trigger "without a flyrecd"
+id=$ID
+have_it "$id" h2
+on h3
+said_once follow 'flyrecd is away'
+flyrecd_start
+have_it "$id" h3
+said_once follow 'flyrecd is back'
+
+echo "== certificates"
+on h1
+fleet_stop announce
+: >"$(fleet_log announce)"
+fleet_certificate bad h1 20200101000000Z 20200102000000Z
+cp "$PKI/h1.crt" "$PKI/h1.good"
+cp "$PKI/h1.key" "$PKI/h1.good.key"
+cp "$PKI/bad.crt" "$PKI/h1.crt"
+cp "$PKI/bad.key" "$PKI/h1.key"
+background "$BUILD/flyrec-announce" "--config=$T/h1/fleet.conf" "--runtime-dir=$RUNTIME" 2>>"$(fleet_log announce)"
+said_once announce 'away, trying again: .*certificate expired'
+trigger "with an expired certificate"
+cp "$PKI/h1.good" "$PKI/h1.crt"
+cp "$PKI/h1.good.key" "$PKI/h1.key"
+have_it "$ID" h2 h3
+on h1
+said_once announce "Told other hosts of $ID"
+
+echo "== clocks 300 ms apart"
+for ahead in -0.3 0.3; do
+	id=h9-clock$ahead since=$(bc <<<"7 - $ahead") until=$(bc <<<"1 - $ahead")
+	publish h9 h9 -m "$(message h9 "$id" "$since" "$until")"
+	have_it "$id" h2 h3
+	now=${EPOCHREALTIME/./}
+	# What it means by h2's clock: from 7 s to 1 s before it was sent
+	ctl --json list rec | jq -e --arg id "$id" --argjson now "$now" '.files[] | select(.ids | index($id)) |
+		.start_usec <= $now - 7000000 + 300000 and .end_usec >= $now - 1000000 - 300000' >/dev/null ||
+		fail "$id: not the window: now $now, $(ctl --json list rec | jq -c --arg id "$id" '.files[] | select(.ids | index($id))')"
+done
+
+for host in h1 h2 h3; do
+	on $host
+	for program in announce follow; do
+		! grep -iE 'fault|sanitizer|assert' "$(fleet_log $program)" || fail "$host: $program"
+	done
+	flyrecd_stop
+done
