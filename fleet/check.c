@@ -216,6 +216,7 @@ int verb_check(struct fleet *fleet, int argc, char *argv[])
 		check_broker,
 		check_recorder,
 		check_clock,
+		check_store,
 	};
 	struct check check = {.fleet = fleet};
 	int r = become_user();
