@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Log lines: to the journal with fields when systemd started us (JOURNAL_STREAM), else to stderr.
- * Only daemon/ and ctl/ log, from the main thread.
+ * Only daemon/, ctl/ and fleet/ log, from the main thread.
  */
 #pragma once
 

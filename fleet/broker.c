@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "basic/log.h"
 #include "basic/now.h"
@@ -24,6 +25,9 @@
 #define KEEP_ALIVE_SEC 20 /* so long until a silent broker, or connection, counts as lost */
 #define FIRST_USEC     (USEC_PER_SEC / 4)
 #define LAST_USEC      (10 * USEC_PER_SEC) /* between tries, up to half more */
+#define CONNECTION_LOST "connection lost"
+#define HANGS_UP "it hangs up, maybe at the sight of Certificate="
+#define CANNOT_CONNECT "cannot connect"
 #define TICK_USEC      USEC_PER_SEC
 
 enum broker_state {
@@ -86,19 +90,27 @@ static void disconnect(struct broker *b)
 	set_state(b, BROKER_WAITING);
 }
 
+/* That it cannot be reached either is none about a broker that is away */
+static bool is_news(const struct broker *b, const char *reason)
+{
+	return !b->said[0] ||
+	       (strcmp(reason, b->said) != 0 && strcmp(reason, CANNOT_CONNECT) != 0);
+}
+
 static void lose(struct broker *b)
 {
 	char reason[sizeof(b->reason)];
 
 	disconnect(b);
-	set_reason(b, "connection lost");
+	set_reason(b, CONNECTION_LOST);
 	memcpy(reason, b->reason, sizeof(reason));
 	b->reason[0] = '\0';
 	if (!b->once) {
-		if (strcmp(reason, b->said) != 0)
+		if (is_news(b, reason)) {
 			(void)log_warning("Broker %s:%u is away, trying again: %s",
 					  b->config->broker.host, b->config->broker.port, reason);
-		memcpy(b->said, reason, sizeof(reason));
+			memcpy(b->said, reason, sizeof(reason));
+		}
 		set_timer(b, next_pause(b));
 	}
 	if (b->client->on_down)
@@ -153,8 +165,8 @@ static void on_disconnect(struct mosquitto *m, void *userdata, int code,
 {
 	struct broker *b = userdata;
 
-	set_reason(b, code >= MQTT_RC_UNSPECIFIED ? mosquitto_reason_string(code)
-						  : mosquitto_strerror(code));
+	if (code >= MQTT_RC_UNSPECIFIED)
+		set_reason(b, mosquitto_reason_string(code));
 }
 
 static void on_suback(struct mosquitto *m, void *userdata, int number, int n, const int *codes,
@@ -197,6 +209,8 @@ static void check(struct broker *b, int r)
 {
 	uint32_t events = EPOLLIN;
 
+	if (r == MOSQ_ERR_CONN_LOST)
+		set_reason(b, b->state == BROKER_UP ? CONNECTION_LOST : HANGS_UP);
 	if (r != MOSQ_ERR_SUCCESS)
 		set_reason(b, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
 	if (b->reason[0] || mosquitto_socket(b->connection) < 0) {
@@ -208,14 +222,32 @@ static void check(struct broker *b, int r)
 	(void)sd_event_source_set_io_events(b->io, events);
 }
 
+/* The connection is at its end. The library reads what the broker has said of that, else it tells
+ * little, and of a connection that was never made nothing. */
+static void end(struct broker *b, int fd)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	(void)mosquitto_loop_read(b->connection, 1);
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error > 0)
+		set_reason(b, strerror(error));
+	set_reason(b, b->state == BROKER_UP ? CONNECTION_LOST : CANNOT_CONNECT);
+	lose(b);
+}
+
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct broker *b = userdata;
 	int r = MOSQ_ERR_SUCCESS;
 
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		end(b, fd);
+		return 0;
+	}
 	if (events & EPOLLOUT)
 		r = mosquitto_loop_write(b->connection, 1);
-	if (r == MOSQ_ERR_SUCCESS && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	if (r == MOSQ_ERR_SUCCESS && events & EPOLLIN)
 		r = mosquitto_loop_read(b->connection, 1);
 	check(b, r);
 	return 0;

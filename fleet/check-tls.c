@@ -210,6 +210,7 @@ static int connect_to(struct check *check)
 static SSL *handshake(const struct fleet_broker_config *b, SSL_CTX *context, int fd)
 {
 	SSL *tls = SSL_new(context);
+	char byte;
 	X509_VERIFY_PARAM *wanted = tls ? SSL_get0_param(tls) : NULL;
 
 	if (!tls || SSL_set_fd(tls, fd) != 1 ||
@@ -220,7 +221,11 @@ static SSL *handshake(const struct fleet_broker_config *b, SSL_CTX *context, int
 	}
 	ERR_clear_error();
 	(void)SSL_set_tlsext_host_name(tls, b->host);
-	(void)SSL_connect(tls);
+	/* With TLS 1.3 the broker tells afterwards whether it takes ours: a ticket, of which the caller
+	 * sees nothing, or an alert */
+	(void)SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY);
+	if (SSL_connect(tls) == 1 && SSL_version(tls) >= TLS1_3_VERSION)
+		(void)SSL_peek(tls, &byte, 1);
 	return tls;
 }
 
@@ -243,6 +248,11 @@ bool check_tls(struct check *check)
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	tls = handshake(b, context, fd);
 	verdict = tls ? SSL_get_verify_result(tls) : X509_V_OK;
+	if (tls && SSL_is_init_finished(tls) && ERR_peek_last_error() != 0 && verdict == X509_V_OK) {
+		check_fail(check, "broker", "%s:%u does not take Certificate=%s: %s", b->host,
+			   b->port, b->certificate, tls_error());
+		return false;
+	}
 	if (tls && SSL_is_init_finished(tls)) {
 		check_ok(check, "broker", "%s:%u has a certificate of CA=%s", b->host, b->port,
 			 b->ca);

@@ -172,6 +172,44 @@ void check_recorder(struct check *check)
 	free(l.why);
 }
 
+/* --- the store */
+
+/* A line "ok", "warn" or "fail", a tab, and what it is */
+static void say_of_store(struct check *check, char *line)
+{
+	const char *tab = strchr(line, '\t');
+	size_t n = tab ? (size_t)(tab - line) : 0;
+
+	line[strcspn(line, "\n")] = '\0';
+	if (n == strlen("ok") && strncmp(line, "ok", n) == 0)
+		check_ok(check, "store", "%s", tab + 1);
+	else if (n == strlen("warn") && strncmp(line, "warn", n) == 0)
+		check_warn(check, "store", "%s", tab + 1);
+	else
+		check_fail(check, "store", "%s", tab ? tab + 1 : line);
+}
+
+void check_store(struct check *check)
+{
+	_cleanup_free_ char *path = fleet_program_path(check->fleet, "check-store"), *line = NULL;
+	size_t size = 0;
+	FILE *f;
+	int status;
+
+	if (!path || access(path, X_OK) < 0)
+		return;
+	f = popen(path, "re"); /* a path of ours, without anything for a shell */
+	if (!f) {
+		check_fail(check, "store", "%s: %s", path, strerror(errno));
+		return;
+	}
+	while (getline(&line, &size, f) > 0)
+		say_of_store(check, line);
+	status = pclose(f);
+	if (status != 0)
+		check_fail(check, "store", "%s ended with status %d", path, status);
+}
+
 /* --- the clock */
 
 void check_clock(struct check *check)
@@ -215,6 +253,7 @@ int verb_check(struct fleet *fleet, int argc, char *argv[])
 		check_certificates,
 		check_broker,
 		check_recorder,
+		check_store,
 		check_clock,
 		check_store,
 	};

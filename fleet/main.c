@@ -61,10 +61,9 @@ static char *usage_text(void)
 
 static int run_program(const struct fleet *fleet, const char *name, char *argv[])
 {
-	_cleanup_free_ char *path = strf("%s/flyrec-fleet-%s", VENDOR_DIR, name);
+	_cleanup_free_ char *path = fleet_program_path(fleet, name);
 
-	if (!path || setenv("FLYREC_FLEET_CONFIG", fleet->config_path, 1) < 0 ||
-	    setenv("FLYREC_RUNTIME_DIR", fleet->runtime_dir, 1) < 0)
+	if (!path)
 		return log_error_errno(-ENOMEM, "Cannot start flyrec-fleet-%s: %m", name);
 	argv[0] = path;
 	(void)execv(path, argv);

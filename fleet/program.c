@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <systemd/sd-daemon.h>
 
 #include "basic/log.h"
@@ -53,6 +54,16 @@ int fleet_load(struct fleet *fleet)
 	int r = fleet_config_load(fleet->config_path, on_complaint, NULL, &fleet->config);
 
 	return r == -ENOMEM ? log_error_errno(r, "Cannot read %s: %m", fleet->config_path) : r;
+}
+
+char *fleet_program_path(const struct fleet *fleet, const char *name)
+{
+	const char *dir = secure_getenv("FLYREC_FLEET_DIR"); /* of tests */
+
+	if (setenv("FLYREC_FLEET_CONFIG", fleet->config_path, 1) < 0 ||
+	    setenv("FLYREC_RUNTIME_DIR", fleet->runtime_dir, 1) < 0)
+		return NULL;
+	return strf("%s/flyrec-fleet-%s", dir ? dir : VENDOR_DIR, name);
 }
 
 int fleet_program(struct fleet *fleet, int argc, char *argv[], const char *what)

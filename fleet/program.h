@@ -37,6 +37,12 @@ int fleet_options(struct fleet *fleet, int argc, char *argv[], const char *usage
 int fleet_load(struct fleet *fleet);
 
 /**
+ * fleet_program_path() - where flyrec-fleet-NAME is; it is told of the options in its environment
+ * Return: malloc'ed; NULL: no memory.
+ */
+char *fleet_program_path(const struct fleet *fleet, const char *name);
+
+/**
  * fleet_program() - the command line of a program that has no verbs
  * Return: 1: go on; 0: it has been answered; -EINVAL.
  */

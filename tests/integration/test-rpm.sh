@@ -23,8 +23,9 @@ package_make
 rpmbuild -tb --nodeps --load="$T/macros" --define "_topdir $T/rpm" --define "_tmppath $T" \
 	"$PACKAGE_TAR" >"$T/rpm.log" 2>&1 || fail "rpmbuild: $(tail -n 20 "$T/rpm.log")"
 ! grep -iE '^warning|[^-]warning:' "$T/rpm.log" || fail "rpmbuild warns"
-rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm "$T"/rpm/RPMS/noarch/cockpit-flyrec-[0-9]*.rpm)
-[ ${#rpms[@]} = 2 ] || fail "RPM packages: ${rpms[*]}"
+rpms=("$T"/rpm/RPMS/*/flyrec-[0-9]*.rpm "$T"/rpm/RPMS/noarch/cockpit-flyrec-[0-9]*.rpm
+	"$T"/rpm/RPMS/*/flyrec-fleet-[0-9]*.rpm)
+[ ${#rpms[@]} = 3 ] || fail "RPM packages: ${rpms[*]}"
 
 # normal: "MODE PATH" of what is not each distribution's own: where /lib is, which of the manual
 # pages and documents are compressed, licenses and changelogs, links by build id
@@ -42,6 +43,7 @@ same_files() { # DEB RPM LEAST
 }
 same_files "$PACKAGE" "${rpms[0]}" 30
 same_files "$PACKAGE_DIR"/cockpit-flyrec_*.deb "${rpms[1]}" 4
+same_files "$PACKAGE_DIR"/flyrec-fleet_*.deb "${rpms[2]}" 8
 
 # --- directories that are there to be filled
 for dir in /etc/flyrec/sessions.d /etc/flyrec/flyrecd.conf.d; do
@@ -50,8 +52,11 @@ for dir in /etc/flyrec/sessions.d /etc/flyrec/flyrecd.conf.d; do
 done
 
 # --- units: those that can be enabled are known to systemd's macros, the service hands over
-rpm -qp --scripts "${rpms[0]}" >"$T/scripts"
+for i in 0 2; do
+	rpm -qp --scripts "${rpms[i]}"
+done >"$T/scripts"
 dpkg-deb --extract "$PACKAGE" "$T/files"
+dpkg-deb --extract "$PACKAGE_DIR"/flyrec-fleet_*.deb "$T/files"
 n=0
 for file in "$T"/files/{usr/,}lib/systemd/system/*; do
 	grep -qx '\[Install\]' "$file" || continue

@@ -23,7 +23,8 @@ fail() {
 	status=1
 }
 
-for program in "$build/flyrecd" "$build/flyrecctl"; do
+for program in "$build/flyrecd" "$build/flyrecctl" "$build/flyrec-announce" "$build/flyrec-follow" "$build/flyrec-fleet"; do
+	[ -x "$program" ] || continue # without mosquitto
 	readelf --wide --file-header --program-headers --dynamic "$program" >"$tmp"
 	grep -qE 'Type: +DYN' "$tmp" || fail "$program is not position independent"
 	grep -q 'GNU_RELRO' "$tmp" || fail "$program has no RELRO"

@@ -5,7 +5,7 @@
 # for scripts that have SRC, BUILD and fail.
 
 package_is_old() {
-	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac basic cockpit config convert decode engine formats recorder \
+	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac basic cockpit config convert decode engine fleet formats recorder \
 		writer daemon ctl systemd sessions man completion debian packaging -newer "$PACKAGE")" ]
 }
 
