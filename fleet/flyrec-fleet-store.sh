@@ -103,14 +103,6 @@ why() {
 	echo "${text:-rclone failed without a word}"
 }
 
-# put FILE: standard input, on the disk before it has its name
-put() {
-	cat >"$1.tmp"
-	sync "$1.tmp"
-	mv "$1.tmp" "$1"
-	sync "${1%/*}"
-}
-
 # add_entries FOLDER WHERE: names, which are small, and never replaced. Return: as rclone; 6: another content was
 # there under one of the names
 add_entries() {
