@@ -255,6 +255,7 @@ int verb_check(struct fleet *fleet, int argc, char *argv[])
 		check_recorder,
 		check_store,
 		check_clock,
+		check_store,
 	};
 	struct check check = {.fleet = fleet};
 	int r = become_user();

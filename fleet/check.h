@@ -29,6 +29,7 @@ void check_broker(struct check *check);	      /* who it is, whom it lets in, and
 void check_recorder(struct check *check);     /* flyrecd, its sessions, its notices */
 void check_store(struct check *check);	      /* if it is installed */
 void check_clock(struct check *check);
+void check_store(struct check *check); /* Remote= */
 
 /**
  * verb_check() - all of them

@@ -71,6 +71,16 @@ static int check_session(const char *text, const void *object, struct fault *why
 	return config_is_session_name(text) ? 0 : value_refuse(why, "\"%s\" is no session", text);
 }
 
+/* A folder of rclone's: what it would take for an option, or a folder of where it runs, is none */
+static int check_remote(const char *text, const void *object, struct fault *why)
+{
+	size_t n = strspn(text, LETTERS "_");
+
+	if (text[0] == '/' || (n > 0 && text[n + strspn(text + n, LETTERS "_-+@. ")] == ':'))
+		return 0;
+	return value_refuse(why, "neither REMOTE:FOLDER of rclone nor an absolute path");
+}
+
 #define FLEET(field) offsetof(struct fleet_config, field)
 #define PEM_DIR	     "/etc/flyrec/fleet"
 
@@ -102,9 +112,16 @@ static const struct config_key fleet_keys[] = {
 	{ "Follow", "MarginSec", 0, &value_time, FLEET(follow.margin_usec), "500ms", 0,
 	  10 * USEC_PER_SEC },
 
-	{ "Store", "Remote", 0, &value_string, FLEET(store.remote) },
+	{ "Store", "Remote", 0, &value_string, FLEET(store.remote), .check = check_remote },
+	{ "Store", "Config", 0, &value_string, FLEET(store.config), "/etc/flyrec/rclone.conf",
+	  .check = check_path },
 	{ "Store", "Rate", 0, &value_size, FLEET(store.rate), "2M", 1024, SIZE_LIMIT },
+	{ "Store", "Compress", 0, &value_bool, FLEET(store.compress), "yes" },
 	{ "Store", "Remove", 0, &value_bool, FLEET(store.remove), "no" },
+	{ "Store", "Sample", 0, &value_percent, FLEET(store.sample), "0", 0, 100 },
+	{ "Store", "PollSec", 0, &value_time, FLEET(store.poll_usec), "1min", USEC_PER_SEC, TIME_MAX },
+	{ "Store", "RetrySec", 0, &value_time, FLEET(store.retry_usec), "5s", USEC_PER_SEC,
+	  600 * USEC_PER_SEC },
 };
 /* clang-format on */
 

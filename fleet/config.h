@@ -35,9 +35,14 @@ struct fleet_follow_config {
 
 /* Of the programs that ship files */
 struct fleet_store_config {
-	char *remote;  /* of rclone; NULL: nothing is shipped */
-	uint64_t rate; /* bytes a second */
-	bool remove;   /* here, what is there */
+	char *remote;	     /* of rclone; NULL: nothing is shipped */
+	char *config;	     /* of rclone, a file */
+	uint64_t rate;	     /* bytes a second */
+	bool compress;	     /* what is sent */
+	bool remove;	     /* here, what is there */
+	unsigned sample;     /* percent of the moments of other hosts that are sent, too */
+	uint64_t poll_usec;  /* between questions whether somebody asks for a file */
+	uint64_t retry_usec; /* after the first failure */
 };
 
 struct fleet_config {

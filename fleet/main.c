@@ -36,6 +36,8 @@ static const struct verb {
 	{"check", "", "Say what is right, and what is wrong", verb_check},
 	{"config", "[SECTION.KEY...]", "Print what fleet.conf says, checked", verb_config},
 	{"load", "[OPTION...] FILE...", "Load recordings into ClickHouse", NULL},
+	{"pull", "[OPTION...] ID", "Get what hosts have of a moment", NULL},
+	{"ship", "[--once]", "Send snapshots to the store", NULL},
 };
 
 static char *usage_text(void)

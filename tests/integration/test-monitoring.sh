@@ -3,7 +3,7 @@
 # beside: yes
 # time-limit: 60
 #
-# The alerts and the dashboard of doc/examples: each metric that they name is one of flyrecd's, each
+# The alerts and the dashboard of doc/examples: each metric that they name is one of flyrecd's or of flyrec-fleet ship's, each
 # alert has a case in which it fires and one in which it does not, and promtool agrees.
 . "$(dirname "$0")/lib.sh"
 need_tracefs
@@ -32,6 +32,10 @@ flyrecd_start
 ctl metrics >"$T/metrics" || fail "metrics"
 flyrecd_stop
 sed -En 's/^(flyrec_[a-z_]+)[{ ].*/\1/p' "$T/metrics" | sort -u >"$T/known"
+# and of flyrec-fleet ship
+sed -En 's/^\t+metric ([a-z_]+) (gauge|counter) .*/flyrec_fleet_\1/p' "$SRC/fleet/flyrec-fleet-ship" >>"$T/known"
+sort -o "$T/known" "$T/known"
+grep -qx flyrec_fleet_shipped_files_total "$T/known" || fail "no metrics of flyrec-fleet ship"
 grep -qx flyrec_shed_events "$T/known" || fail "no flyrec_shed_events"
 
 # named FILE: all that it names
