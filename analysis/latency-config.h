@@ -23,9 +23,10 @@ enum latency_kind {
 
 struct latency_config {
 	enum latency_kind kind;
-	uint64_t nsec; /* what takes so long or longer; 0: none was given */
-	char *task;    /* only of this one, fnmatch(3); NULL: any */
-	char *unit;    /* likewise, as who_fits_unit() has it */
+	bool has_way, in_kernel; /* "way=", and that it is "kernel" */
+	uint64_t nsec;		 /* what takes so long or longer; 0: none was given */
+	char *task;		 /* only of this one, fnmatch(3); NULL: any */
+	char *unit;		 /* likewise, as who_fits_unit() has it */
 	bool has_device;
 	uint32_t device; /* of LATENCY_BLOCK, as the kernel's dev_t */
 	char *call;	 /* of LATENCY_SYSCALL */

@@ -6,6 +6,7 @@
 #include "basic/ini.h"
 #include "basic/strv.h"
 #include "config/config-session.h"
+#include "config/latency-kernel.h"
 #include "config/latency.h"
 #include "config/probe-args.h"
 #include "formats/trace-clock.h"
@@ -411,11 +412,29 @@ static void check_probes(struct config_reader *reader, const struct session_conf
 	}
 }
 
+/* The event that the kernel makes of a hit is recorded, too; @number: of those with way=kernel */
+static int add_kernel_event(const struct latency_config *latency, unsigned number,
+			    struct trace_config *trace)
+{
+	_cleanup_free_ char *event = latency_kernel_event(latency, number);
+
+	return event ? strv_append(&trace->synthetic_events, event) : -ENOMEM;
+}
+
+static bool is_repeated(char *const *list, char *const *line)
+{
+	for (; list < line; list++)
+		if (strcmp(*list, *line) == 0)
+			return true;
+	return false;
+}
+
 /* Events that OnLatency= takes are recorded like those of Event= */
 static int add_latency_events(struct config_reader *reader, const char *file,
 			      struct session_config *session)
 {
 	struct trace_config *trace = &session->trace;
+	unsigned n_kernel = 0;
 
 	if (session->snapshot.on_latency && !trace_clock_counts_time(trace->clock))
 		config_complain(reader, CONFIG_ERROR, file, 1,
@@ -427,9 +446,11 @@ static int add_latency_events(struct config_reader *reader, const char *file,
 		struct fault why = {};
 		int r = latency_parse(*text, true, &latency, &why);
 
-		if (r >= 0)
+		if (r >= 0 && !latency.in_kernel)
 			r = latency_add_events(&latency, trace, &session->snapshot.latency_events,
 					       &why);
+		if (r >= 0 && latency.in_kernel && !is_repeated(session->snapshot.on_latency, text))
+			r = add_kernel_event(&latency, ++n_kernel, trace);
 		if (r == -EINVAL)
 			config_complain(reader, CONFIG_ERROR, file, 1, "OnLatency=%s: %s", *text,
 					why.text);

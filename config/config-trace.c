@@ -183,7 +183,7 @@ const struct value_kind value_events = {
 
 /* --- triggers */
 
-static void trigger_done(struct trace_trigger *trigger)
+void trigger_done(struct trace_trigger *trigger)
 {
 	free(trigger->system);
 	free(trigger->name);

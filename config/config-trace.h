@@ -24,6 +24,7 @@ extern const struct value_kind value_pids;     /* pids, n_pids: sorted, each onc
  */
 int event_parse(const char *text, struct trace_event *ret, struct fault *why);
 void event_done(struct trace_event *event);
+void trigger_done(struct trace_trigger *trigger);
 
 /* @name: NULL: the system as a whole. NULL: it is not among them */
 struct trace_event *event_find(const struct trace_config *trace, const char *system,

@@ -11,6 +11,7 @@
 #include "basic/parse.h"
 #include "basic/strv.h"
 #include "config/config-trace.h"
+#include "config/latency-kernel.h"
 #include "config/latency.h"
 #include "config/post.h"
 
@@ -19,6 +20,7 @@
 #define MAJOR_MAX 0xfffU
 
 #define BIT(kind) (1U << (kind))
+#define OF_ALL	  (BIT(_LATENCY_MAX) - 1)
 #define OF_TASKS                                                                                  \
 	(BIT(LATENCY_RUNQUEUE) | BIT(LATENCY_BLOCKED) | BIT(LATENCY_IRQ) | BIT(LATENCY_SOFTIRQ) | \
 	 BIT(LATENCY_SYSCALL))
@@ -116,6 +118,17 @@ static int take_keys(struct latency_config *l, const char *value, struct fault *
 	return 0;
 }
 
+static int take_way(struct latency_config *l, const char *value, struct fault *why)
+{
+	if (strcmp(value, "kernel") != 0 && strcmp(value, "user") != 0)
+		return value_refuse(why, "way=%s: must be kernel or user", value);
+	if (l->has_way)
+		return value_refuse(why, "way= is there twice");
+	l->has_way = true;
+	l->in_kernel = *value == 'k';
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	unsigned kinds;
@@ -126,6 +139,7 @@ static const struct {
 	{"unit=", OF_TASKS, take_unit, "runqueue, blocked, irq, softirq and syscall"},
 	{"dev=", BIT(LATENCY_BLOCK), take_device, "block"},
 	{"key=", BIT(LATENCY_PAIR), take_keys, "two events"},
+	{"way=", OF_ALL, take_way, "all"},
 };
 
 static int take_option(struct latency_config *l, const char *word, struct fault *why)
@@ -140,7 +154,8 @@ static int take_option(struct latency_config *l, const char *word, struct fault 
 					    options[i].where);
 		return options[i].take(l, word + n, why);
 	}
-	return value_refuse(why, "unknown \"%s\", there are task=, unit=, dev= and key=", word);
+	return value_refuse(why,
+			    "unknown \"%s\", there are task=, unit=, dev=, key= and way=", word);
 }
 
 static int take_time(struct latency_config *l, const char *word, struct fault *why)
@@ -230,6 +245,11 @@ static int parse_words(char *text, bool needs_time, struct latency_config *l, st
 		return value_refuse(why,
 				    "key=FIELD is missing: the field by which two events belong "
 				    "together");
+	if (l->in_kernel) {
+		r = latency_kernel_check(l, why);
+		if (r < 0)
+			return r;
+	}
 	if (needs_time && l->nsec == 0)
 		return value_refuse(why, "a time is missing, as in 20ms");
 	return 0;
@@ -293,6 +313,8 @@ char *latency_format(const struct latency_config *latency, uint64_t nsec)
 		(void)fprintf(f, " dev=%u:%u", latency->device >> 20, latency->device & MINOR_MAX);
 	for (size_t i = 0; latency->keys && latency->keys[i]; i++)
 		(void)fprintf(f, "%s%s", i == 0 ? " key=" : ",", latency->keys[i]);
+	if (latency->has_way)
+		(void)fprintf(f, " way=%s", latency->in_kernel ? "kernel" : "user");
 	if (fclose(f) == 0)
 		return text;
 	free(text);

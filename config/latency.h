@@ -7,6 +7,7 @@
  *	block TIME [dev=MAJOR:MINOR]
  *	syscall NAME TIME [task=NAME] [unit=UNIT]
  *	SYSTEM:EVENT SYSTEM:EVENT key=FIELD[,FIELD] TIME
+ * each with way=kernel|user: who looks for it; latency-kernel.h has what the kernel needs
  */
 #pragma once
 

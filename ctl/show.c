@@ -75,8 +75,11 @@ static void print_triggers(const struct view_session *s)
 	for (size_t i = 0; i < s->n_triggers; i++) {
 		const struct view_trigger *t = &s->triggers[i];
 
-		printf("%s%s%s%s: %s; %" PRIu64 " taken", i == 0 ? "  Triggers: " : "            ",
-		       t->kind, *t->text ? " " : "", t->text, t->state, t->fired);
+		printf("%s%s%s%s: %s%s; %" PRIu64 " taken",
+		       i == 0 ? "  Triggers: " : "            ", t->kind, *t->text ? " " : "",
+		       t->text, t->state,
+		       strcmp(t->way, "kernel") == 0 ? " in the kernel, when the wait ends" : "",
+		       t->fired);
 		if (t->suppressed > 0)
 			printf(", %" PRIu64 " suppressed", t->suppressed);
 		printf("\n");

@@ -29,6 +29,7 @@ const struct view_field view_trigger_fields[] = {
 	 .metric = "flyrec_triggers_fired", .help = "Snapshots that a trigger asked for"},
 	{"t", T(suppressed), "suppressed",
 	 .metric = "flyrec_triggers_suppressed", .help = "Times a trigger got no snapshot of its own"},
+	{"s", T(way), "way"},
 	{},
 };
 
@@ -67,7 +68,7 @@ const struct view_field view_session_fields[] = {
 	{"t", S(last_loss_usec), "last_loss_usec", "LastLossUSec"},
 	{"as", S(events), "events", "Events"},
 	{"as", S(changes), "runtime_changes", "RuntimeChanges"},
-	{"a(sssstt)", S(triggers), "triggers", "Triggers",
+	{"a(sssstts)", S(triggers), "triggers", "Triggers",
 	 view_trigger_fields, sizeof(struct view_trigger)},
 	{"t", S(snapshots), "snapshots", "Snapshots",
 	 .metric = "flyrec_snapshots", .help = "Snapshots of the session"},

@@ -8,7 +8,7 @@
 
 /* What causes snapshots by itself */
 struct view_trigger {
-	char *kind, *text, *state, *unavailable;
+	char *kind, *text, *state, *unavailable, *way;
 	uint64_t fired, suppressed;
 };
 

@@ -76,6 +76,37 @@ uint32_t event_text_id(const void *data, size_t size)
 	return id;
 }
 
+static struct tep_format_field *find_field(struct event_text *text, const void *data, size_t size,
+					   const char *name)
+{
+	struct tep_record record = {.data = (void *)data, .size = (int)size};
+	struct tep_event *event = tep_find_event_by_record(text->tep, &record);
+	struct tep_format_field *field = event ? tep_find_any_field(event, name) : NULL;
+
+	return field && (size_t)field->offset + (size_t)field->size <= size ? field : NULL;
+}
+
+bool event_text_number(struct event_text *text, const void *data, size_t size, const char *name,
+		       uint64_t *ret)
+{
+	struct tep_format_field *field = find_field(text, data, size, name);
+	unsigned long long value;
+
+	if (!field || tep_read_number_field(field, data, &value) != 0)
+		return false;
+	*ret = value;
+	return true;
+}
+
+void event_text_string(struct event_text *text, const void *data, size_t size, const char *name,
+		       char *ret, size_t ret_size)
+{
+	struct tep_format_field *field = find_field(text, data, size, name);
+
+	(void)snprintf(ret, ret_size, "%.*s", field ? field->size : 0,
+		       field ? (const char *)data + field->offset : "");
+}
+
 /* Its name now: the event is milliseconds old. "?" if it has ended */
 static void task_name(int pid, char *ret, size_t size)
 {

@@ -5,6 +5,10 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "basic/fault.h"
 
 struct event_text;
@@ -30,6 +34,20 @@ int event_text_add(struct event_text *text, const char *system, const char *name
  * event_text_id() - the type of an event's data; UINT32_MAX: too short to have one
  */
 uint32_t event_text_id(const void *data, size_t size);
+
+/**
+ * event_text_number() - a field of an event by its name
+ * @data, @size: as below. Return: false: it has no such number.
+ */
+bool event_text_number(struct event_text *text, const void *data, size_t size, const char *name,
+		       uint64_t *ret);
+
+/**
+ * event_text_string() - the same of an array of characters
+ * @ret: of @ret_size bytes; NUL-terminated, "" if there is none
+ */
+void event_text_string(struct event_text *text, const void *data, size_t size, const char *name,
+		       char *ret, size_t ret_size);
 
 /**
  * event_text_describe() - which event, on which CPU, of which task: lines "KEY: VALUE"

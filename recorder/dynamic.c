@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include <tracefs.h>
+
 #include "basic/near.h"
 #include "basic/strv.h"
 #include "recorder/dynamic.h"
@@ -20,6 +22,7 @@ void dynamic_free(struct dynamic *dynamic)
 		free(dynamic->events[i].name);
 		free(dynamic->events[i].definition);
 		free(dynamic->events[i].shown);
+		free(dynamic->events[i].filter);
 	}
 	free(dynamic->events);
 	free(dynamic->group);
@@ -76,6 +79,22 @@ static int parse_probe(const char *key, const char *text, const char *group, uns
 	return 0;
 }
 
+/* "+NAME TYPE FIELD; … if FILTER" */
+static int parse_own(const char *text, const char *group, struct dynamic_event *event)
+{
+	const char *filter = strstr(text, " if ");
+	size_t n = filter ? (size_t)(filter - text) : strlen(text);
+
+	event->optional = true;
+	event->system = strdup(DYNAMIC_SYNTHETIC);
+	event->name = strf("%s_%.*s", group, (int)strcspn(text, " ") - 1, text + 1);
+	event->definition = strf("s:%s_%.*s", group, (int)n - 1, text + 1);
+	event->filter = filter ? strdup(filter + strlen(" if ")) : NULL;
+	return !event->system || !event->name || !event->definition || (filter && !event->filter)
+		       ? -ENOMEM
+		       : 0;
+}
+
 /* "[s:][synthetic/]NAME TYPE FIELD; …" -> "s:NAME TYPE FIELD; …" */
 static int parse_synthetic(const char *text, struct dynamic_event *event, struct fault *why)
 {
@@ -116,6 +135,41 @@ static int parse_probes(struct dynamic *dynamic, const char *key, char *const *p
 	return 0;
 }
 
+char *dynamic_group(const char *instance)
+{
+	char *group = strdup(instance);
+
+	for (char *c = group; c && *c; c++)
+		if (!isalnum((unsigned char)*c))
+			*c = '_';
+	return group;
+}
+
+static bool has_synthetic(const struct tracedir *top)
+{
+	return tracedir_exists(top, "synthetic_events");
+}
+
+int dynamic_has_latencies(struct fault *why)
+{
+	_cleanup_(tracedir_done) struct tracedir top = {.fd = -EBADF};
+	const char *path = tracefs_tracing_dir();
+	int r = path ? tracedir_open(&top, path) : -ENOENT;
+
+	if (r < 0)
+		return fault_errno(why, r, "cannot open tracefs");
+	if (!has_synthetic(&top))
+		return fault_set(why, -EOPNOTSUPP,
+				 "this kernel has no synthetic events (CONFIG_SYNTH_EVENTS), which "
+				 "way=kernel needs; way=user needs none");
+	if (!tracedir_exists(&top, "events/sched/sched_switch/hist"))
+		return fault_set(
+			why, -EOPNOTSUPP,
+			"this kernel has no histogram triggers (CONFIG_HIST_TRIGGERS), which "
+			"way=kernel needs; way=user needs none");
+	return 0;
+}
+
 int dynamic_new(const struct trace_config *config, const char *group, struct dynamic **ret,
 		struct fault *why)
 {
@@ -132,7 +186,10 @@ int dynamic_new(const struct trace_config *config, const char *group, struct dyn
 	if (!dynamic->group || !dynamic->events)
 		return -ENOMEM;
 	for (char **s = config->synthetic_events; s && *s; s++) {
-		r = parse_synthetic(*s, &dynamic->events[dynamic->n_events++], why);
+		struct dynamic_event *event = &dynamic->events[dynamic->n_events++];
+
+		r = **s == DYNAMIC_OWN ? parse_own(*s, group, event)
+				       : parse_synthetic(*s, event, why);
 		if (r < 0)
 			return r;
 	}
@@ -192,7 +249,24 @@ static int remove_one(const struct tracedir *top, const char *system, const char
 	return write_line(top, line, why, "remove the event", system, name);
 }
 
-/* Every event of our group that the kernel lists, ours or left over */
+/* GROUP_latN */
+static bool is_own(const struct dynamic *dynamic, const char *name)
+{
+	size_t n = strlen(dynamic->group), m = strlen("_" DYNAMIC_OWN_NAME);
+
+	return strncmp(name, dynamic->group, n) == 0 &&
+	       strncmp(name + n, "_" DYNAMIC_OWN_NAME, m) == 0 &&
+	       isdigit((unsigned char)name[n + m]) &&
+	       name[n + m + strspn(name + n + m, "0123456789")] == '\0';
+}
+
+static bool is_ours(const struct dynamic *dynamic, const char *system, const char *name)
+{
+	return strcmp(system, DYNAMIC_SYNTHETIC) == 0 ? is_own(dynamic, name)
+						      : strcmp(system, dynamic->group) == 0;
+}
+
+/* Every event of our group that the kernel lists, ours or left over, and such synthetic ones */
 static int remove_group(const struct dynamic *dynamic, const struct tracedir *top,
 			struct fault *why)
 {
@@ -209,8 +283,7 @@ static int remove_group(const struct dynamic *dynamic, const struct tracedir *to
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		_cleanup_free_ char *group = NULL, *name = NULL;
 
-		if (dynamic_parse_line(line, &group, &name) < 0 ||
-		    strcmp(group, dynamic->group) != 0)
+		if (dynamic_parse_line(line, &group, &name) < 0 || !is_ours(dynamic, group, name))
 			continue;
 		/* A name may have several probes: one line each, all gone with the first. */
 		first = first_fault(first, remove_one(top, group, name, &step), &step, why);
@@ -277,11 +350,12 @@ static int make(struct dynamic *dynamic, struct dynamic_event *event, const stru
 {
 	int r;
 
+	if (event->optional && !has_synthetic(top))
+		return 0;
 	if (event->source != EVENT_AS_IT_IS)
 		return make_uprobe(dynamic, event, top, why);
 	/* it would take the line for one of another kind, and say nothing of use */
-	if (strcmp(event->system, DYNAMIC_SYNTHETIC) == 0 &&
-	    !tracedir_exists(top, "synthetic_events"))
+	if (strcmp(event->system, DYNAMIC_SYNTHETIC) == 0 && !has_synthetic(top))
 		return fault_set(why, -EOPNOTSUPP,
 				 "SyntheticEvent=%s: this kernel has no synthetic events "
 				 "(CONFIG_SYNTH_EVENTS)",
@@ -329,7 +403,8 @@ int dynamic_remove(struct dynamic *dynamic, const struct tracedir *top, struct f
 		bool made = event->made;
 
 		event->made = false;
-		if (!made || strcmp(event->system, DYNAMIC_SYNTHETIC) != 0)
+		if (!made || event->optional || /* removed already, with the group */
+		    strcmp(event->system, DYNAMIC_SYNTHETIC) != 0)
 			continue;
 		first = first_fault(first, remove_one(top, event->system, event->name, &step),
 				    &step, why);
@@ -348,7 +423,7 @@ int dynamic_check(struct dynamic *dynamic, const struct tracedir *top, struct ch
 		path = strf("events/%s/%s", event->system, event->name);
 		if (!path)
 			return -ENOMEM;
-		if (tracedir_exists(top, path))
+		if (tracedir_exists(top, path) || (event->optional && !has_synthetic(top)))
 			continue;
 		r = make(dynamic, event, top, why);
 		if (r < 0)

@@ -13,6 +13,13 @@
 #include "recorder/tracedir.h"
 
 #define DYNAMIC_SYNTHETIC "synthetic"
+/*
+ * Begins a SyntheticEvent= that flyrec itself has added: "+NAME FIELDS if FILTER", which becomes
+ * the event GROUP_NAME; none where the kernel has no synthetic events. NAME is DYNAMIC_OWN_NAME and
+ * a number: what an earlier process left is found by it.
+ */
+#define DYNAMIC_OWN	 '+'
+#define DYNAMIC_OWN_NAME "lat"
 
 /* How its definition becomes what is written to dynamic_events */
 enum event_source {
@@ -25,7 +32,9 @@ struct dynamic_event {
 	char *system;
 	char *name;
 	char *definition;
-	char *shown; /* of a probe: how a message names it */
+	char *shown;   /* of a probe: how a message names it */
+	char *filter;  /* or NULL */
+	bool optional; /* DYNAMIC_OWN */
 	enum event_source source;
 	bool made; /* by us, or by the process we took over from */
 };
@@ -36,6 +45,19 @@ struct dynamic {
 	size_t n_events;
 	char **build_ids; /* "HEX PATH" of each program that was probed, NULL-terminated */
 };
+
+/**
+ * dynamic_group() - the system of an instance's probes
+ * "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only. Return:
+ * malloc'ed; NULL without memory.
+ */
+char *dynamic_group(const char *instance);
+
+/**
+ * dynamic_has_latencies() - can this kernel make synthetic events of histograms?
+ * Return: 0, -EOPNOTSUPP with @why: what it lacks; or another negative errno.
+ */
+int dynamic_has_latencies(struct fault *why);
 
 /**
  * dynamic_new() - work out names and definitions; the kernel is not asked

@@ -58,6 +58,8 @@ int events_new(const struct trace_config *config, const struct dynamic *dynamic,
 		events->wanted[events->n_wanted++] = (struct wanted){
 			.system = dynamic->events[i].system,
 			.name = dynamic->events[i].name,
+			.filter = dynamic->events[i].filter,
+			.optional = dynamic->events[i].optional,
 		};
 	*ret = TAKE_PTR(events);
 	return 0;

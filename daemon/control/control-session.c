@@ -171,15 +171,16 @@ static int append_trigger(sd_bus_message *reply, const struct session *s, const 
 			    : t->unavailable			 ? "unavailable"
 								 : "armed";
 
-	return sd_bus_message_append(reply, "(sssstt)", trigger_kind_name(t->kind), t->text, state,
-				     t->unavailable ? t->unavailable : "", t->fired, t->suppressed);
+	return sd_bus_message_append(reply, "(sssstts)", trigger_kind_name(t->kind), t->text, state,
+				     t->unavailable ? t->unavailable : "", t->fired, t->suppressed,
+				     t->way);
 }
 
 static int append_triggers(sd_bus_message *reply, const struct target *t)
 {
 	const struct trigger *triggers = NULL;
 	size_t n = 0;
-	int r = sd_bus_message_open_container(reply, 'a', "(sssstt)");
+	int r = sd_bus_message_open_container(reply, 'a', "(sssstts)");
 
 	if (t->session)
 		triggers = triggers_list(session_triggers(t->session),
@@ -444,7 +445,7 @@ const sd_bus_vtable control_session_vtable[] = {
 	SD_BUS_PROPERTY("Enabled", "b", get, 0, 0),
 	SD_BUS_PROPERTY("Events", "as", get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("RuntimeChanges", "as", get, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
-	SD_BUS_PROPERTY("Triggers", "a(sssstt)", get, 0, 0),
+	SD_BUS_PROPERTY("Triggers", "a(sssstts)", get, 0, 0),
 	NUMBER("Segments"),
 	NUMBER("BytesOnDisk"),
 	NUMBER("BytesRecorded"),

@@ -7,7 +7,6 @@
  * a disk that forgets what it has taken takes the file back to an earlier state, and the file
  * cannot tell. The only writer of struct session_claim. Main thread, unless it says otherwise.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,6 +21,7 @@
 #include "daemon/plumbing/timer.h"
 #include "daemon/session/session-internal.h"
 #include "engine/boot-note.h"
+#include "recorder/dynamic.h"
 #include "writer/store.h"
 
 /* --- the place */
@@ -362,21 +362,10 @@ void session_forget_away(const struct session *s)
 
 /* --- the instance */
 
-/* "flyrec.NAME" -> "flyrec_NAME": names of systems have letters, digits and "_" only */
-static char *group_name(const char *instance)
-{
-	char *group = strdup(instance);
-
-	for (char *c = group; c && *c; c++)
-		if (!isalnum((unsigned char)*c))
-			*c = '_';
-	return group;
-}
-
 int session_instance_names(const struct session *s, char **ret_name, char **ret_group)
 {
 	char *name = strf("%s%s", s->env->instance_prefix, s->name);
-	char *group = name ? group_name(name) : NULL;
+	char *group = name ? dynamic_group(name) : NULL;
 
 	if (!group) {
 		free(name);

@@ -43,14 +43,18 @@ struct event_watch {
 
 /* --- making and freeing */
 
-static int take_config(struct event_watch *w, char *const *events, struct fault *why)
+static int take_config(struct event_watch *w, const struct event_watch_setup *setup,
+		       struct fault *why)
 {
+	char *const *events = setup->events;
 	struct trace_config *c = &w->config;
 
 	c->events = calloc(MAX(strv_length(events), 1U), sizeof(*c->events));
 	c->clock = strdup("mono");
 	c->buffer_size = strv_length(events) > 1 ? BUFFER_SIZE_SHARED : BUFFER_SIZE;
-	c->buffer_percent = 0; /* wake up for each event */
+	c->buffer_percent = 0;				       /* wake up for each event */
+	c->triggers = (struct trace_trigger *)setup->triggers; /* read only */
+	c->n_triggers = setup->n_triggers;
 	w->watched = calloc(MAX(strv_length(events), 1U), sizeof(*w->watched));
 	if (!c->events || !c->clock || !w->watched)
 		return -ENOMEM;
@@ -172,19 +176,20 @@ static int read_formats(struct event_watch *w, struct fault *why)
 	return r;
 }
 
-int event_watch_new(const char *name, char *const *events, bool adopt, struct event_watch **ret,
+int event_watch_new(const struct event_watch_setup *setup, struct event_watch **ret,
 		    struct fault *why)
 {
+	const char *name = setup->name;
 	struct event_watch *w = calloc(1, sizeof(*w));
 	int r;
 
 	if (!w)
 		return fault_errno(why, -ENOMEM, "instance %s", name);
-	r = take_config(w, events, why);
+	r = take_config(w, setup, why);
 	if (r == -ENOMEM)
 		(void)fault_errno(why, r, "instance %s", name);
 	if (r >= 0)
-		r = make_instance(w, name, adopt, why);
+		r = make_instance(w, name, setup->adopt, why);
 	if (r >= 0)
 		r = open_cpus(w, why);
 	if (r >= 0)
@@ -216,14 +221,26 @@ static void note(struct event_watch *w, unsigned cpu, const struct subbuf_event 
 
 	for (size_t i = 0; i < w->config.n_events; i++) {
 		struct watched *e = &w->watched[i];
+		char *lines;
 
 		if (e->id != id || id == UINT32_MAX)
 			continue;
-		if (e->count++ > 0 && event->ts >= e->ts)
+		if (e->count > 0 && event->ts >= e->ts && !w->calls.describe) {
+			e->count++;
 			continue;
+		}
+		lines = w->calls.describe
+				? w->calls.describe(w->calls.userdata, i, w->text, cpu, event)
+				: event_text_describe(w->text, cpu, event->data, event->size);
+		if (!lines && w->calls.describe)
+			continue;
+		if (e->count++ > 0 && event->ts >= e->ts) {
+			free(lines);
+			continue;
+		}
 		e->ts = event->ts;
 		free(e->lines);
-		e->lines = event_text_describe(w->text, cpu, event->data, event->size);
+		e->lines = lines;
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * OnEvent=: a small instance of its own that traces just these events, so that the event loop wakes
- * up when one happens, on any kernel. Nothing wakes up while none does; after a wake-up it is deaf
- * for a while, so that a storm of events costs no more than reading a few sub-buffers now and then.
- * Owner: the session's triggers. Main thread.
+ * OnEvent=, and OnLatency= with way=kernel: a small instance of its own that traces just these
+ * events, so that the event loop wakes up when one happens, on any kernel. Nothing wakes up while
+ * none does; after a wake-up it is deaf for a while, so that a storm of events costs no more than
+ * reading a few sub-buffers now and then. Owner: the session's triggers. Main thread.
  */
 #pragma once
 
@@ -11,6 +11,9 @@
 #include <systemd/sd-event.h>
 
 #include "basic/fault.h"
+#include "decode/event-text.h"
+#include "formats/subbuf.h"
+#include "recorder/trace-config.h"
 
 struct event_watch;
 
@@ -29,11 +32,25 @@ struct event_pause {
 	bool storm;
 };
 
+struct event_watch_setup {
+	const char *name;		      /* of the instance */
+	char *const *events;		      /* as in OnEvent=, each event once */
+	const struct trace_trigger *triggers; /* set in the instance: what makes these events; they
+						 stay the caller's, as long as it watches */
+	size_t n_triggers;
+	bool adopt; /* there may be an instance, made for the same: what happened since then is not
+		       lost */
+};
+
 struct event_watch_calls {
 	/* @index: in the list of events; @first: NULL: @more events were overwritten before they
 	 * were read */
 	void (*on_event)(void *userdata, size_t index, const struct event_hit *first,
 			 uint64_t more);
+	/* What is to be said of one: event_hit.lines; NULL: it is none of ours. No such call: as
+	 * event_text_describe() has it. */
+	char *(*describe)(void *userdata, size_t index, struct event_text *text, unsigned cpu,
+			  const struct subbuf_event *event);
 	/* asked after events, and when the pause is over (0: listen again) */
 	struct event_pause (*pause)(void *userdata);
 	void *userdata;
@@ -41,12 +58,10 @@ struct event_watch_calls {
 
 /**
  * event_watch_new() - make the instance, or take over what an earlier process made
- * @name: of the instance
- * @events: as in OnEvent=, each event once
- * @adopt: there may be one, made for the same events: what happened since then is not lost
+ * @setup: borrowed for this call, but for the triggers
  * Return: 0, or negative errno with @why: what the kernel refused, with its error_log.
  */
-int event_watch_new(const char *name, char *const *events, bool adopt, struct event_watch **ret,
+int event_watch_new(const struct event_watch_setup *setup, struct event_watch **ret,
 		    struct fault *why);
 
 /**

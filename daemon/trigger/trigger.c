@@ -6,9 +6,11 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
+#include "config/latency.h"
 #include "config/post.h"
 #include "daemon/plumbing/priority.h"
 #include "daemon/trigger/event-watch.h"
+#include "daemon/trigger/kernel-latency.h"
 #include "daemon/trigger/pressure-watch.h"
 #include "daemon/trigger/trigger.h"
 #include "daemon/trigger/unit-watch.h"
@@ -40,6 +42,10 @@ struct triggers {
 	char **latencies;     /* OnLatency=, each once, from: */
 	size_t first_latency; /* in items */
 	struct latency_watch *latency_watch;
+	char **kernel_latencies; /* those with way=kernel, each once, from: */
+	size_t first_kernel;	 /* in items */
+	struct kernel_latency *kernel_latency;
+	char **noted; /* what instances of our own are for */
 	struct pressure_source *pressures;
 	size_t n_pressures;
 	bool armed;
@@ -308,7 +314,7 @@ static int add(struct triggers *all, enum trigger_kind kind, const char *text)
 		return -ENOMEM;
 	all->items = more;
 	t = &more[all->n++];
-	*t = (struct trigger){.kind = kind, .text = strdup(text)};
+	*t = (struct trigger){.kind = kind, .text = strdup(text), .way = ""};
 	return t->text ? post_split(text, &t->condition, &t->post_usec, &why) : -ENOMEM;
 }
 
@@ -329,6 +335,34 @@ static int add_list(struct triggers *all, enum trigger_kind kind, char *const *l
 		if (r >= 0 && !has(all, kind, *text))
 			r = add(all, kind, *text);
 	return r;
+}
+
+static int is_in_kernel(const char *text)
+{
+	_cleanup_(latency_done) struct latency_config latency = {};
+	struct fault why;
+	int r = latency_parse(text, true, &latency, &why);
+
+	return r < 0 ? r : latency.in_kernel;
+}
+
+/* Each once: those of one way, whose texts are in @ret, too */
+static int add_latencies(struct triggers *all, char *const *list, bool in_kernel, char ***ret)
+{
+	int r = 0;
+
+	STRV_FOREACH (text, list) {
+		if (r >= 0)
+			r = is_in_kernel(*text);
+		if (r < 0 || r != in_kernel || has(all, TRIGGER_LATENCY, *text))
+			continue;
+		r = add(all, TRIGGER_LATENCY, *text);
+		if (r >= 0)
+			r = strv_append(ret, *text);
+		if (r >= 0)
+			all->items[all->n - 1].way = in_kernel ? "kernel" : "user";
+	}
+	return MIN(r, 0);
 }
 
 static bool same_event(const char *a, const char *b)
@@ -389,6 +423,8 @@ static int make_list(struct triggers *all, const struct snapshot_config *config)
 	all->n = 0;
 	strv_free(TAKE_PTR(all->events));
 	strv_free(TAKE_PTR(all->latencies));
+	strv_free(TAKE_PTR(all->kernel_latencies));
+	strv_free(TAKE_PTR(all->noted));
 	if (config->on_signal)
 		r = add(all, TRIGGER_SIGNAL, "");
 	if (r >= 0)
@@ -402,9 +438,15 @@ static int make_list(struct triggers *all, const struct snapshot_config *config)
 		r = add_list(all, TRIGGER_PRESSURE, config->on_pressure);
 	all->first_latency = all->n;
 	if (r >= 0)
-		r = add_list(all, TRIGGER_LATENCY, config->on_latency);
-	for (size_t i = all->first_latency; i < all->n && r >= 0; i++)
-		r = strv_append(&all->latencies, all->items[i].text);
+		r = add_latencies(all, config->on_latency, false, &all->latencies);
+	all->first_kernel = all->n;
+	if (r >= 0)
+		r = add_latencies(all, config->on_latency, true, &all->kernel_latencies);
+	if (r >= 0)
+		r = strv_copy(all->events, &all->noted);
+	STRV_FOREACH (text, all->kernel_latencies)
+		if (r >= 0)
+			r = strv_append(&all->noted, *text);
 	if (r >= 0)
 		r = add_list(all, TRIGGER_JOURNAL, config->on_journal);
 	if (r >= 0)
@@ -490,13 +532,13 @@ static void on_event(void *userdata, size_t index, const struct event_hit *first
 }
 
 /* One that goes on beyond its limit */
-static bool has_storm(const struct triggers *all)
+static bool has_storm(const struct triggers *all, size_t first, size_t n)
 {
 	uint64_t now = now_usec(CLOCK_MONOTONIC);
 
-	for (size_t i = 0; i < strv_length(all->events); i++)
-		if (trigger_limit_wait(&all->items[all->first_event + i].limit, all->burst,
-				       all->interval_usec, now) > 0)
+	for (size_t i = first; i < first + n; i++)
+		if (trigger_limit_wait(&all->items[i].limit, all->burst, all->interval_usec, now) >
+		    0)
 			return true;
 	return false;
 }
@@ -505,15 +547,19 @@ static bool has_storm(const struct triggers *all)
  * A storm is looked at now and then, so that the others are heard and each has its line in the log.
  * Otherwise one snapshot at a time: what happens meanwhile asks for the next.
  */
+static struct event_pause pause_of(struct triggers *all, size_t first, size_t n)
+{
+	if (has_storm(all, first, n))
+		return (struct event_pause){.usec = n > 1 ? STORM_SHARED_USEC : STORM_USEC,
+					    .storm = true};
+	return (struct event_pause){.usec = all->host->busy(all->userdata) ? WAIT_USEC : 0};
+}
+
 static struct event_pause pause_events(void *userdata)
 {
 	struct triggers *all = userdata;
 
-	if (has_storm(all))
-		return (struct event_pause){.usec = strv_length(all->events) > 1 ? STORM_SHARED_USEC
-										 : STORM_USEC,
-					    .storm = true};
-	return (struct event_pause){.usec = all->host->busy(all->userdata) ? WAIT_USEC : 0};
+	return pause_of(all, all->first_event, strv_length(all->events));
 }
 
 static int instance_of(const char *instance, char **ret, struct fault *why)
@@ -529,6 +575,31 @@ void triggers_remove_stray(const char *session, const char *instance)
 
 	if (instance_of(instance, &name, &why) < 0 || instance_remove(name, &why) < 0)
 		(void)log_full(LOG_WARNING, session, NULL, why.error, "%s, ignoring", why.text);
+	if (kernel_latency_remove_stray(instance, &why) < 0)
+		(void)log_full(LOG_WARNING, session, NULL, why.error, "%s, ignoring", why.text);
+}
+
+static struct trigger *kernel_trigger(struct triggers *all, size_t i)
+{
+	return &all->items[all->first_kernel + i];
+}
+
+static void trigger_close_kernel(struct triggers *all)
+{
+	struct fault why;
+
+	if (kernel_latency_free(TAKE_PTR(all->kernel_latency), &why) < 0)
+		(void)log_full(LOG_WARNING, all->name, NULL, why.error, "%s", why.text);
+}
+
+/* What this kernel cannot do is no reason to record nothing */
+static void trigger_open_kernel(struct triggers *all, const char *instance)
+{
+	struct fault why;
+	int r = kernel_latency_new(instance, all->kernel_latencies, &all->kernel_latency, &why);
+
+	for (size_t i = 0; r < 0 && i < strv_length(all->kernel_latencies); i++)
+		(void)trigger_set_unavailable(all, kernel_trigger(all, i), why.text);
 }
 
 /* First the note, then the deed, as for the session's own instance */
@@ -536,22 +607,25 @@ static int trigger_open_events(struct triggers *all, const char *instance, char 
 			       struct fault *why)
 {
 	_cleanup_free_ char *name = NULL;
-	bool adopt = watched && strv_equal(watched, all->events);
+	bool adopt = watched && strv_equal(watched, all->noted);
 	int r = 0;
 
 	if (watched && !adopt) {
 		triggers_remove_stray(all->name, instance);
 		r = all->host->remember(all->userdata, NULL, why);
 	}
+	if (r >= 0 && !adopt && all->noted)
+		r = all->host->remember(all->userdata, all->noted, why);
+	if (r >= 0 && all->kernel_latencies)
+		trigger_open_kernel(all, instance);
 	if (r < 0 || !all->events)
 		return r;
-	if (!adopt)
-		r = all->host->remember(all->userdata, all->events, why);
-	if (r >= 0)
-		r = instance_of(instance, &name, why);
-	if (r >= 0)
-		r = event_watch_new(name, all->events, adopt, &all->watch, why);
-	return r;
+	r = instance_of(instance, &name, why);
+	return r < 0 ? r
+		     : event_watch_new(&(struct event_watch_setup){.name = name,
+								   .events = all->events,
+								   .adopt = adopt},
+				       &all->watch, why);
 }
 
 static int trigger_start_events(struct triggers *all, struct fault *why)
@@ -583,6 +657,43 @@ static void trigger_close_events(struct triggers *all, bool keep)
 		(void)log_full(LOG_WARNING, all->name, NULL, why.error, "%s", why.text);
 }
 
+static void on_kernel_latency(void *userdata, size_t condition, const struct event_hit *first,
+			      uint64_t more)
+{
+	struct triggers *all = userdata;
+	struct trigger *t = kernel_trigger(all, condition);
+
+	if (first)
+		trigger_fire(all, t, first->lines, first->time_usec);
+	t->suppressed += more;
+}
+
+static struct event_pause pause_kernel(void *userdata)
+{
+	struct triggers *all = userdata;
+
+	return pause_of(all, all->first_kernel, strv_length(all->kernel_latencies));
+}
+
+static void trigger_start_kernel(struct triggers *all)
+{
+	const struct kernel_latency_calls calls = {
+		.on_event = on_kernel_latency,
+		.pause = pause_kernel,
+		.userdata = all,
+	};
+	struct fault why;
+	int r;
+
+	if (!all->kernel_latency)
+		return; /* and why not has been said */
+	r = kernel_latency_start(all->kernel_latency, all->event, PRIORITY_TRIGGER, &calls, &why);
+	for (size_t i = 0; i < strv_length(all->kernel_latencies); i++)
+		(void)trigger_set_unavailable(all, kernel_trigger(all, i), r < 0 ? why.text : NULL);
+	if (r < 0)
+		trigger_close_kernel(all);
+}
+
 void triggers_watch_again(struct triggers *all, const char *instance, char *const *watched)
 {
 	struct fault why;
@@ -592,9 +703,11 @@ void triggers_watch_again(struct triggers *all, const char *instance, char *cons
 	if (!all->armed)
 		return;
 	trigger_close_events(all, true);
+	trigger_close_kernel(all);
 	r = trigger_open_events(all, instance, watched, &why);
 	if (r >= 0)
 		r = trigger_start_events(all, &why);
+	trigger_start_kernel(all);
 	for (size_t i = 0; r < 0 && i < strv_length(all->events); i++)
 		(void)trigger_set_unavailable(all, &all->items[all->first_event + i], why.text);
 	if (r < 0)
@@ -606,13 +719,22 @@ bool triggers_check(struct triggers *all)
 	struct fault why;
 	int r;
 
-	if (!all->armed || !all->events || all->gone)
+	if (!all->armed || !all->noted || all->gone)
 		return all->gone;
-	r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
-	if (all->watch && r != INSTANCE_OK)
-		(void)log_full(LOG_WARNING, all->name, MESSAGE_MEDDLING, r < 0 ? r : 0, "%s",
-			       why.text);
-	all->gone = r == INSTANCE_GONE;
+	if (all->events) {
+		r = all->watch ? event_watch_check(all->watch, &why) : INSTANCE_GONE;
+		if (all->watch && r != INSTANCE_OK)
+			(void)log_full(LOG_WARNING, all->name, MESSAGE_MEDDLING, r < 0 ? r : 0,
+				       "%s", why.text);
+		all->gone = r == INSTANCE_GONE;
+	}
+	if (all->kernel_latency) {
+		r = kernel_latency_check(all->kernel_latency, &why);
+		if (r != INSTANCE_OK)
+			(void)log_full(LOG_WARNING, all->name, MESSAGE_MEDDLING, r < 0 ? r : 0,
+				       "%s", why.text);
+		all->gone |= r == INSTANCE_GONE;
+	}
 	return all->gone;
 }
 
@@ -704,6 +826,7 @@ int triggers_arm(struct triggers *all, struct fault *why)
 		r = watch_pressures(all);
 		if (r >= 0)
 			r = trigger_start_latencies(all);
+		trigger_start_kernel(all);
 		if (r < 0)
 			(void)fault_errno(why, r, "cannot set up triggers");
 	}
@@ -717,6 +840,7 @@ void triggers_disarm(struct triggers *all, bool keep)
 	all->latency_watch = latency_watch_free(all->latency_watch);
 	close_pressures(all);
 	trigger_close_events(all, keep);
+	trigger_close_kernel(all); /* its histograms hold what is of this process */
 	if (!all->armed)
 		return;
 	all->armed = all->gone = false;
@@ -731,6 +855,8 @@ void triggers_free(struct triggers *all)
 	free_items(all->items, all->n);
 	strv_free(all->events);
 	strv_free(all->latencies);
+	strv_free(all->kernel_latencies);
+	strv_free(all->noted);
 	free(all);
 }
 

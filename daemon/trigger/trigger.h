@@ -8,6 +8,7 @@
  *   trigger.c         the list: made, counted, fired
  *   trigger-limit.c   how often
  *   event-watch.c, event-text.c   events, by an instance of their own
+ *   kernel-latency.c  waits, by histograms in another instance
  *   pressure-watch.c  pressure (PSI)
  *   unit-watch.c      systemd
  *   journal-watch.c   the system journal
@@ -42,12 +43,13 @@ enum trigger_kind {
 
 struct trigger {
 	enum trigger_kind kind;
-	char *text;		    /* as configured, "" for the signal and the call */
-	char *condition;	    /* the same without "post=TIME" */
-	uint64_t post_usec;	    /* that, or POST_DEFAULT */
-	uint64_t fired;		    /* snapshots it asked for */
-	uint64_t suppressed;	    /* it happened, and got no snapshot of its own */
-	char *unavailable;	    /* why it cannot happen; NULL: it is armed */
+	char *text;	     /* as configured, "" for the signal and the call */
+	char *condition;     /* the same without "post=TIME" */
+	uint64_t post_usec;  /* that, or POST_DEFAULT */
+	uint64_t fired;	     /* snapshots it asked for */
+	uint64_t suppressed; /* it happened, and got no snapshot of its own */
+	const char *way;     /* of a latency: who looks for it, "kernel" or "user"; else "" */
+	char *unavailable;   /* why it cannot happen; NULL: it is armed */
 	struct trigger_limit limit; /* Burst= and IntervalSec=, by the monotonic clock */
 	char *refused;		    /* what was said of the last one without a snapshot; or NULL */
 };
@@ -76,8 +78,8 @@ struct trigger_host {
 	int (*fire)(void *userdata, const struct snapshot_cause *cause);
 	/* Triggers have as many snapshots to be made as there may be */
 	bool (*busy)(void *userdata);
-	/* That an instance watches these events must be known to the next process; NULL: there is
-	 * none any more. Return: 0 or negative errno with @why. */
+	/* That instances watch these events, and waits, must be known to the next process; NULL:
+	 * there are none any more. Return: 0 or negative errno with @why. */
 	int (*remember)(void *userdata, char *const *events, struct fault *why);
 	/* Open what OnLatency= looks at: latency_watch_calls.open() */
 	int (*open_latency)(void *userdata, struct latency_feed *ret, struct fault *why);

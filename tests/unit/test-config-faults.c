@@ -218,6 +218,16 @@ static const struct fault_case fault_cases[] = {
 	{ "[Snapshot]\nOnLatency=irq 0",
 	  E(4, "OnLatency=irq 0: the time must be at least 1us") },
 	{ "[Snapshot]\nOnLatency=block", E(4, "OnLatency=block: a time is missing, as in 20ms") },
+	{ "[Snapshot]\nOnLatency=block 1s way=up",
+	  E(4, "OnLatency=block 1s way=up: way=up: must be kernel or user") },
+	{ "[Snapshot]\nOnLatency=block 1s way=user way=kernel",
+	  E(4, "OnLatency=block 1s way=user way=kernel: way= is there twice") },
+	{ "[Snapshot]\nOnLatency=a:b a:b key=c 1ms way=kernel",
+	  E(4, "OnLatency=a:b a:b key=c 1ms way=kernel: way=kernel takes two different events; "
+	       "way=user also takes one event twice") },
+	{ "[Snapshot]\nOnLatency=runqueue 1ms task=\"a way=kernel",
+	  E(4, "OnLatency=runqueue 1ms task=\"a way=kernel: way=kernel: task=\"a must have no "
+	       "quotation mark and no backslash; way=user takes them") },
 	{ "[Snapshot]\nOnLatency=a:b a:c 1ms",
 	  E(4, "OnLatency=a:b a:c 1ms: key=FIELD is missing: the field by which two events belong "
 	       "together") },

@@ -296,6 +296,25 @@ static void test_latency_events(void **state)
 	assert_non_null(strstr(s->trace_text, "Event=sched:sched_switch\n"));
 }
 
+/* With way=kernel the kernel's own event of it is recorded instead, each condition's once */
+static void test_kernel_latencies(void **state)
+{
+	const struct session_config *s = config_dir_load_session(
+		*state, "[Trace]\nEvent=irq\nEvent=sched:sched_waking if pid > 7\n[Snapshot]\n"
+			"OnLatency=runqueue 20ms task=a* way=kernel\nOnLatency=irq 1ms way=user\n"
+			"OnLatency=runqueue 20ms task=a* way=kernel\n"
+			"OnLatency=syscall read 1us task=b way=kernel post=1s\n");
+
+	assert_null(s->snapshot.latency_events);
+	assert_int_equal(s->trace.n_events, 2);
+	assert_int_equal(strv_length(s->trace.synthetic_events), 2);
+	assert_string_equal(s->trace.synthetic_events[0],
+			    "+lat1 u64 nsec; pid_t pid; char comm[16]; pid_t waker; unsigned char "
+			    "flags if nsec >= 20000000 && comm ~ \"a*\"");
+	assert_string_equal(s->trace.synthetic_events[1],
+			    "+lat2 u64 nsec; pid_t pid if nsec >= 1000 && COMM ~ \"b\"");
+}
+
 /* Each key alone changes the text, reads back from it, and is copied */
 static void test_every_key(void **state)
 {
@@ -435,6 +454,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_trace_values, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_post_of_patterns, config_dir_setup,
+						config_dir_teardown),
+		cmocka_unit_test_setup_teardown(test_kernel_latencies, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_latency_events, config_dir_setup,
 						config_dir_teardown),
