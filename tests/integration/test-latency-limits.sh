@@ -66,8 +66,7 @@ for mode in record flight; do
 		[Session]
 		Mode=$mode
 		[Trace]
-		Event=raw_syscalls:sys_enter if id == 230
-		Event=raw_syscalls:sys_exit if id == 230
+		Event=oom:mark_victim
 		BufferSize=16M
 		[Storage]
 		MaxUse=2G
