@@ -117,6 +117,7 @@ many runqueue 1
 many block 1 "$DEVICE"
 sync # writes, so that there are interrupts
 
+# shellcheck disable=SC2016 # for the inner shell
 background sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUPS/$UNIT" "$TOOLS/waits" sleep 1000000000 1000000000 1
 IN=$!
 for s in record flight; do
