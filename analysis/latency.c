@@ -227,6 +227,30 @@ struct spans *latency_spans(struct latency *latency)
 	return latency->spans;
 }
 
+/* Of system calls only those of the conditions are looked at, as far as their numbers are known */
+static bool pick_calls(const struct latency *l, struct subbuf_pick *pick)
+{
+	for (size_t i = 0; i < l->setup.n; i++) {
+		const struct latency_config *c = &l->setup.conditions[i];
+		int number;
+
+		if (c->kind != LATENCY_SYSCALL)
+			continue;
+		number = analysis_call(l->setup.facts, c->call);
+		if (number < 0 || number >= (int)SUBBUF_PICK_NUMBERS)
+			return false;
+		pick->numbers[number] = 1;
+	}
+	return true;
+}
+
+void latency_pick(const struct latency *latency, const struct spans_file *file,
+		  struct subbuf_pick *ret)
+{
+	*ret = (struct subbuf_pick){};
+	spans_file_pick(file, !latency->setup.measure && pick_calls(latency, ret), ret);
+}
+
 int latency_tick(struct latency *latency, uint64_t now)
 {
 	uint64_t least = UINT64_MAX;

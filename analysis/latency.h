@@ -48,6 +48,13 @@ DEFINE_CLEANUP(struct latency *, latency_free)
 struct spans *latency_spans(struct latency *latency);
 
 /**
+ * latency_pick() - which events of a file are looked at
+ * The machine of the facts is known by then.
+ */
+void latency_pick(const struct latency *latency, const struct spans_file *file,
+		  struct subbuf_pick *ret);
+
+/**
  * latency_tick() - what has been going on for too long at this time?
  * @now: as decoder_time(), not before the last event
  * Return: 0, what on_hit() returned, or -ENOMEM.

@@ -260,6 +260,26 @@ void spans_file_from(struct spans_file *file, uint64_t from)
 	file->from = from;
 }
 
+void spans_file_pick(const struct spans_file *file, bool by_number, struct subbuf_pick *ret)
+{
+	const struct field *enter = &file->known.fields[KNOWN_RAW_ENTER][SYSCALL_NUMBER];
+	const struct field *leave = &file->known.fields[KNOWN_RAW_EXIT][SYSCALL_NUMBER];
+	const uint32_t low = decoder_dat(file->decoder)->big_endian ? enter->size - 4 : 0;
+
+	ret->number_at = enter->offset + low;
+	by_number = by_number && enter->size >= 4 && enter->offset == leave->offset &&
+		    enter->size == leave->size;
+	for (uint32_t id = 0; id < SUBBUF_EVENT_IDS; id++) {
+		const enum known_event event = file->known.event[id];
+		const bool call = event == KNOWN_RAW_ENTER || event == KNOWN_RAW_EXIT;
+
+		if (file->pairs.wanted && file->pairs.wanted[id])
+			ret->ids[id] = SUBBUF_PICK_ALL;
+		else if (event != KNOWN_NOT)
+			ret->ids[id] = call && by_number ? SUBBUF_PICK_BY_NUMBER : SUBBUF_PICK_ALL;
+	}
+}
+
 struct spans_file *spans_file_free(struct spans_file *file)
 {
 	if (!file)
@@ -425,7 +445,8 @@ static inline int give_wait(struct spans *s, enum span_kind kind, const struct t
 	struct span span;
 	int r = 0;
 
-	if (!(s->config.kinds & SPAN_BIT(kind)))
+	if (!(s->config.kinds & SPAN_BIT(kind)) ||
+	    to - MIN(to, task->since.ts) < s->config.shortest)
 		return 0;
 	if (s->lacks) {
 		s->totals.ended++;

@@ -102,7 +102,8 @@ struct spans_config {
 	/* Tasks have the names that the file has for them before an event tells: on_span() looks
 	 * at names */
 	bool names;
-	uint64_t shortest; /* of SPAN_SYSCALL: shorter ones need not be given out; nanoseconds */
+	uint64_t shortest; /* of waits and SPAN_SYSCALL: shorter ones need not be given out;
+			      nanoseconds */
 	bool stacks;	   /* SPAN_BLOCKED with the kernel stack, if that was recorded */
 	/* Less than 0 ends the analysis; what @span points to, but for tasks and labels, is good
 	 * during the call */
@@ -155,6 +156,12 @@ void spans_file_from(struct spans_file *file, uint64_t from);
  */
 int spans_file_new(struct spans *spans, const struct decoder *decoder, struct spans_file **ret,
 		   struct fault *why);
+
+/**
+ * spans_file_pick() - which of its events are looked at
+ * @by_number: of system calls only those with the numbers that are in @ret; else all
+ */
+void spans_file_pick(const struct spans_file *file, bool by_number, struct subbuf_pick *ret);
 
 /**
  * spans_file_learn() - take the names that the file has for tasks whose events had none

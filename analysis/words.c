@@ -72,12 +72,20 @@ const char *analysis_waker(enum span_waker waker, const struct span_task *task)
 	return "<...>";
 }
 
+static const uint32_t machines[] = {
+	[MACHINE_X86_64] = SCMP_ARCH_X86_64,
+	[MACHINE_ARM64] = SCMP_ARCH_AARCH64,
+};
+
+int analysis_call(const struct sources_facts *facts, const char *name)
+{
+	return facts->machine != MACHINE_UNKNOWN
+		       ? seccomp_syscall_resolve_name_arch(machines[facts->machine], name)
+		       : -1;
+}
+
 char *analysis_label(const struct sources_facts *facts, const struct span_label *label)
 {
-	static const uint32_t machines[] = {
-		[MACHINE_X86_64] = SCMP_ARCH_X86_64,
-		[MACHINE_ARM64] = SCMP_ARCH_AARCH64,
-	};
 	char *name = NULL;
 
 	if (label->text)

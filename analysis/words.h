@@ -25,6 +25,10 @@ const char *analysis_task(const struct span_task *task);
 /* Its name in the file, or that of the number where it is known whose numbers these are */
 char *analysis_label(const struct sources_facts *facts, const struct span_label *label);
 
+/* The number of the system call of this name; less than 0: there is none, or it is not known whose
+ * numbers these are */
+int analysis_call(const struct sources_facts *facts, const char *name);
+
 /* MAJOR:MINOR of what is dev_t in the kernel */
 char *analysis_device(uint64_t device);
 

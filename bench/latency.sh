@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# latency.sh [--seconds=N] [--waits=N] [--kinds="sleep blocked runqueue"] [--dir=DIR]
+# latency.sh [--seconds=N] [--rounds=N] [--modes="record flight"] [--loads="calls switches"] [--waits=N]
+#	[--kinds="sleep blocked runqueue"] [--dir=DIR] [--build=DIR]
 #	[cost|storm|waits|delay]... - what OnLatency= costs, and finds
 #
-# cost: system calls that make 100,000 events a second for N (20) seconds, in a record and in a flight
-# session, without and with OnLatency=; per cent of a core that flyrecd and its process take, and for each
-# 100,000 events that came, those of the rest of the machine among them.
+# cost: system calls that make 100,000 events a second for N (20) seconds, and pairs of tasks that make as many
+# of switches and wake-ups, in a record and in a flight session, without and with OnLatency=, in turns, N (1)
+# rounds; per cent of a core that flyrecd and its process take, and for each 100,000 events that came, those of
+# the rest of the machine among them.
 # storm: system calls at full speed, 16 MiB a CPU, without and with OnLatency=; are all markers there?
 # waits: N (1000) waits of 19 to 21 ms of each kind around a limit of 20 ms: how many of those above
 # 20.5 were missed, how many below 19.5 told.
@@ -15,8 +17,10 @@
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
-seconds=20 waits=1000 kinds="sleep blocked runqueue" dir=${TMPDIR:-/var/tmp}
-options seconds waits kinds dir -- "$@"
+seconds=20 rounds=1 modes="record flight" loads="calls switches" waits=1000 kinds="sleep blocked runqueue"
+dir=${TMPDIR:-/var/tmp} build=${FLYREC_BUILD:-$src/build}
+options seconds rounds modes loads waits kinds dir build -- "$@"
+export FLYREC_BUILD=$build
 [ ${#words[@]} != 0 ] || words=(cost storm waits delay)
 export TMPDIR=$dir
 # shellcheck source-path=SCRIPTDIR/../tests/integration
@@ -70,26 +74,53 @@ events() { # of session s, since it began
 		awk '/^(entries|overrun|read events):/ { n += $NF } END { printf "%.0f\n", n }'
 }
 
+# cost_of MODE LOAD CONDITION: a turn; without a condition where that is empty
+cost_of() {
+	local mode=$1 load=$2 condition=$3 before own begin n
+	configure "$mode" "$condition"
+	if [ "$load" = switches ]; then
+		sed -i 's/^Event=raw_syscalls$/Event=sched:sched_switch\nEvent=sched:sched_waking/' "$CONFIG/sessions.d/s.conf"
+	fi
+	flyrecd_start
+	wait_for 10 is_watching || fail "not armed"
+	case $load in
+	calls) load_start --rate=$((50000 / $(nproc))) ;;
+	# each is two wake-ups and two switches
+	switches)
+		"$BUILD/bench/load" --rate=$((25000 / $(nproc))) --seconds=$((seconds + 10)) pairs >/dev/null &
+		CHILDREN+=("$!")
+		;;
+	esac
+	sleep 3
+	before=$(cpu_nsec) own=$(process_nsec) n=$(events) begin=${EPOCHREALTIME/./}
+	sleep "$seconds"
+	n=$(($(events) - n))
+	awk -v mode="$mode" -v load="$load" -v condition="${condition:-without}" -v n="$n" \
+		-v usec=$((${EPOCHREALTIME/./} - begin)) -v flyrecd=$(($(cpu_nsec) - before)) \
+		-v process=$(($(process_nsec) - own)) 'BEGIN {
+		printf "%-7s %-8s %-17s %.0f events/s, flyrecd %.2f %%, its process %.2f %% of a core", mode, load, condition,
+			n / usec * 1e6, flyrecd / usec / 10, process / usec / 10
+		printf "; for 100,000 a second: %.2f and %.2f %%\n", flyrecd / n / 100, process / n / 100 }'
+	case $load in
+	calls) load_stop ;;
+	switches)
+		kill -KILL -- "-$!"
+		wait "$!" 2>/dev/null || true
+		;;
+	esac
+	flyrecd_stop
+	rm -rf "${STATE:?}"
+}
+
 cost() {
-	local mode condition before own begin n
-	for mode in record flight; do
-		for condition in '' 'syscall fsync 1s'; do
-			configure "$mode" "$condition"
-			flyrecd_start
-			wait_for 10 is_watching || fail "not armed"
-			load_start --rate=$((50000 / $(nproc)))
-			sleep 3
-			before=$(cpu_nsec) own=$(process_nsec) n=$(events) begin=${EPOCHREALTIME/./}
-			sleep "$seconds"
-			n=$(($(events) - n))
-			awk -v mode="$mode" -v condition="${condition:-without}" -v n="$n" -v usec=$((${EPOCHREALTIME/./} - begin)) \
-				-v flyrecd=$(($(cpu_nsec) - before)) -v process=$(($(process_nsec) - own)) 'BEGIN {
-				printf "%-7s %-18s %.0f events/s, flyrecd %.2f %%, its process %.2f %% of a core", mode, condition,
-					n / usec * 1e6, flyrecd / usec / 10, process / usec / 10
-				printf "; for 100,000 a second: %.2f and %.2f %%\n", flyrecd / n / 100, process / n / 100 }'
-			load_stop
-			flyrecd_stop
-			rm -rf "${STATE:?}"
+	local mode load round
+	local -A conditions=([calls]="syscall fsync 1s" [switches]="runqueue 1s")
+	for ((round = 0; round < rounds; round++)); do
+		for load in $loads; do
+			for mode in $modes; do
+				cost_of "$mode" "$load" ""
+				cost_of "$mode" "$load" "${conditions[$load]}"
+			done
 		done
 	done
 }

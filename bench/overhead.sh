@@ -14,8 +14,9 @@
 #   perf       perf record -a
 # All trace the same: raw_syscalls, sched, irq and net, all of each. The load begins when the recorder is there; the
 # first two seconds do not count, the next N (3) do. Variants take turns for N (1) rounds. Prints of each rate a line:
-# how often a second the load did it without tracing, then of each variant how often by that, in percent, the median of
-# the rounds, and how much of the machine's CPU time was not idle. Then what an event costs on this machine.
+# how often a second the load did it without tracing, then of each variant how often by that, in percent, how often for
+# each second of CPU time of the load itself, likewise, which others on the machine change little, and how much of the
+# machine's CPU time was not idle; medians of the rounds. Then what an event costs on this machine.
 # Wants root, tracefs, 4 GB below TMPDIR (/var/tmp), and perf and trace-cmd, whose columns are empty without.
 
 # functions are called by name
@@ -131,25 +132,27 @@ import statistics, sys
 variants = sys.argv[1].split(",")
 results = {}
 for line in open("results"):
-    load, rate, variant, done, busy = line.split()
-    results.setdefault((load, rate), {}).setdefault(variant, []).append((float(done), float(busy)))
-print("| load | a second, each CPU | without tracing |" + "".join(f" {v} | busy |" for v in variants if v != "none"))
-print("|---|---:|---:|" + "---:|---:|" * (len(variants) - 1))
+    load, rate, variant, *figures = line.split()
+    results.setdefault((load, rate), {}).setdefault(variant, []).append([float(f) for f in figures])
+print("| load | a second, each CPU | without tracing |" + "".join(f" {v} | by CPU time | busy |" for v in variants if v != "none"))
+print("|---|---:|---:|" + "---:|---:|---:|" * (len(variants) - 1))
+def percent(of, none, i):
+    ratios = [100 * a[i] / b[i] for a, b in zip(of, none) if b[i] > 0]
+    if not ratios:
+        return ""
+    text = f"{statistics.median(ratios):.1f} %"
+    return text + (f" ({min(ratios):.1f}–{max(ratios):.1f})" if len(ratios) > 1 else "")
 for (load, rate), of in results.items():
     none = of["none"]
-    row = f"| {load} | {rate if rate != '0' else 'as many as go'} | {statistics.median(d for d, b in none):,.0f}, " \
-          f"{statistics.median(b for d, b in none):.0f} % busy |"
+    row = f"| {load} | {rate if rate != '0' else 'as many as go'} | {statistics.median(n[0] for n in none):,.0f}, " \
+          f"{statistics.median(n[1] for n in none):.0f} % busy |"
     for v in variants:
         if v == "none":
             continue
         if v not in of:
-            row += " | |"
+            row += " | | |"
             continue
-        ratios = [d / n for (d, b), (n, _) in zip(of[v], none)]
-        row += f" {statistics.median(ratios) * 100:.1f} %"
-        if len(ratios) > 1:
-            row += f" ({min(ratios) * 100:.1f}–{max(ratios) * 100:.1f})"
-        row += f" | {statistics.median(b for d, b in of[v]):.0f} % |"
+        row += f" {percent(of[v], none, 0)} | {percent(of[v], none, 2)} | {statistics.median(a[1] for a in of[v]):.0f} % |"
     print(row)
 END
 echo

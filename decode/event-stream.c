@@ -164,6 +164,12 @@ static void tell_line(struct event_stream *s, const char *line)
 static int read_block(struct event_stream *s, struct cursor *c, uint8_t *bytes, size_t *size,
 		      struct fault *why)
 {
+	if (s->config.read) {
+		ssize_t n = s->config.read(s->config.userdata, c->cpu, bytes, *size, why);
+
+		*size = (size_t)MAX(n, 0);
+		return n < 0 ? (int)n : n > 0;
+	}
 	while (c->pos < c->end) {
 		size_t n = 0;
 		int r = trace_dat_read_some(s->dat, bytes, MIN(c->end - c->pos, (uint64_t)*size),
@@ -192,7 +198,8 @@ static void touch(const uint8_t *bytes, size_t size)
 /* 1, 0 nothing (now), negative errno */
 static int next_block(struct event_stream *s, struct cursor *c, struct fault *why)
 {
-	size_t size = MIN(c->end - c->pos, (uint64_t)s->block_size);
+	size_t size =
+		s->config.read ? s->block_size : MIN(c->end - c->pos, (uint64_t)s->block_size);
 	struct event_block *block;
 	int r;
 
@@ -215,6 +222,7 @@ static int next_block(struct event_stream *s, struct cursor *c, struct fault *wh
 	block->offset = c->pos;
 	block->size = size;
 	c->pos += size;
+	c->end = MAX(c->end, c->pos);
 	c->block = block;
 	return 1;
 }
@@ -288,7 +296,9 @@ static int read_ahead(struct event_stream *s, struct cursor *c, struct fault *wh
 			if (r <= 0)
 				return r;
 		}
-		r = subbuf_iter_some(&c->iter, c->ahead, AHEAD, &fault);
+		r = s->config.pick
+			    ? subbuf_iter_pick(&c->iter, s->config.pick, c->ahead, AHEAD, &fault)
+			    : subbuf_iter_some(&c->iter, c->ahead, AHEAD, &fault);
 		if (r > 0)
 			break;
 		if (r < 0)
@@ -618,7 +628,7 @@ void event_stream_until(struct event_stream *stream, uint64_t until)
 
 void event_stream_grow(struct event_stream *stream, const uint64_t *sizes)
 {
-	for (size_t i = 0; i < stream->n; i++) {
+	for (size_t i = 0; sizes && i < stream->n; i++) {
 		struct cursor *c = &stream->cursors[i];
 
 		c->end = MAX(c->end, c->begin + round_down(sizes[c->cpu], stream->dat->page_size));
@@ -663,6 +673,7 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 {
 	const struct trace_dat_region *region = &s->dat->buffers[buffer].regions[cpu];
 	const struct event_filter *filter = s->config.filter;
+	const bool grows = s->config.sizes || s->config.read;
 	struct cursor *c = &s->cursors[s->n];
 	struct fault broken;
 
@@ -670,24 +681,26 @@ static int add_cursor(struct event_stream *s, uint32_t buffer, uint32_t cpu, str
 
 	if (aside && !(s->config.who && event_filter_has_places(filter)))
 		return 0;
-	if (!s->config.sizes && region->size == 0)
+	if (!grows && region->size == 0)
 		return 0;
-	if (!s->config.sizes &&
-	    trace_dat_check_region(s->dat, &s->dat->buffers[buffer], cpu, &broken) < 0) {
+	if (!grows && trace_dat_check_region(s->dat, &s->dat->buffers[buffer], cpu, &broken) < 0) {
 		tell_line(s, broken.text);
 		return 0;
 	}
 	*c = (struct cursor){.cpu = cpu, .buffer = buffer, .aside = aside};
 	c->begin = c->pos = region->offset;
-	c->end = c->begin + (s->config.sizes ? round_down(s->config.sizes[cpu], s->dat->page_size)
-					     : region->size);
+	c->end = c->begin;
+	if (!s->config.read)
+		c->end += s->config.sizes ? round_down(s->config.sizes[cpu], s->dat->page_size)
+					  : region->size;
 	s->ask[s->n_ask++] = s->n++;
-	return filter && filter->from > 0 ? seek(s, c, why) : 0;
+	return filter && filter->from > 0 && !s->config.read ? seek(s, c, why) : 0;
 }
 
 static int add_cursors(struct event_stream *s, struct fault *why)
 {
-	const uint32_t n_buffers = s->config.sizes ? 1 : (uint32_t)s->dat->n_buffers;
+	const uint32_t n_buffers =
+		s->config.sizes || s->config.read ? 1 : (uint32_t)s->dat->n_buffers;
 	size_t most = MAX(n_buffers * (size_t)s->dat->n_cpus, (size_t)1), total;
 	int r = 0;
 

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/types.h>
 
 #include "basic/fault.h"
 #include "decode/event-filter.h"
@@ -28,8 +29,15 @@ struct event_stream_config {
 	/* [dat->n_cpus]: bytes of each CPU that are there now, of a file with one ring buffer that
 	 * grows; NULL: as the file says */
 	const uint64_t *sizes;
-	size_t memory; /* bytes for reading all CPUs, roughly; 0: 128 MiB */
-	bool aligned;  /* events are read so that the file may have O_DIRECT meanwhile */
+	/* Others are as if they were not there; outlives the stream. NULL: all are */
+	const struct subbuf_pick *pick;
+	/* In place of the file's data: the next whole sub-buffers of this CPU, @size bytes at most.
+	 * Return: how many, 0: none now, or negative errno with @why. NULL: it is in the file */
+	ssize_t (*read)(void *userdata, uint32_t cpu, uint8_t *bytes, size_t size,
+			struct fault *why);
+	void *userdata; /* of read() */
+	size_t memory;	/* bytes for reading all CPUs, roughly; 0: 128 MiB */
+	bool aligned;	/* events are read so that the file may have O_DIRECT meanwhile */
 	/* A part of the file is broken and was left out; @text names the file. NULL: don't tell */
 	void (*on_fault)(const char *text);
 };
@@ -121,7 +129,7 @@ void event_stream_until(struct event_stream *stream, uint64_t until);
 
 /**
  * event_stream_grow() - there is more of the file
- * @sizes: as in the configuration; less than before is ignored
+ * @sizes: as in the configuration; less than before is ignored. With read(): NULL
  */
 void event_stream_grow(struct event_stream *stream, const uint64_t *sizes);
 

@@ -250,6 +250,41 @@ int subbuf_iter_some(struct subbuf_iter *iter, struct subbuf_event *ret, unsigne
 	return some(iter, false, ret, most, ret_fault);
 }
 
+static _always_inline_ bool is_picked(const struct subbuf_pick *pick, bool big,
+				      const struct subbuf_event *event)
+{
+	uint8_t by = event->size >= 2 ? pick->ids[get_u16(event->data, big)] : SUBBUF_PICK_ALL;
+	uint32_t number;
+
+	if (by != SUBBUF_PICK_BY_NUMBER || event->size < pick->number_at + sizeof(number))
+		return by;
+	number = get_u32(event->data + pick->number_at, big);
+	return number >= SUBBUF_PICK_NUMBERS || pick->numbers[number];
+}
+
+static _always_inline_ int some_picked(struct subbuf_iter *iter, bool big,
+				       const struct subbuf_pick *pick, struct subbuf_event *ret,
+				       unsigned most, struct subbuf_fault *ret_fault)
+{
+	const uint32_t behind_loss = iter->header.missed ? iter->layout->data_offset : UINT32_MAX;
+	struct subbuf_iter it = *iter;
+	unsigned n = 0;
+	int r = 1;
+
+	while (n < most && (r = step(&it, big, &ret[n], ret_fault)) > 0)
+		n += is_picked(pick, big, &ret[n]) || ret[n].offset == behind_loss;
+	*iter = it;
+	return n > 0 ? (int)n : r;
+}
+
+int subbuf_iter_pick(struct subbuf_iter *iter, const struct subbuf_pick *pick,
+		     struct subbuf_event *ret, unsigned most, struct subbuf_fault *ret_fault)
+{
+	if (iter->layout->big_endian)
+		return some_picked(iter, true, pick, ret, most, ret_fault);
+	return some_picked(iter, false, pick, ret, most, ret_fault);
+}
+
 static _always_inline_ int walk(struct subbuf_iter *it, bool big, const uint32_t *least,
 				struct subbuf_info *info, struct subbuf_fault *ret_fault)
 {

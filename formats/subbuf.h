@@ -184,3 +184,25 @@ int subbuf_iter_next(struct subbuf_iter *iter, struct subbuf_event *ret,
  */
 int subbuf_iter_some(struct subbuf_iter *iter, struct subbuf_event *ret, unsigned most,
 		     struct subbuf_fault *ret_fault);
+
+#define SUBBUF_PICK_NUMBERS 1024U
+
+enum subbuf_pick_by {
+	SUBBUF_PICK_NONE,
+	SUBBUF_PICK_ALL,
+	SUBBUF_PICK_BY_NUMBER, /* those with a number that is wanted, or is too large to tell */
+};
+
+/* Which events somebody wants */
+struct subbuf_pick {
+	uint8_t ids[SUBBUF_EVENT_IDS]; /* enum subbuf_pick_by */
+	uint32_t number_at;	       /* in an event's data: 4 bytes of SUBBUF_PICK_BY_NUMBER */
+	uint8_t numbers[SUBBUF_PICK_NUMBERS]; /* by number: wanted? */
+};
+
+/**
+ * subbuf_iter_pick() - as subbuf_iter_some(), without the events that nobody wants
+ * They are passed by fast: that is all it is for. The first event behind a loss is always there.
+ */
+int subbuf_iter_pick(struct subbuf_iter *iter, const struct subbuf_pick *pick,
+		     struct subbuf_event *ret, unsigned most, struct subbuf_fault *ret_fault);

@@ -54,6 +54,23 @@ int ring_copy_list(struct ring_copy *copy, bool overrun)
 	return 0;
 }
 
+int ring_copy_newer(struct ring_copy *copy, int trace_fd, bool overrun, uint64_t from_nsec)
+{
+	int r = ring_map_newer(&copy->map, trace_fd, from_nsec, &copy->list);
+
+	if (r > 0) {
+		copy->end = copy->list.n;
+		return 0;
+	}
+	if (r >= 0)
+		r = ring_copy_map(copy, trace_fd, SIZE_MAX);
+	if (r >= 0)
+		r = ring_copy_list(copy, overrun);
+	if (r >= 0)
+		ring_copy_range(copy, from_nsec, UINT64_MAX);
+	return r;
+}
+
 void ring_copy_join(struct ring_copy *copy, size_t *n)
 {
 	const struct ring_slot *slots = copy->list.slots, *head = &copy->head;

@@ -58,6 +58,12 @@ void ring_copy_head(struct ring_copy *copy, char *to, size_t max, size_t *n);
 int ring_copy_list(struct ring_copy *copy, bool overrun);
 
 /**
+ * ring_copy_newer() - ring_copy_map(), _list() and _range() in one, of what comes with @from_nsec
+ * or later; just after ring_copy_open() Return: 0 or negative errno.
+ */
+int ring_copy_newer(struct ring_copy *copy, int trace_fd, bool overrun, uint64_t from_nsec);
+
+/**
  * ring_copy_range() - only what may hold events of @from_nsec to @to_nsec of the instance's clock
  * Whole sub-buffers: the one that begins before @from_nsec too. Before the first ring_copy_fill().
  */

@@ -64,18 +64,25 @@ static void unmap_data(struct ring_map *map)
 	map->data = NULL;
 }
 
-int ring_map_data(struct ring_map *map, int trace_fd, unsigned n)
+static int map_some(struct ring_map *map, int trace_fd, uint32_t first, unsigned n)
 {
 	size_t size = (size_t)n * map->subbuf_size;
+	off_t at = (off_t)map->meta->meta_page_size + (off_t)first * map->subbuf_size;
 	void *p;
 
 	unmap_data(map);
-	p = mmap(NULL, size, PROT_READ, MAP_SHARED, trace_fd, map->meta->meta_page_size);
+	p = mmap(NULL, size, PROT_READ, MAP_SHARED, trace_fd, at);
 	if (p == MAP_FAILED)
 		return -errno;
 	map->data = p;
 	map->data_size = size;
+	map->first = first;
 	return 0;
+}
+
+int ring_map_data(struct ring_map *map, int trace_fd, unsigned n)
+{
+	return map_some(map, trace_fd, 0, n);
 }
 
 void ring_map_close(struct ring_map *map)
@@ -88,7 +95,7 @@ void ring_map_close(struct ring_map *map)
 
 static const char *subbuf(const struct ring_map *map, uint32_t id)
 {
-	return map->data + (size_t)id * map->subbuf_size;
+	return map->data + (size_t)(id - map->first) * map->subbuf_size;
 }
 
 static uint64_t read_timestamp(const char *p)
@@ -221,6 +228,84 @@ int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *re
 	add_reader(map, reader, overrun, &list);
 	*ret = list;
 	return 0;
+}
+
+/*
+ * The last id from @low to below @high whose sub-buffer is not empty and begins at @from to @to, if
+ * all those of which this is so come first. One is mapped at a time. Return: 1, 0 there is none,
+ * negative errno.
+ */
+static int search(struct ring_map *map, int trace_fd, uint32_t low, uint32_t high, uint64_t from,
+		  uint64_t to, struct ring_slot *ret)
+{
+	int found = 0;
+
+	while (low < high) {
+		const uint32_t middle = low + (high - low) / 2;
+		struct ring_slot slot;
+		int r = map_some(map, trace_fd, middle, 1);
+
+		if (r < 0)
+			return r;
+		if (ring_map_look(map, middle, &slot) && slot.timestamp >= from &&
+		    slot.timestamp <= to) {
+			*ret = slot;
+			found = 1;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return found;
+}
+
+/* Those of @first to @last, as they are mapped; @from: what the first one was */
+static int list_some(const struct ring_map *map, const struct ring_slot *first, uint32_t last,
+		     struct ring_list *ret)
+{
+	struct ring_list list = {.hole = SIZE_MAX};
+
+	list.slots = calloc(last - first->id + 1, sizeof(*list.slots));
+	if (!list.slots)
+		return -ENOMEM;
+	for (uint32_t id = first->id; id <= last; id++) {
+		if (!ring_map_look(map, id, &list.slots[list.n]))
+			break;
+		if (list.n > 0 && list.slots[list.n].timestamp < list.slots[list.n - 1].timestamp)
+			break;
+		list.n++;
+	}
+	/* The writer comes by there first */
+	if (list.n == 0 || !ring_map_holds(map, first)) {
+		free(list.slots);
+		return 0;
+	}
+	*ret = list;
+	return 1;
+}
+
+int ring_map_newer(struct ring_map *map, int trace_fd, uint64_t from_nsec, struct ring_list *ret)
+{
+	struct ring_slot first, last, reader;
+	int r;
+
+	/* The reader's is the first one then, and not in the ring */
+	if (*(volatile const uint32_t *)&map->meta->reader.id != 0)
+		return 0;
+	r = search(map, trace_fd, 1, map->n_subbufs, 0, from_nsec, &first);
+	if (r > 0)
+		r = search(map, trace_fd, first.id, map->n_subbufs, first.timestamp, UINT64_MAX,
+			   &last);
+	if (r <= 0)
+		return r;
+	r = map_some(map, trace_fd, 0, 1);
+	if (r < 0)
+		return r;
+	/* What is written to now, if the ring's were all read */
+	if (ring_map_look(map, 0, &reader) && reader.timestamp >= first.timestamp)
+		return 0;
+	r = map_some(map, trace_fd, first.id, last.id - first.id + 1);
+	return r < 0 ? r : list_some(map, &first, last.id, ret);
 }
 
 bool ring_map_holds(const struct ring_map *map, const struct ring_slot *slot)

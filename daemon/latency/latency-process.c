@@ -32,11 +32,12 @@ enum {
 	BEGIN_ANEW = 1, /* what was going on is not known any more: another process goes on */
 };
 
-/* One file of a record session, or the one that a ring buffer is copied to */
+/* One file of a record session, or that without data by which a ring buffer's events are read */
 struct segment {
 	int fd;
 	struct trace_dat *dat;
 	struct decoder *decoder;
+	struct subbuf_pick *pick;
 	struct event_stream *stream; /* NULL: not before it is known from when on it is wanted */
 	struct spans_file *spans;
 	uint64_t *sizes; /* [dat->n_cpus] */
@@ -115,6 +116,7 @@ static void segment_close(struct segment *s)
 {
 	spans_file_free(s->spans);
 	event_stream_free(s->stream);
+	free(s->pick);
 	decoder_free(s->decoder);
 	trace_dat_free(s->dat);
 	free(s->sizes);
@@ -160,8 +162,12 @@ static int segment_open(struct process *p, int fd, struct segment *ret, struct f
 	if (r >= 0) {
 		s.sizes = calloc(s.dat->n_cpus, sizeof(*s.sizes));
 		s.given = calloc(s.dat->n_cpus, sizeof(*s.given));
-		r = s.sizes && s.given ? 0 : fault_errno(why, -ENOMEM, "cannot read a file");
+		s.pick = malloc(sizeof(*s.pick));
+		r = s.sizes && s.given && s.pick ? 0 : -ENOMEM;
+		(void)(r < 0 && fault_errno(why, r, "cannot read a file"));
 	}
+	if (r >= 0)
+		latency_pick(p->latency, s.spans, s.pick);
 	if (r < 0) {
 		segment_close(&s);
 		return r;
@@ -173,25 +179,43 @@ static int segment_open(struct process *p, int fd, struct segment *ret, struct f
 	return 0;
 }
 
-static int segment_grow(const struct process *p, struct segment *s, struct fault *why)
+/* A ring buffer's events in place of a file's */
+static ssize_t read_ring(void *userdata, uint32_t cpu, uint8_t *bytes, size_t size,
+			 struct fault *why)
+{
+	const struct process *p = userdata;
+	const unsigned subbuf_size = p->feed->ring.subbuf_size;
+	int n;
+
+	if (cpu >= p->feed->ring.n_cpus)
+		return 0;
+	n = latency_ring_read(p->ring, cpu, (char *)bytes, (unsigned)(size / subbuf_size));
+	return n < 0 ? fault_errno(why, n, "cannot look at the ring buffer")
+		     : (ssize_t)n * subbuf_size;
+}
+
+static int segment_grow(struct process *p, struct segment *s, struct fault *why)
 {
 	const struct event_stream_config config = {
 		.filter = &p->filter,
+		.pick = s->pick,
 		.no_tasks = true,
-		.sizes = s->sizes,
+		.sizes = p->ring ? NULL : s->sizes,
+		.read = p->ring ? read_ring : NULL,
+		.userdata = p,
 		.memory = MEMORY,
-		.aligned = true,
+		.aligned = !p->ring,
 	};
 
 	if (s->stream) {
-		event_stream_grow(s->stream, s->sizes);
+		event_stream_grow(s->stream, config.sizes);
 		return 0;
 	}
 	return event_stream_new(s->decoder, &config, &s->stream, why);
 }
 
 /* As its own table says: the last ones */
-static int segment_complete(const struct process *p, struct segment *s, struct fault *why)
+static int segment_complete(struct process *p, struct segment *s, struct fault *why)
 {
 	for (uint32_t cpu = 0; cpu < s->dat->n_cpus; cpu++) {
 		uint64_t at = s->dat->buffers[0].regions[cpu].entry + 8;
@@ -287,9 +311,8 @@ static bool is_behind(const struct process *p)
 	return p->now.stream && event_stream_left(p->now.stream) > BEHIND_MAX;
 }
 
-/* What was read is not needed again: neither in the page cache nor, of a file that is memory, at
- * all */
-static void give_back(const struct process *p, struct segment *s)
+/* What was read is not needed again in the page cache */
+static void give_back(struct segment *s)
 {
 	if (event_stream_left(s->stream) > 0)
 		return;
@@ -297,10 +320,7 @@ static void give_back(const struct process *p, struct segment *s)
 		const off_t at = (off_t)(s->dat->buffers[0].regions[cpu].offset + s->given[cpu]);
 		const off_t size = (off_t)(s->sizes[cpu] - s->given[cpu]);
 
-		if (size > 0 && p->ring)
-			(void)fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at,
-					size);
-		else if (size > 0)
+		if (size > 0)
 			(void)posix_fadvise(s->fd, at, size, POSIX_FADV_DONTNEED);
 		s->given[cpu] = s->sizes[cpu];
 	}
@@ -432,7 +452,7 @@ static int on_round(struct process *p, struct fault *why)
 		return fault_set(why, -EOVERFLOW, "more is traced than can be looked at");
 	r = take_events(p, until, why);
 	if (r >= 0)
-		give_back(p, s);
+		give_back(s);
 	return r;
 }
 
@@ -461,42 +481,19 @@ static int on_message(struct process *p, struct fault *why)
 
 /* --- a flight session */
 
-static int put_subbuf(void *userdata, unsigned cpu, const char *subbuf)
-{
-	struct process *p = userdata;
-	struct segment *s = &p->now;
-	const struct trace_dat_region *regions = s->dat->buffers[0].regions;
-	const uint32_t size = s->dat->page_size;
-	int r;
-
-	if (cpu >= s->dat->n_cpus)
-		return 0;
-	if (cpu + 1 < s->dat->n_cpus &&
-	    regions[cpu].offset + s->sizes[cpu] + size > regions[cpu + 1].offset)
-		return -EFBIG;
-	r = io_pwrite_all(s->fd, subbuf, size, regions[cpu].offset + s->sizes[cpu]);
-	if (r >= 0)
-		s->sizes[cpu] += size;
-	return r;
-}
-
 static int look(struct process *p, struct fault *why)
 {
 	uint64_t now, until;
 	int r = latency_ring_now(p->ring, &now);
 
-	for (unsigned cpu = 0; cpu < p->feed->ring.n_cpus && r >= 0; cpu++)
-		r = latency_ring_look(p->ring, cpu, put_subbuf, p);
-	if (r == -EFBIG)
-		return BEGIN_ANEW;
 	if (r < 0)
 		return fault_errno(why, r, "cannot look at the ring buffer");
 	until = decoder_time(p->now.decoder, now - MIN(now, LATE_NSEC));
+	latency_ring_look(p->ring);
 	r = segment_grow(p, &p->now, why);
 	if (r >= 0)
 		r = take_events(p, until, why);
-	if (r >= 0)
-		give_back(p, &p->now);
+	latency_ring_leave(p->ring);
 	return r;
 }
 

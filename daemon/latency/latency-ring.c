@@ -7,21 +7,31 @@
 #include "recorder/ring-copy.h"
 #include "recorder/ring-header.h"
 
-#define CHUNK	   64U /* sub-buffers that are copied at a time */
 #define STATS_SIZE 512
+
+enum state {
+	NOT_ASKED, /* in this look */
+	MAPPED,
+	EMPTIED,
+};
 
 /* How far a CPU was looked at: in the sub-buffer that was the newest */
 struct seen {
 	uint64_t time;	 /* of that sub-buffer; 0: none yet */
 	uint32_t commit; /* bytes of it */
 	uint64_t events; /* that the CPU has had by then, as it counts them */
+	/* of this look: */
+	enum state state;
+	struct ring_copy copy;
+	uint64_t counted; /* events, before */
+	bool first;	  /* no sub-buffer of it was copied yet */
 };
 
 struct latency_ring {
 	const struct latency_ring_feed *feed;
 	struct subbuf_layout layout;
 	struct seen *seen; /* [n_cpus] */
-	char *chunk, *rest;
+	char *rest;
 	uint64_t from; /* older sub-buffers are not wanted */
 };
 
@@ -59,9 +69,8 @@ int latency_ring_new(const struct latency_ring_feed *feed, struct latency_ring *
 	ring->feed = feed;
 	ring->layout = subbuf_layout_native(feed->subbuf_size);
 	ring->seen = calloc(feed->n_cpus, sizeof(*ring->seen));
-	ring->chunk = calloc(CHUNK, feed->subbuf_size);
 	ring->rest = calloc(1, feed->subbuf_size);
-	if (!ring->seen || !ring->chunk || !ring->rest)
+	if (!ring->seen || !ring->rest)
 		return -ENOMEM;
 	r = latency_ring_now(ring, &ring->from);
 	if (r < 0)
@@ -74,8 +83,9 @@ struct latency_ring *latency_ring_free(struct latency_ring *ring)
 {
 	if (!ring)
 		return NULL;
+	if (ring->seen)
+		latency_ring_leave(ring);
 	free(ring->seen);
-	free(ring->chunk);
 	free(ring->rest);
 	free(ring);
 	return NULL;
@@ -87,10 +97,10 @@ static void set_commit(char *subbuf, unsigned long commit)
 }
 
 /*
- * What of a sub-buffer that was seen before is new, as one that begins with the last event seen;
- * NULL: it makes no sense
+ * Leave of a sub-buffer that was seen before what is new, as one that begins with the last event
+ * seen. Return: false: it makes no sense.
  */
-static const char *rest_of(struct latency_ring *ring, const struct seen *seen, const char *subbuf)
+static bool leave_rest(struct latency_ring *ring, const struct seen *seen, char *subbuf)
 {
 	const uint32_t more = ring_header_commit(subbuf) - seen->commit;
 	struct subbuf_info info;
@@ -99,79 +109,100 @@ static const char *rest_of(struct latency_ring *ring, const struct seen *seen, c
 	memcpy(ring->rest, subbuf, DATA_AT + seen->commit);
 	set_commit(ring->rest, seen->commit);
 	if (subbuf_check(&ring->layout, ring->rest, NULL, &info, NULL) != 0)
-		return NULL;
-	memcpy(ring->rest, &info.last_ts, sizeof(info.last_ts));
-	set_commit(ring->rest, more);
-	memset(ring->rest + DATA_AT, 0, seen->commit);
-	memcpy(ring->rest + DATA_AT, subbuf + DATA_AT + seen->commit, more);
-	return ring->rest;
+		return false;
+	memcpy(subbuf, &info.last_ts, sizeof(info.last_ts));
+	set_commit(subbuf, more);
+	memmove(subbuf + DATA_AT, subbuf + DATA_AT + seen->commit, more);
+	memset(subbuf + DATA_AT + more, 0, ring->feed->subbuf_size - DATA_AT - more);
+	return true;
 }
 
-/* @first: of this look */
-static int take(struct latency_ring *ring, unsigned cpu, char *subbuf, bool first,
-		int (*put)(void *userdata, unsigned cpu, const char *subbuf), void *userdata)
+/* Return: is it wanted, as it is then? */
+static bool take(struct latency_ring *ring, struct seen *seen, char *subbuf)
 {
-	struct seen *seen = &ring->seen[cpu];
 	const uint64_t time = ring_header_time(subbuf);
 	const uint32_t commit = ring_header_commit(subbuf);
-	const char *fresh = subbuf;
+	bool wanted = true;
 
 	if (time < seen->time || (time == seen->time && commit <= seen->commit))
-		return 0;
+		return false;
 	if (time == seen->time)
-		fresh = rest_of(ring, seen, subbuf);
-	else if (first && seen->time > 0) /* the one that was the newest is gone */
+		wanted = leave_rest(ring, seen, subbuf);
+	else if (seen->first && seen->time > 0) /* the one that was the newest is gone */
 		subbuf_mark_missed(&ring->layout, subbuf);
 	seen->time = time;
 	seen->commit = commit;
-	return fresh ? put(userdata, cpu, fresh) : 0;
+	return wanted;
 }
 
-static int copy(struct latency_ring *ring, unsigned cpu, bool overrun,
-		int (*put)(void *userdata, unsigned cpu, const char *subbuf), void *userdata)
-{
-	const struct seen *seen = &ring->seen[cpu];
-	const uint64_t from = seen->time ? seen->time : ring->from;
-	const unsigned size = ring->feed->subbuf_size;
-	struct ring_copy copy = {};
-	bool first = true;
-	size_t n;
-	int r = ring_copy_open(ring->feed->trace_fds[cpu], size, &copy);
-
-	if (r < 0)
-		return r;
-	r = ring_copy_map(&copy, ring->feed->trace_fds[cpu], SIZE_MAX);
-	if (r >= 0)
-		r = ring_copy_list(&copy, overrun);
-	if (r >= 0)
-		ring_copy_range(&copy, from, UINT64_MAX);
-	do {
-		n = r < 0 ? 0 : ring_copy_fill(&copy, ring->chunk, CHUNK);
-		for (size_t i = 0; i < n && r >= 0; i++, first = false)
-			r = take(ring, cpu, ring->chunk + i * size, first, put, userdata);
-	} while (r >= 0 && n == CHUNK);
-	ring_copy_close(&copy);
-	return r;
-}
-
-int latency_ring_look(struct latency_ring *ring, unsigned cpu,
-		      int (*put)(void *userdata, unsigned cpu, const char *subbuf), void *userdata)
+/* Return: 1 there may be something new, 0 not, or negative errno */
+static int begin(const struct latency_ring *ring, unsigned cpu)
 {
 	struct seen *seen = &ring->seen[cpu];
 	struct cpu_stats stats;
-	uint64_t events;
 	int r;
 
+	seen->state = EMPTIED;
 	if (ring->feed->trace_fds[cpu] < 0)
 		return 0;
 	r = read_stats(ring, cpu, &stats);
 	if (r < 0)
 		return r;
-	events = stats.entries + stats.overrun + stats.read_events;
-	if (events == seen->events)
+	seen->counted = stats.entries + stats.overrun + stats.read_events;
+	if (seen->counted == seen->events)
 		return 0;
-	r = copy(ring, cpu, stats.overrun > 0, put, userdata);
-	if (r >= 0)
-		seen->events = events;
-	return r;
+	r = ring_copy_open(ring->feed->trace_fds[cpu], ring->feed->subbuf_size, &seen->copy);
+	if (r < 0)
+		return r;
+	seen->first = true;
+	seen->state = MAPPED;
+	return ring_copy_newer(&seen->copy, ring->feed->trace_fds[cpu], stats.overrun > 0,
+			       seen->time ? seen->time : ring->from);
+}
+
+/* Copy some, and keep those that are new. Return: how many. */
+static unsigned copy_some(struct latency_ring *ring, struct seen *seen, char *to, unsigned max)
+{
+	const unsigned size = ring->feed->subbuf_size;
+	const size_t copied = ring_copy_fill(&seen->copy, to, max);
+	unsigned n = 0;
+
+	for (size_t i = 0; i < copied; i++, seen->first = false) {
+		char *subbuf = to + i * size;
+
+		if (!take(ring, seen, subbuf))
+			continue;
+		if (n < i)
+			memcpy(to + n * size, subbuf, size);
+		n++;
+	}
+	if (copied < max) {
+		ring_copy_close(&seen->copy);
+		seen->events = seen->counted;
+		seen->state = EMPTIED;
+	}
+	return n;
+}
+
+int latency_ring_read(struct latency_ring *ring, unsigned cpu, char *to, unsigned max)
+{
+	struct seen *seen = &ring->seen[cpu];
+	unsigned n = 0;
+	int r = seen->state == NOT_ASKED ? begin(ring, cpu) : 0;
+
+	while (r >= 0 && n == 0 && seen->state == MAPPED)
+		n = copy_some(ring, seen, to, max);
+	return r < 0 ? r : (int)n;
+}
+
+void latency_ring_leave(struct latency_ring *ring)
+{
+	for (unsigned cpu = 0; cpu < ring->feed->n_cpus; cpu++)
+		ring_copy_close(&ring->seen[cpu].copy);
+}
+
+void latency_ring_look(struct latency_ring *ring)
+{
+	for (unsigned cpu = 0; cpu < ring->feed->n_cpus; cpu++)
+		ring->seen[cpu].state = NOT_ASKED;
 }

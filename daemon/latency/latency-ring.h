@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a flight session has traced since the last look, without taking it out of the kernel: its
- * mapped ring buffers' new sub-buffers, appended to a file as if they had been drained. Of the
- * sub-buffer that is being written the new part comes as one of its own, as read(2) would give it.
- * One thread.
+ * mapped ring buffers' new sub-buffers, as if they were drained. Of the sub-buffer that is being
+ * written the new part comes as one of its own, as read(2) would give it. One thread.
  */
 #pragma once
 
@@ -33,10 +32,20 @@ DEFINE_CLEANUP(struct latency_ring *, latency_ring_free)
 int latency_ring_now(const struct latency_ring *ring, uint64_t *ret);
 
 /**
- * latency_ring_look() - one CPU's new sub-buffers
- * Where some were overwritten before they were seen, the next one says so.
- * @put: gets one after the other, oldest first
- * Return: 0, what @put returned if less than 0, or negative errno.
+ * latency_ring_look() - from now on there may be more of each CPU
  */
-int latency_ring_look(struct latency_ring *ring, unsigned cpu,
-		      int (*put)(void *userdata, unsigned cpu, const char *subbuf), void *userdata);
+void latency_ring_look(struct latency_ring *ring);
+
+/**
+ * latency_ring_read() - one CPU's new sub-buffers, oldest first
+ * Where some were overwritten before they were seen, the next one says so. A CPU is mapped until
+ * there are no more of it.
+ * @to: room for @max sub-buffers
+ * Return: how many; 0: no more until the next look; or negative errno.
+ */
+int latency_ring_read(struct latency_ring *ring, unsigned cpu, char *to, unsigned max);
+
+/**
+ * latency_ring_leave() - the look is over; what was not read is there at the next one
+ */
+void latency_ring_leave(struct latency_ring *ring);

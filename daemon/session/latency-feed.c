@@ -39,7 +39,7 @@ static int open_cpu(const struct session *s, unsigned cpu, struct latency_ring_f
 		       : 0;
 }
 
-/* What the file has before its first region, in memory, with all the room behind that */
+/* What the file has before its first region, in memory */
 static int copy_to_memory(const struct trace_file *file, struct fault *why)
 {
 	_cleanup_close_ int fd = memfd_create("latency", MFD_CLOEXEC);

@@ -346,6 +346,71 @@ static void test_growing(void **state)
 	teardown(&f);
 }
 
+/* The data from elsewhere: of cpu 0 a sub-buffer at a time, each when it is there */
+struct elsewhere {
+	struct fixture *f;
+	unsigned there, given;
+};
+
+static ssize_t read_elsewhere(void *userdata, uint32_t cpu, uint8_t *bytes, size_t size,
+			      struct fault *why)
+{
+	struct elsewhere *e = userdata;
+	uint64_t at = e->f->dat->buffers[0].regions[0].offset + e->given * (uint64_t)PAGE;
+
+	assert_true(size >= PAGE);
+	if (cpu != 0 || e->given == e->there)
+		return e->there > 2 ? fault_set(why, -EIO, "gone") : 0;
+	e->given++;
+	assert_int_equal(io_pread_all(e->f->fd, bytes, PAGE, at), 0);
+	return PAGE;
+}
+
+static void test_read(void **state)
+{
+	struct elsewhere e = {.there = 1};
+	struct event_stream *stream;
+	struct fault why = {};
+	struct event_run run;
+	struct fixture f;
+
+	setup(&f);
+	e.f = &f;
+	stream = open_stream(&f,
+			     &(struct event_stream_config){.read = read_elsewhere, .userdata = &e});
+	expect_runs(stream, "1010/0.0 1020/0.0 1030/0.0");
+	e.there = 2;
+	expect_runs(stream, "");
+	event_stream_grow(stream, NULL);
+	expect_runs(stream, "2000/0.0");
+	assert_int_equal(event_stream_left(stream), 0);
+	e.there = 3;
+	e.given = 3;
+	event_stream_grow(stream, NULL);
+	assert_int_equal(event_stream_run(stream, &run, &why), -EIO);
+	event_stream_free(stream);
+	teardown(&f);
+}
+
+/* None of them is wanted, but what tells of a loss */
+static void test_pick(void **state)
+{
+	static struct subbuf_pick pick;
+	struct event_stream_config config = {.pick = &pick};
+	struct event_stream *stream;
+	struct fixture f;
+
+	setup(&f);
+	stream = open_stream(&f, &config);
+	expect_runs(stream, "1507/0.1");
+	event_stream_free(stream);
+	pick.ids[CRAFT_EVENT_ID] = SUBBUF_PICK_ALL;
+	stream = open_stream(&f, &config);
+	expect_runs(stream, "1010/0.0 1020/0.0 1030/0.0 1507/0.1 1514/0.1 1603/1.1 2000/0.0");
+	event_stream_free(stream);
+	teardown(&f);
+}
+
 /* Events stay until their blocks are let go of, whatever is read meanwhile */
 static void test_keep(void **state)
 {
@@ -509,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_losses), cmocka_unit_test(test_broken),
 		cmocka_unit_test(test_filter), cmocka_unit_test(test_all),
 		cmocka_unit_test(test_key),    cmocka_unit_test(test_growing),
+		cmocka_unit_test(test_read),   cmocka_unit_test(test_pick),
 		cmocka_unit_test(test_keep),   cmocka_unit_test(test_names),
 		cmocka_unit_test(test_leaves),
 	};

@@ -57,28 +57,33 @@ static void add_event(struct test *t, unsigned id, uint64_t time)
 	t->events++;
 }
 
-static int put(void *userdata, unsigned cpu, const char *subbuf)
+static void add(struct test *t, const char *subbuf)
 {
 	const struct subbuf_layout layout = subbuf_layout_native(PAGE);
-	struct test *t = userdata;
 	struct subbuf_event event;
 	struct subbuf_fault fault;
 	struct subbuf_iter iter;
 
-	assert_int_equal(cpu, 0);
 	assert_int_equal(subbuf_iter_init(&layout, subbuf, &iter, &fault), 0);
 	t->missed += iter.header.missed;
 	while (subbuf_iter_next(&iter, &event, &fault) > 0) {
 		assert_true(t->n < MOST);
 		t->times[t->n++] = event.ts;
 	}
-	return 0;
 }
 
 static void look(struct test *t)
 {
+	char subbufs[2 * PAGE];
+	int n;
+
 	t->n = t->missed = 0;
-	assert_int_equal(latency_ring_look(t->ring, 0, put, t), 0);
+	latency_ring_look(t->ring);
+	while ((n = latency_ring_read(t->ring, 0, subbufs, 2)) > 0)
+		for (int i = 0; i < n; i++)
+			add(t, subbufs + (size_t)i * PAGE);
+	assert_int_equal(n, 0);
+	latency_ring_leave(t->ring);
 }
 
 static void setup(struct test *t)
@@ -169,12 +174,35 @@ static void test_before(void **state)
 	teardown(&t);
 }
 
+/* What was not read in time is there at the next look */
+static void test_left(void **state)
+{
+	char subbufs[2 * PAGE];
+	struct test t;
+
+	setup(&t);
+	for (unsigned id = 1; id < RING; id++)
+		add_event(&t, id, BEGAN + 100 * id);
+	set_stats(&t, 0);
+	latency_ring_look(t.ring);
+	assert_int_equal(latency_ring_read(t.ring, 0, subbufs, 2), 2);
+	latency_ring_leave(t.ring);
+	look(&t);
+	assert_int_equal(t.n, RING - 3);
+	assert_int_equal(t.times[0], BEGAN + 300);
+	assert_int_equal(t.missed, 0);
+	look(&t);
+	assert_int_equal(t.n, 0);
+	teardown(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_parts),
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_before),
+		cmocka_unit_test(test_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -319,6 +319,65 @@ static void test_thousand(void **state)
 	}
 }
 
+/* What a condition takes is looked at, and of system calls just the one it is about */
+static void test_picked(void **state)
+{
+	static const unsigned all[] = {ID_SWITCH,	 ID_WAKING,	  ID_IRQ_ENTRY, ID_IRQ_EXIT,
+				       ID_SOFTIRQ_ENTRY, ID_SOFTIRQ_EXIT, ID_ISSUE,	ID_COMPLETE,
+				       ID_RAW_ENTER,	 ID_RAW_EXIT,	  ID_MIGRATE,	ID_OOM};
+	/* of those, by condition; switches tell names */
+	static const unsigned wanted[][2] = {
+		{ID_SWITCH, ID_WAKING},	     {ID_SWITCH, ID_WAKING},
+		{ID_IRQ_ENTRY, ID_IRQ_EXIT}, {ID_SOFTIRQ_ENTRY, ID_SOFTIRQ_EXIT},
+		{ID_ISSUE, ID_COMPLETE},     {ID_RAW_ENTER, ID_RAW_EXIT},
+		{ID_MIGRATE, ID_OOM},
+	};
+	static struct subbuf_pick pick;
+
+	for (size_t k = 0; k < ARRAY_SIZE(conditions); k++) {
+		struct latency_setup setup = {.n = 1};
+		struct fixture f = {};
+		struct fault why;
+
+		setup_file(&f);
+		parse(conditions[k], &f.condition);
+		setup.conditions = &f.condition;
+		setup.facts = &f.facts;
+		assert_int_equal(latency_new(&setup, &f.latency), 0);
+		assert_int_equal(spans_file_new(latency_spans(f.latency), f.decoder, &f.file, &why),
+				 0);
+		latency_pick(f.latency, f.file, &pick);
+		for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+			const bool its = all[i] == wanted[k][0] || all[i] == wanted[k][1];
+			const bool call = all[i] == ID_RAW_ENTER || all[i] == ID_RAW_EXIT;
+			const bool names =
+				all[i] == ID_SWITCH || all[i] == ID_WAKING || all[i] == ID_MIGRATE;
+
+			assert_int_equal(pick.ids[all[i]], its && call	  ? SUBBUF_PICK_BY_NUMBER
+							   : its || names ? SUBBUF_PICK_ALL
+									  : SUBBUF_PICK_NONE);
+		}
+		for (unsigned i = 0; i < SUBBUF_PICK_NUMBERS; i++)
+			assert_int_equal(pick.numbers[i],
+					 f.condition.kind == LATENCY_SYSCALL && i == FSYNC);
+		latency_free(f.latency);
+		/* whose numbers they are is not known: all of them */
+		f.facts.machine = MACHINE_UNKNOWN;
+		spans_file_free(f.file);
+		assert_int_equal(latency_new(&setup, &f.latency), 0);
+		assert_int_equal(spans_file_new(latency_spans(f.latency), f.decoder, &f.file, &why),
+				 0);
+		latency_pick(f.latency, f.file, &pick);
+		assert_int_equal(pick.ids[ID_RAW_ENTER], f.condition.kind == LATENCY_SYSCALL
+								 ? SUBBUF_PICK_ALL
+								 : SUBBUF_PICK_NONE);
+		spans_file_free(f.file);
+		latency_free(f.latency);
+		latency_done(&f.condition);
+		close_file(&f);
+	}
+}
+
 /* What goes on is told when the limit is passed, once, and not again when it ends */
 static void test_open(void **state)
 {
@@ -503,12 +562,13 @@ static void test_suggest(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_forms),	 cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_no_time),	 cmocka_unit_test(test_thousand),
-		cmocka_unit_test(test_open),	 cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_pairs),	 cmocka_unit_test(test_many_pairs),
-		cmocka_unit_test(test_no_field), cmocka_unit_test(test_which),
-		cmocka_unit_test(test_names),	 cmocka_unit_test(test_suggest),
+		cmocka_unit_test(test_forms),	   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_no_time),	   cmocka_unit_test(test_thousand),
+		cmocka_unit_test(test_picked),	   cmocka_unit_test(test_open),
+		cmocka_unit_test(test_lost),	   cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_many_pairs), cmocka_unit_test(test_no_field),
+		cmocka_unit_test(test_which),	   cmocka_unit_test(test_names),
+		cmocka_unit_test(test_suggest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,61 @@ static void test_any_order(void **state)
 	ring_done(&r);
 }
 
+/* What is newer than any time, as ring_map_list() and ring_copy_range() have it */
+static void newer_agrees(const struct ring *r, int wanted, uint64_t from)
+{
+	struct ring_list list = {};
+	struct ring_copy all, some;
+	struct ring_map map;
+	char a[PAGE], b[PAGE];
+
+	assert_int_equal(ring_map_open(r->fd, PAGE, &map), 0);
+	assert_int_equal(ring_map_newer(&map, r->fd, from, &list), wanted);
+	free(list.slots);
+	ring_map_close(&map);
+	ring_open_copy(r, true, &all);
+	ring_copy_range(&all, from, UINT64_MAX);
+	assert_int_equal(ring_copy_open(r->fd, PAGE, &some), 0);
+	assert_int_equal(ring_copy_newer(&some, r->fd, true, from), 0);
+	assert_int_equal(ring_copy_left(&some), ring_copy_left(&all));
+	while (ring_copy_fill(&all, a, 1) == 1) {
+		assert_int_equal(ring_copy_fill(&some, b, 1), 1);
+		assert_memory_equal(a, b, PAGE);
+	}
+	assert_int_equal(ring_copy_fill(&some, b, 1), 0);
+}
+
+static void test_newer(void **state)
+{
+	const unsigned n = 40;
+
+	for (unsigned filled = 1; filled < n; filled++) {
+		struct ring r;
+
+		ring_make(&r, PAGE, n);
+		for (unsigned id = 1; id <= filled; id++)
+			ring_write(&r, id, 100 + id * 10, 64);
+		for (uint64_t from = 105; from <= 105 + n * 10; from += 5)
+			newer_agrees(&r, from >= 110, from);
+		/* the writer is in the reader's: that is not in order */
+		ring_write(&r, 0, 1000, 64);
+		newer_agrees(&r, 0, 125);
+		ring_done(&r);
+	}
+	for (unsigned newest = 1; newest < n; newest++) {
+		struct ring r;
+
+		ring_make(&r, PAGE, n);
+		ring_wrap(&r, newest, 1000);
+		if (newest == n - 1)
+			for (uint64_t from = 600; from < 1010; from += 5)
+				newer_agrees(&r, from >= 620, from);
+		r.meta->reader.id = newest;
+		newer_agrees(&r, 0, 990);
+		ring_done(&r);
+	}
+}
+
 static void reader_gives(const struct ring *r, bool overrun, uint64_t first, size_t n)
 {
 	struct ring_copy copy;
@@ -248,6 +303,7 @@ int main(void)
 		cmocka_unit_test(test_not_wrapped_yet),
 		cmocka_unit_test(test_equal_timestamps),
 		cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_newer),
 		cmocka_unit_test(test_reader),
 		cmocka_unit_test(test_copy_is_exact),
 		cmocka_unit_test(test_newest_grows),

@@ -138,6 +138,48 @@ static void test_iterator_gives_some(void **state)
 	}
 }
 
+/* Nobody wants 1; of 2 those with the numbers 7 and, by its size, 5000 */
+static void test_iterator_picks(void **state)
+{
+	static struct subbuf_pick pick = {
+		.ids = {[2] = SUBBUF_PICK_BY_NUMBER, [3] = SUBBUF_PICK_ALL},
+		.number_at = 4,
+		.numbers = {[7] = 1},
+	};
+	static const struct {
+		uint16_t id;
+		uint32_t number;
+	} events[] = {{1, 7}, {2, 7}, {1, 0}, {2, 8}, {3, 9}, {2, 5000}, {2, 0}, {1, 1}};
+
+	for (unsigned missed = 0; missed < 2; missed++)
+		FOR_EACH_CRAFT(c)
+		{
+			const uint64_t wanted[] = {8, 9, 12, 13};
+			struct subbuf_layout layout = layout_of(&c, PAGE);
+			struct subbuf_event got[3];
+			struct subbuf_fault fault;
+			struct subbuf_iter it;
+			unsigned n = missed ? 0 : 1; /* the first one is there behind a loss */
+			int r;
+
+			craft_page_begin(&c, 7);
+			for (unsigned i = 0; i < ARRAY_SIZE(events); i++) {
+				craft_head(&c, 2, 1);
+				craft_number(&c, 2, events[i].id);
+				craft_number(&c, 2, 0);
+				craft_number(&c, 4, events[i].number);
+			}
+			craft_page_end(&c, 0, PAGE, missed ? 1U << 31 : 0);
+			assert_int_equal(subbuf_iter_init(&layout, c.bytes, &it, &fault), 0);
+			assert_int_equal(it.header.missed, missed);
+			while ((r = subbuf_iter_pick(&it, &pick, got, ARRAY_SIZE(got), &fault)) > 0)
+				for (int i = 0; i < r; i++)
+					assert_int_equal(got[i].ts, wanted[n++]);
+			assert_int_equal(r, 0);
+			assert_int_equal(n, ARRAY_SIZE(wanted));
+		}
+}
+
 static void test_absolute_time_keeps_top_bits(void **state)
 {
 	FOR_EACH_CRAFT(c)
@@ -514,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_every_event_type),
 		cmocka_unit_test(test_iterator_gives_data),
 		cmocka_unit_test(test_iterator_gives_some),
+		cmocka_unit_test(test_iterator_picks),
 		cmocka_unit_test(test_absolute_time_keeps_top_bits),
 		cmocka_unit_test(test_missed_events),
 		cmocka_unit_test(test_full_and_empty),
