@@ -4,7 +4,7 @@
 --
 -- Rows of one kind of event, host and time are beside each other, which is what makes them small and
 -- questions quick. Columns that a kind of event does not have are all zero there and take no room.
--- The deduplication window is so many inserted blocks of which the same again is left out.
+-- The deduplication window is so many inserted blocks whose tokens are known: the same again is left out.
 CREATE DATABASE IF NOT EXISTS flyrec;
 
 CREATE TABLE IF NOT EXISTS flyrec.events
