@@ -162,6 +162,27 @@ prints '^stored' fleet pull --list "$ID" || fail "list: $(cat printed)"
 prints '^gone' fleet pull --list "$chosen" --hosts=h1 || fail "list: $(cat printed)"
 refused 'removed there before it was asked for' fleet pull "$chosen" --hosts=h1
 
+echo "== full: names go on, data waits, said once"
+HOST=full STORE=$T/store-full log=$T/full/ship.log
+mkfs_mount ext4 16M "$STORE"
+fleet_config
+dd if=/dev/zero of="$STORE/fill" bs=64k status=none 2>/dev/null || true
+truncate -s -192K "$STORE/fill"
+triggered
+ship_start
+is_full() {
+	grep -qE 'cannot send it: .*(no space left on device|remaining disk space), trying again$' "$log" && [ "$(metric shipping_failures_total)" -ge 2 ]
+}
+wait_for 40 is_full || fail "full: $(cat "$log")"
+[ -e "$(record have "$SNAPSHOT" "$ID")" ] || fail "full: no name"
+[ "$(wc -l <"$log")" = 1 ] || fail "full: says $(cat "$log")"
+rm "$STORE/fill"
+wait_for 60 stored "$SNAPSHOT" "$ID" || fail "full: not sent: $(cat "$log")"
+intact "$SNAPSHOT" "$ID"
+ship_stop TERM
+[ "$(wc -l <"$log")" = 2 ] || fail "full: says $(cat "$log")"
+STORE=$T/store
+
 # goes KIND: what a store of this kind survives
 goes() {
 	local kind=$1 port
@@ -184,7 +205,7 @@ goes() {
 	has_failed() {
 		[ -s "$log" ] && [ "$(metric shipping_failures_total)" -ge 2 ] 2>/dev/null
 	}
-	wait_for 40 has_failed || fail "$kind: no failure: $(cat "$log")"
+	wait_for 60 has_failed || fail "$kind: no failure: $(cat "$log")"
 	[ "$(wc -l <"$log")" = 1 ] || fail "$kind: says $(cat "$log")"
 	grep -q '^flyrec-fleet: cannot add to the index in the store: .*connection refused.*, trying again$' "$log" ||
 		fail "$kind: says $(cat "$log")"
