@@ -94,6 +94,7 @@ host_new() {
 on() {
 	[ -z "$FLEET_HOST" ] || HOST_FLYRECD[$FLEET_HOST]=$FLYRECD_PID
 	FLEET_HOST=$1 FLYRECD_PID=${HOST_FLYRECD[$1]:-}
+	# shellcheck disable=SC2034 # for lib.sh
 	CONFIG=$T/$1/etc STATE=$T/$1/state RUNTIME=$T/$1/run FLYRECD_LOG=$T/$1/flyrecd.log
 }
 

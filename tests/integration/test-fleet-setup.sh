@@ -69,6 +69,7 @@ declare -A MACHINE=()
 machine() {
 	local d=$T/$1
 	mkdir -p "$d"/{etc,work,run/flyrec,state,here}
+	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --uts --propagation=private bash -euc '
 		hostname "$2"
 		mount -t overlay -o "lowerdir=/etc,upperdir=$1/etc,workdir=$1/work" overlay /etc

@@ -123,7 +123,7 @@ done
 echo "== what is made up"
 on h2
 before=$(peer_files)
-for time in 1 2; do
+for _ in 1 2; do
 	publish h9 h9 -m '{"v":1' || fail "publish"
 	publish h9 h9 -m "$(message h9 "x\$(touch $T/touched)" 2 0 '.id += "\n" | .session = "\"; rm -r /"')"
 	publish h9 h9 -m $'1 h9-1 1 2 event\nflyrec/snapshot/web/h1 1 h1-1 1 2 event'
