@@ -91,7 +91,7 @@ remote() {
 	local file=${config[Store.Config]}
 	# nothing but folders and environment, then
 	[ -e "$file" ] || file=
-	rclone "--config=$file" --ask-password=false --retries=1 --low-level-retries=2 --contimeout=15s \
+	rclone "--config=$file" --ask-password=false --retries=1 --low-level-retries=1 --contimeout=15s \
 		--timeout=1m --transfers=1 --checkers=2 --stats=0 "$@" 2>"$errors" </dev/null
 }
 

@@ -39,6 +39,25 @@ files_in_store() {
 	find "$STORE" -type f -printf '%P %T@ %i\n' | sort
 }
 
+echo "== everything is in the manual and the completion"
+man=$SRC/man/flyrec-fleet-ship.8
+"$BUILD/flyrec-fleet" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' >verbs
+[ "$(wc -l <verbs)" -ge 5 ] || fail "verbs: $(cat verbs)"
+while read -r verb; do
+	grep -qw "$verb" "$SRC/completion/flyrec-fleet" || fail "the completion has no $verb"
+	grep -qE "^\.BR? \"?$verb\b" "$SRC/man/flyrec-fleet.1" || fail "flyrec-fleet(1) has no $verb"
+done <verbs
+for verb in ship pull; do
+	for option in $(fleet $verb --help | grep -oE -e '--[a-z]+' | sort -u); do
+		grep -q -e "$option" "$SRC/completion/flyrec-fleet" || fail "the completion has no $option of $verb"
+		grep -qF -e "${option/--/\\-\\-}" "$man" || fail "the manual has no $option of $verb"
+	done
+done
+fleet_config
+for key in $("$FLYREC_FLEET" "--config=$T/h1/fleet.conf" config | sed -n '/^\[Store\]/,$s/=.*//p'); do
+	grep -q "^\.BR $key= " "$man" || fail "the manual has no $key="
+done
+
 echo "== names, data"
 fleet_config
 mkdir store
@@ -162,6 +181,27 @@ prints '^stored' fleet pull --list "$ID" || fail "list: $(cat printed)"
 prints '^gone' fleet pull --list "$chosen" --hosts=h1 || fail "list: $(cat printed)"
 refused 'removed there before it was asked for' fleet pull "$chosen" --hosts=h1
 
+echo "== full: names go on, data waits, said once"
+HOST=full STORE=$T/store-full log=$T/full/ship.log
+mkfs_mount ext4 16M "$STORE"
+fleet_config
+dd if=/dev/zero of="$STORE/fill" bs=64k status=none 2>/dev/null || true
+truncate -s -192K "$STORE/fill"
+triggered
+ship_start
+is_full() {
+	grep -qE 'cannot send it: .*(no space left on device|remaining disk space), trying again$' "$log" && [ "$(metric shipping_failures_total)" -ge 2 ]
+}
+wait_for 40 is_full || fail "full: $(cat "$log")"
+[ -e "$(record have "$SNAPSHOT" "$ID")" ] || fail "full: no name"
+[ "$(wc -l <"$log")" = 1 ] || fail "full: says $(cat "$log")"
+rm "$STORE/fill"
+wait_for 60 stored "$SNAPSHOT" "$ID" || fail "full: not sent: $(cat "$log")"
+intact "$SNAPSHOT" "$ID"
+ship_stop TERM
+[ "$(wc -l <"$log")" = 2 ] || fail "full: says $(cat "$log")"
+STORE=$T/store
+
 # goes KIND: what a store of this kind survives
 goes() {
 	local kind=$1 port
@@ -184,7 +224,8 @@ goes() {
 	has_failed() {
 		[ -s "$log" ] && [ "$(metric shipping_failures_total)" -ge 2 ] 2>/dev/null
 	}
-	wait_for 40 has_failed || fail "$kind: no failure: $(cat "$log")"
+	# an S3 client tries each name for seconds
+	wait_for 120 has_failed || fail "$kind: no failure: $(cat "$log")"
 	[ "$(wc -l <"$log")" = 1 ] || fail "$kind: says $(cat "$log")"
 	grep -q '^flyrec-fleet: cannot add to the index in the store: .*connection refused.*, trying again$' "$log" ||
 		fail "$kind: says $(cat "$log")"
