@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # query.sh [--build=DIR] [--runs=N] [--size=MIB] [--loops=N] [FILE] - `flyrecctl query` beside SQLite after
-# loading exported JSON, `trace-cmd report | awk`, and DuckDB where Python has it
+# loading exported JSON, `trace-cmd report | awk`, and DuckDB over Parquet where node has @duckdb/node-api
+# (NODE_PATH)
 #
 # Without FILE the scheduler's events of `perf bench sched messaging`, N (12000) messages, are recorded
 # first. Then MIB (10240) of system calls at full speed are recorded, with a quiet second in their middle,
@@ -87,15 +88,23 @@ timed "export --format=json into SQLite" sh -c "rm -f rows.db; '$FLYRECCTL' expo
 runs=$runs_before
 timed "then count(*) GROUP BY name there" sqlite3 rows.db 'SELECT name, count(*) FROM events GROUP BY name'
 rm -f rows.db
-if python3 -c 'import duckdb' 2>/dev/null; then
+# through Parquet, as who keeps rows for DuckDB has them
+cat >duck.js <<-'END'
+	const { DuckDBInstance } = require("@duckdb/node-api");
+	(async () => {
+		const duckdb = await (await DuckDBInstance.create(":memory:")).connect();
+		console.log(String((await duckdb.runAndReadAll(process.argv[2])).getRows()));
+	})();
+END
+if node -e 'require("@duckdb/node-api")' 2>/dev/null; then
 	"$FLYRECCTL" export --format=json -o rows.json "$file"
 	runs=1
-	timed "exported JSON into DuckDB" python3 -c "import duckdb
-	duckdb.connect('rows.duck').execute(\"CREATE TABLE e AS SELECT * FROM read_ndjson_auto('rows.json')\")"
+	timed "exported JSON into Parquet by DuckDB" node duck.js "COPY (SELECT ts, cpu, pid, comm, event, fields::VARCHAR
+		AS fields FROM read_ndjson('rows.json', columns = {ts: 'BIGINT', cpu: 'INT', pid: 'INT', comm: 'VARCHAR',
+		event: 'VARCHAR', fields: 'JSON'})) TO 'rows.parquet'"
 	runs=$runs_before
-	timed "then count(*) GROUP BY event there" \
-		python3 -c "import duckdb; print(duckdb.connect('rows.duck').execute('SELECT event, count(*) FROM e GROUP BY 1').fetchall())"
-	rm -f rows.json rows.duck
+	timed "then count(*) GROUP BY event there" node duck.js "SELECT event, count(*) FROM 'rows.parquet' GROUP BY 1"
+	rm -f rows.json rows.parquet
 else
 	echo "DuckDB: not here"
 fi

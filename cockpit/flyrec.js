@@ -10,14 +10,15 @@ const SESSION = NAME + ".Session";
 const PROPERTIES = "org.freedesktop.DBus.Properties";
 const OBJECTS = "org.freedesktop.DBus.ObjectManager";
 const EVER = Number.MAX_SAFE_INTEGER; // UINT64_MAX does not go through JSON
-const REFRESH = 2000; // milliseconds, as everything below: figures are not announced
+const REFRESH = 2000; // milliseconds, as everything below. Of rates and sizes no signal tells, of all else one does
 const SOON = 100; // after a signal that came during a refresh
 const FILES_REFRESH = 30000; // pinned files are not announced, either
 const ANSWER = 10000; // of the bus
 const SNAPSHOTS = 50; // shown
 
-let client; // made anew when the rights of the login change
-let timer, busy, again;
+let client; // made anew when the rights of the login change, or the bus has gone
+let timer;
+let busy, again; // the client that is being asked; whether to ask it once more
 let files = [], filesKey, filesAt, filesWanted;
 const before = new Map(); // counters of each session the last time
 const costs = new Map(); // of each session, as measured
@@ -221,41 +222,47 @@ async function listFiles(ask, sessions) {
 
 // --- all of it
 
-// By calls: most properties are not announced, and proxies keep what a flyrecd said that has gone
+// By calls: most properties are not announced, and proxies keep what a flyrecd said that has gone. What a client
+// answers that is no longer the page's does not matter, nor whether it ever does.
 async function refresh() {
-	if (busy) {
+	if (busy === client) {
 		again = true;
 		return;
 	}
-	busy = true;
 	clearTimeout(timer);
-	const mine = client, ask = (face, name, args, type) => limit(mine.call(ROOT, face, name, args, {type}));
+	const mine = busy = client, ask = (face, name, args, type) => limit(mine.call(ROOT, face, name, args, {type}));
+	again = false;
 	try {
 		const [all] = await ask(OBJECTS, "GetManagedObjects", []);
 		const [manager] = await ask(PROPERTIES, "GetAll", [MANAGER], "s");
 		const sessions = Object.keys(all).filter(path => all[path][SESSION]).sort()
 			.map(path => ({path, ...plain(all[path][SESSION])}));
 		await listFiles(ask, sessions);
+		if (mine !== client)
+			return;
 		show(sessions, plain(manager));
 		if (byId("problem").dataset.of === "refresh")
 			problem(null);
 	} catch (e) {
-		if (mine === client) {
-			const gone = e.name === "org.freedesktop.DBus.Error.ServiceUnknown" || e.problem === "not-found";
-			files = [];
-			filesWanted = true;
-			show([], null);
-			problem(gone ? "flyrecd is not running" : e, true);
-		}
+		if (mine !== client)
+			return;
+		lost(e);
 	}
-	busy = false;
-	if (mine === client)
-		document.body.dataset.ready = "yes";
-	if (again || mine !== client)
+	busy = null;
+	document.body.dataset.ready = "yes";
+	if (again)
 		timer = setTimeout(refresh, SOON);
 	else if (!cockpit.hidden)
 		timer = setTimeout(refresh, REFRESH);
-	again = false;
+}
+
+// Nothing stays that may no longer be true
+function lost(e) {
+	const gone = e.name === "org.freedesktop.DBus.Error.ServiceUnknown" || e.problem === "not-found";
+	files = [];
+	filesWanted = true;
+	show([], null);
+	problem(gone ? "flyrecd is not running" : e, true);
 }
 
 function show(sessions, manager) {
@@ -293,10 +300,12 @@ function connect() {
 	mine.subscribe({interface: PROPERTIES, path_namespace: ROOT}, changed);
 	mine.subscribe({interface: OBJECTS, path_namespace: ROOT}, changed);
 	mine.addEventListener("owner", changed);
-	mine.addEventListener("close", () => {
+	mine.addEventListener("close", (event, options) => {
+		if (mine !== client)
+			return;
 		// the bus has ended: there may be another one
-		if (mine === client)
-			setTimeout(connect, REFRESH);
+		lost(options);
+		setTimeout(() => mine === client && connect(), REFRESH);
 	});
 	refresh();
 }
