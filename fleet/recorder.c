@@ -135,11 +135,11 @@ static enum recorder_result result_of(sd_bus_message *reply)
 static int read_triggers(sd_bus_message *m, bool *ret)
 {
 	const char *kind;
-	int r = sd_bus_message_enter_container(m, 'v', "a(sssstt)");
+	int r = sd_bus_message_enter_container(m, 'v', "a(sssstts)");
 
 	if (r >= 0)
-		r = sd_bus_message_enter_container(m, 'a', "(sssstt)");
-	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstt)", &kind, NULL, NULL, NULL, NULL,
+		r = sd_bus_message_enter_container(m, 'a', "(sssstts)");
+	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstts)", &kind, NULL, NULL, NULL, NULL, NULL,
 						  NULL)) > 0)
 		*ret = *ret || strcmp(kind, "peer") == 0;
 	if (r >= 0)
