@@ -20,6 +20,8 @@
 #define RECORDER_PATIENCE_USEC (10 * USEC_PER_SEC)
 
 static void say(const char *verdict, const char *what, const char *format, va_list ap)
+	_printf_(3, 0);
+static void say(const char *verdict, const char *what, const char *format, va_list ap)
 {
 	_cleanup_free_ char *text = vstrf(format, ap), *shown = NULL;
 

@@ -127,10 +127,10 @@ check
 wrong flyrecd 'systemctl start flyrecd'
 
 echo "== the configuration"
-printf '[Broker]\nHots=x\nPort=0\n[Follow]\nMaxWindowSec=-1\nSessions=a/b\n[Fleet]\nGroup=a b\nHost=-x\n[Foo]\nX=1\n' >"$T/other.conf"
+printf '[Broker]\nHosts=x\nPort=0\n[Follow]\nMaxWindowSec=-1\nSessions=a/b\n[Fleet]\nGroup=a b\nHost=-x\n[Foo]\nX=1\n' >"$T/other.conf"
 check "$T/other.conf"
 [ "$STATUS" = 1 ] || fail "status $STATUS"
-for pattern in ":2: there is no key Hots= in \[Broker\], did you mean 'Host'" ':3: Port=0: out of range' ':5: MaxWindowSec=-1: ' \
+for pattern in ":2: there is no key Hosts= in \[Broker\], did you mean 'Host'" ':3: Port=0: out of range' ':5: MaxWindowSec=-1: ' \
 	':6: Sessions=a/b: ' ':8: Group=a b: not a name' ':9: Host=-x: not a name' ':11: there is no section \[Foo\]'; do
 	grep -qE -- "other.conf$pattern" "$T/said" || fail "not said: $pattern: $(cat "$T/said")"
 done

@@ -13,6 +13,7 @@ need_command jq mosquitto mosquitto_pub openssl python3 trace-cmd
 need_event sched:sched_switch
 [ -x "$BUILD/flyrec-follow" ] || skip "built without mosquitto"
 ASKS=${FLEET_ASKS:-20}
+cd "$T"
 
 fleet_pki h1 h2 h3 h9
 broker_start
