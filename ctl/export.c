@@ -54,7 +54,7 @@ static const struct format {
 	[ARM_SNAPSHOT] = {NULL, .no_file = true},
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
-	[HTML] = {NULL},
+	[HTML] = {NULL, .one_host = true},
 };
 
 /* One file to export; the output is open but for formats with more files */

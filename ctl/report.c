@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "analysis/finding-text.h"
-#include "analysis/hosts.h"
 #include "analysis/timeline.h"
 #include "basic/escape.h"
 #include "basic/log.h"
@@ -21,12 +20,10 @@
 #define JOURNAL_SHOWN 500U	     /* lines */
 #define ROOM	      (1900 * 1000U) /* of the time line: with all else, in base64, 3 MB */
 
-/* Of one host */
 struct report {
-	struct analysis *a; /* its own */
-	const char *name;   /* of the recording */
-	const char *prefix; /* of ids; "" where there is one host only */
-	size_t room;
+	struct analysis *a;
+	const struct trace_dat *dat;
+	const char *name;
 	struct text *out;
 	struct findings *findings;
 	struct finding *list;
@@ -85,7 +82,7 @@ static int read_timeline(struct report *r)
 		.to = r->to,
 		.windows = windows,
 		.n_windows = MIN(r->n, (size_t)WINDOWS),
-		.room = r->room,
+		.room = ROOM,
 	};
 	struct sources_config sources = {.on_events = timeline_count};
 	/* has learned from these events */
@@ -108,18 +105,20 @@ static int read_timeline(struct report *r)
 
 /* --- text */
 
-static void put_link(const struct report *r, const char *id, const char *title)
+static void put_link(struct text *out, const char *id, const char *title)
 {
-	text_printf(r->out, "<a href=\"#%s%s\">%s</a>\n", r->prefix, id, title);
+	text_printf(out, "<a href=\"#%s\">%s</a>\n", id, title);
 }
 
-static void put_section(const struct report *r, const char *id, const char *title)
+static void put_section(struct text *out, const char *id, const char *title)
 {
-	text_printf(r->out, "<section id=%s%s>\n<h2>%s</h2>\n", r->prefix, id, title);
+	text_printf(out, "<section id=%s>\n<h2>%s</h2>\n", id, title);
 }
 
-static void put_head(struct text *out, const char *name)
+static void put_head(const struct report *r)
 {
+	struct text *out = r->out;
+
 	text_string(out, "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n");
 	/* Nothing is loaded, and of scripts and styles only ours apply, whatever a name may be */
 	text_printf(out,
@@ -131,7 +130,7 @@ static void put_head(struct text *out, const char *name)
 			 "<meta name=referrer content=no-referrer>\n"
 			 "<meta name=generator content=\"flyrecctl " PACKAGE_VERSION "\">\n"
 			 "<link rel=icon href=\"data:,\">\n<title>");
-	html_text(out, name);
+	html_text(out, r->name);
 	text_string(out, " - flyrec</title>\n<style>");
 	text_string(out, report_style);
 	text_string(out, "</style>\n</head>\n<body>\n");
@@ -177,28 +176,16 @@ static void put_cause(struct report *r, const struct own_cause *cause)
 }
 
 /* Damages are verify's business */
-static void put_causes_of(struct report *r, const struct source *source)
+static void put_causes(struct report *r)
 {
-	_cleanup_trace_dat_ struct trace_dat *dat = NULL;
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct own_cause cause;
 	size_t size, at = 0;
 	struct fault why;
-	int e = trace_dat_open_frame(source->fd, source->name, source->frame, &dat, &why);
+	int e = own_section_read(r->dat, OWN_CAUSE, &bytes, &size, &why);
 
-	if (e >= 0)
-		e = own_section_read(dat, OWN_CAUSE, &bytes, &size, &why);
-	while (e >= 0 && (e = own_cause_take(bytes, size, dat->big_endian, &at, &cause)) > 0)
+	while (e >= 0 && (e = own_cause_take(bytes, size, r->dat->big_endian, &at, &cause)) > 0)
 		put_cause(r, &cause);
-}
-
-static void put_causes(struct report *r)
-{
-	const struct source_list *list = &r->a->sources;
-
-	for (size_t i = 0; i < list->n; i++)
-		if (!r->a->host || text_equal(list->sources[i].host, r->a->host))
-			put_causes_of(r, &list->sources[i]);
 }
 
 static void put_summary(struct report *r)
@@ -206,9 +193,8 @@ static void put_summary(struct report *r)
 	const struct spans_totals *totals = totals_of(r);
 	struct text *out = r->out;
 
-	text_printf(out, "<article data-prefix=\"%s\"%s%s%s>\n<header>\n<h1>", r->prefix,
-		    *r->prefix ? " id=\"" : "", r->prefix, *r->prefix ? "\"" : "");
-	html_text(out, r->a->host ? r->a->host : r->name);
+	text_string(out, "<header>\n<h1>");
+	html_text(out, r->name);
 	text_string(out, "</h1>\n<p>");
 	put_nsec(out, r, r->to - r->from);
 	text_string(out, " from ");
@@ -223,15 +209,15 @@ static void put_summary(struct report *r)
 	text_string(out, "</p>\n");
 	put_causes(r);
 	text_string(out, "<nav>\n");
-	put_link(r, "findings", "Findings");
-	put_link(r, "timeline", "Time line");
-	put_link(r, "rate", "Rate");
-	put_link(r, "histograms", "Histograms");
-	put_link(r, "tables", "Tables");
+	put_link(out, "findings", "Findings");
+	put_link(out, "timeline", "Time line");
+	put_link(out, "rate", "Rate");
+	put_link(out, "histograms", "Histograms");
+	put_link(out, "tables", "Tables");
 	if (r->a->journal.n_files > 0)
-		put_link(r, "journal", "Journal");
-	put_link(r, "missing", "Not in it");
-	text_string(out, "</nav>\n</header>\n");
+		put_link(out, "journal", "Journal");
+	put_link(out, "missing", "Not in it");
+	text_string(out, "</nav>\n</header>\n<main>\n");
 }
 
 static void put_finding(const struct report *r, const struct finding *finding)
@@ -259,7 +245,7 @@ static void put_findings(const struct report *r)
 	struct text *out = r->out;
 	bool said[_RULE_MAX] = {};
 
-	put_section(r, "findings", "Findings");
+	put_section(out, "findings", "Findings");
 	text_string(out, r->n > 0 ? "<ol>\n" : "<p>Nothing stands out.</p>\n");
 	for (size_t i = 0; i < r->n; i++)
 		put_finding(r, &r->list[i]);
@@ -280,7 +266,7 @@ static void put_timeline(const struct report *r)
 {
 	struct text *out = r->out;
 
-	put_section(r, "timeline", "Time line");
+	put_section(out, "timeline", "Time line");
 	text_string(out, "<noscript><p>The time line takes JavaScript.</p></noscript>\n");
 	if (r->picture.grain > 0) {
 		text_string(out, "<p class=more>What is closer together than ");
@@ -308,11 +294,11 @@ static void put_pictures(const struct report *r)
 	};
 	struct text *out = r->out;
 
-	put_section(r, "rate", "Rate");
+	put_section(out, "rate", "Rate");
 	html_rate(out, timeline_rate(r->timeline), TIMELINE_BINS,
 		  r->a->facts.in_usecs ? r->to - r->from : 0);
 	text_string(out, "</section>\n");
-	put_section(r, "histograms", "Histograms");
+	put_section(out, "histograms", "Histograms");
 	for (size_t i = 0; i < ARRAY_SIZE(histograms); i++) {
 		const struct measure *measure = timeline_measure(r->timeline, histograms[i].kind);
 
@@ -330,7 +316,7 @@ static int put_tables(const struct report *r)
 
 	if (e < 0)
 		return log_error_errno(e, "export: %m");
-	put_section(r, "tables", "Tables");
+	put_section(out, "tables", "Tables");
 	text_string(out, "<h3>cpus: how busy each CPU was</h3>\n");
 	html_table(out, &table, 0);
 	for (unsigned i = 0; i < _VIEW_MAX; i++) {
@@ -360,7 +346,7 @@ static void put_journal(const struct report *r)
 
 	if (journal->n_files == 0)
 		return;
-	put_section(r, "journal", "Journal");
+	put_section(out, "journal", "Journal");
 	text_printf(out, "<p>%zu lines", journal->n);
 	if (journal->left_out > 0)
 		text_printf(out, ", %" PRIu64 " older ones left out", journal->left_out);
@@ -392,7 +378,7 @@ static void put_missing(const struct report *r)
 	size_t n = findings_missing(r->findings, missing);
 	struct text *out = r->out;
 
-	put_section(r, "missing", "What is not in it");
+	put_section(out, "missing", "What is not in it");
 	text_string(out, "<ul>\n");
 	if (totals->gaps > 0)
 		text_printf(out,
@@ -557,165 +543,44 @@ static void put_data(const struct report *r)
 {
 	struct text *out = r->out;
 
-	text_printf(out, "<script id=%sfacts type=\"application/json\">", r->prefix);
+	text_string(out, "</main>\n<script id=facts type=\"application/json\">");
 	html_json(out, facts_json(r));
-	text_printf(out, "</script>\n<script id=%sitems type=\"application/octet-stream\">",
-		    r->prefix);
+	text_string(out, "</script>\n<script id=items type=\"application/octet-stream\">");
 	html_base64(out, r->picture.bytes, r->picture.size);
-	text_string(out, "</script>\n</article>\n");
-}
-
-static int put_report(struct report *r)
-{
-	int e;
-
-	put_summary(r);
-	put_findings(r);
-	put_timeline(r);
-	put_pictures(r);
-	e = put_tables(r);
-	if (e < 0)
-		return e;
-	put_journal(r);
-	put_missing(r);
-	put_data(r);
-	return 0;
-}
-
-/* --- several hosts */
-
-struct page {
-	struct analysis *analysis; /* given */
-	const char *name;
-	struct host {
-		struct analysis analysis; /* a copy, with what is the host's */
-		struct report report;
-		char *prefix;
-	} * hosts;
-	size_t n;
-};
-
-static int read_host(struct page *page, size_t i, const struct host_sources *found,
-		     struct text *out)
-{
-	const bool several = page->n > 1;
-	struct host *host = &page->hosts[i];
-	int e;
-
-	host->analysis = *page->analysis;
-	host->analysis.sources = (struct source_list){found->list, found->n};
-	host->analysis.host = several ? found->names[i] : NULL;
-	host->prefix = several ? strf("host%zu-", i + 1) : strdup("");
-	host->report = (struct report){
-		.a = &host->analysis,
-		.name = page->name,
-		.prefix = host->prefix,
-		.room = ROOM / page->n,
-		.out = out,
-	};
-	if (!host->prefix)
-		return log_error_errno(-ENOMEM, "export: %m");
-	e = analysis_ask_who(&host->analysis);
-	return e < 0 ? log_error_errno(e, "export: %m") : read_findings(&host->report);
-}
-
-/* All on one axis */
-static void align(struct page *page)
-{
-	uint64_t from = UINT64_MAX, to = 0;
-
-	for (size_t i = 0; i < page->n; i++) {
-		from = MIN(from, page->hosts[i].report.from);
-		to = MAX(to, page->hosts[i].report.to);
-	}
-	for (size_t i = 0; i < page->n; i++) {
-		page->hosts[i].report.from = from;
-		page->hosts[i].report.to = to;
-	}
-}
-
-static void done_host(struct host *host)
-{
-	timeline_picture_done(&host->report.picture);
-	timeline_free(host->report.timeline);
-	free(host->report.list);
-	findings_free(host->report.findings);
-	who_free(host->analysis.who);
-	own_sheds_done(&host->analysis.sheds);
-	journal_lines_done(&host->analysis.journal);
-	free(host->prefix);
-}
-
-/* How their times were put together, and how far to trust that */
-static void put_hosts(const struct page *page, const struct trace_dat *dat, struct text *out)
-{
-	_cleanup_free_ char *note = NULL;
-	struct fault why;
-	size_t from = 0;
-
-	text_string(out, "<header>\n<h1>");
-	html_text(out, page->name);
-	text_string(out, "</h1>\n");
-	if (trace_dat_next_note(dat, "flyrec merge: ", &from, &note, &why) > 0) {
-		text_string(out, "<pre>");
-		html_text(out, note);
-		text_string(out, "</pre>\n");
-	}
-	text_string(out, "<nav>\n");
-	for (size_t i = 0; i < page->n; i++) {
-		text_printf(out, "<a href=\"#%s\">", page->hosts[i].prefix);
-		html_text(out, page->hosts[i].analysis.host);
-		text_string(out, "</a>\n");
-	}
-	text_string(out, "</nav>\n</header>\n");
-}
-
-static int write_page(struct page *page, const struct trace_dat *dat,
-		      const struct host_sources *found, struct text *out)
-{
-	int e = 0;
-
-	for (size_t i = 0; i < page->n && e >= 0; i++)
-		e = read_host(page, i, found, out);
-	if (e < 0)
-		return e;
-	align(page);
-	put_head(out, page->name);
-	if (page->n > 1)
-		put_hosts(page, dat, out);
-	text_string(out, "<main>\n");
-	for (size_t i = 0; i < page->n && e >= 0; i++) {
-		e = read_timeline(&page->hosts[i].report);
-		if (e >= 0)
-			e = put_report(&page->hosts[i].report);
-		page->analysis->facts.n_faults += page->hosts[i].analysis.facts.n_faults;
-	}
-	text_string(out, "</main>\n<script>");
+	text_string(out, "</script>\n<script>");
 	text_string(out, report_script);
 	text_string(out, "</script>\n</body>\n</html>\n");
-	if (e >= 0 && out->no_memory)
-		e = log_error_errno(-ENOMEM, "export: %m");
-	return e;
 }
 
 int report_write(struct analysis *analysis, const struct trace_dat *dat, const char *name,
 		 struct text *out)
 {
-	_cleanup_host_sources_ struct host_sources found = {};
-	struct page page = {.analysis = analysis, .name = name};
-	struct fault why;
-	int e = host_sources_find(analysis->sources.sources, analysis->sources.n, &found, &why);
+	struct report report = {.a = analysis, .dat = dat, .name = name, .out = out};
+	struct report *r = &report;
+	int e = analysis_ask_who(analysis);
 
-	if (e < 0) {
-		log_error("%s", why.text);
-		return e;
+	e = e < 0 ? log_error_errno(e, "export: %m") : read_findings(r);
+	if (e >= 0)
+		e = read_timeline(r);
+	if (e >= 0) {
+		put_head(r);
+		put_summary(r);
+		put_findings(r);
+		put_timeline(r);
+		put_pictures(r);
+		e = put_tables(r);
 	}
-	page.n = strv_length(found.names);
-	page.hosts = calloc(page.n, sizeof(*page.hosts));
-	e = page.hosts ? write_page(&page, dat, &found, out)
-		       : log_error_errno(-ENOMEM, "export: %m");
-	for (size_t i = 0; page.hosts && i < page.n; i++)
-		done_host(&page.hosts[i]);
-	free(page.hosts);
+	if (e >= 0) {
+		put_journal(r);
+		put_missing(r);
+		put_data(r);
+		if (out->no_memory)
+			e = log_error_errno(-ENOMEM, "export: %m");
+	}
+	timeline_picture_done(&r->picture);
+	timeline_free(r->timeline);
+	free(r->list);
+	findings_free(r->findings);
+	analysis->who = who_free(analysis->who);
 	return e;
 }

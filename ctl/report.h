@@ -13,7 +13,7 @@ struct analysis;
 /**
  * report_write() - make the page
  * @analysis: sources, filter and the like are set
- * @dat: the source, for what it says of the hosts that it was merged from
+ * @dat: that one source, for its cause
  * @name: of the recording, for people
  * @out: empty; the page
  * The recording is read several times. Return: 0 or negative errno, after a line on stderr.

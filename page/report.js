@@ -12,27 +12,11 @@ const TASKS = 14; // shown at first; of a search:
 const FOUND = 60;
 const ARROWS = 200; // drawn at most
 const root = document.documentElement;
-const pages = []; // of one host each, on one axis
-
-const pad = (n, digits) => String(n).padStart(digits, "0");
-
-function element(name, properties, ...children) {
-	const e = Object.assign(document.createElement(name), properties);
-	e.append(...children);
-	return e;
-}
-
-const button = (text, title, onclick) => element("button", {type: "button", textContent: text, title, onclick});
-
-function page(article) {
-
-const prefix = article.dataset.prefix;
-const part = id => document.getElementById(prefix + id);
-const facts = JSON.parse(part("facts").textContent);
+const facts = JSON.parse(document.getElementById("facts").textContent);
 
 // --- the items
 
-const bytes = Uint8Array.from(atob(part("items").textContent), c => c.charCodeAt(0));
+const bytes = Uint8Array.from(atob(document.getElementById("items").textContent), c => c.charCodeAt(0));
 let at = 0;
 
 function number() {
@@ -163,6 +147,8 @@ function tick(t, step, most) {
 	return (t / size).toFixed(Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9))) + ["ns", "us", "ms", "s"][unit];
 }
 
+const pad = (n, digits) => String(n).padStart(digits, "0");
+
 function clock(t) {
 	if (facts.day === null) {
 		const ts = BigInt(facts.from) + BigInt(Math.round(t));
@@ -171,6 +157,14 @@ function clock(t) {
 	const usec = Math.floor((facts.day + t) / 1000), sec = Math.floor(usec / 1e6) % 86400;
 	return pad(Math.floor(sec / 3600), 2) + ":" + pad(Math.floor(sec / 60) % 60, 2) + ":" +
 		pad(sec % 60, 2) + "." + pad(usec % 1e6, 6);
+}
+
+// --- elements
+
+function element(name, properties, ...children) {
+	const e = Object.assign(document.createElement(name), properties);
+	e.append(...children);
+	return e;
 }
 
 // --- colours
@@ -489,14 +483,15 @@ function describe(i) {
 
 // --- the page
 
-const place = part("timeline");
-const range = element("output", {className: "at", id: prefix + "range"});
-const detail = element("output", {className: "at detail", id: prefix + "detail"});
-const search = element("input", {type: "search", placeholder: "Task: name, pid or unit", id: prefix + "search"});
+const place = document.getElementById("timeline");
+const range = element("output", {className: "at", id: "range"});
+const detail = element("output", {className: "at", id: "detail"});
+const search = element("input", {type: "search", placeholder: "Task: name, pid or unit", id: "search"});
 search.setAttribute("aria-label", "Search for a task");
 const overview = element("canvas", {className: "overview"});
 overview.setAttribute("role", "img");
 overview.setAttribute("aria-label", "Events over time");
+const button = (text, title, onclick) => element("button", {type: "button", textContent: text, title, onclick});
 let chosen = -1; // finding
 
 place.append(
@@ -508,7 +503,7 @@ place.append(
 		button("Light/dark", "Other colours", toggleTheme), range),
 	overview);
 const view = new View(place);
-view.canvas.id = prefix + "canvas";
+view.canvas.id = "canvas";
 place.append(detail,
 	element("p", {className: "legend more"}, ...[["wait", "waits for a CPU"], ["blocked", "blocked (D)"],
 		["irq", "interrupt"], ["softirq", "softirq"], ["lost", "events lost"], ["other", "several tasks"]].map(([c, text]) =>
@@ -551,14 +546,9 @@ function paint() {
 	range.textContent = clock(view.t0) + " \u2013 " + clock(view.t1) + ", " + nsec(view.t1 - view.t0);
 }
 
-function follow(t0, t1) {
+function look(t0, t1) {
 	view.zoom(t0, t1);
 	redraw();
-}
-
-// What is looked at on one host is looked at on all
-function look(t0, t1) {
-	pages.forEach(p => p.follow(t0, t1));
 }
 
 // About a time: the middle, if none is given
@@ -592,7 +582,7 @@ function choose(i) {
 	view.show(rowsShown());
 	select(-1);
 	look(...windowOf(facts.findings[i]));
-	detail.textContent = findings[i].querySelector("p").textContent;
+	detail.textContent = document.querySelectorAll("#findings ol > li > p")[i].textContent;
 }
 
 function drawOverview() {
@@ -679,8 +669,7 @@ search.addEventListener("input", () => {
 // --- each finding has its window drawn beside it
 
 const strips = [];
-const findings = part("findings").querySelectorAll("ol > li");
-findings.forEach((li, i) => {
+document.querySelectorAll("#findings ol > li").forEach((li, i) => {
 	const f = facts.findings[i], strip = new View(li);
 	const list = f.pids.map(pid => byPid.get(pid)).filter((r, n, all) => r && all.indexOf(r) === n);
 	strip.show([rowOfCpu(f.cpu)].concat(list.slice(0, 5).map(rowOfTask)));
@@ -701,38 +690,30 @@ function paintAll() {
 	paint();
 }
 
-view.show(rowsShown());
-pages.push({follow, paintAll});
-
-}
-
-document.querySelectorAll("article").forEach(page);
-const paintPages = () => pages.forEach(p => p.paintAll());
-
 // --- colours, paper
 
 function toggleTheme() {
 	const dark = root.dataset.theme ? root.dataset.theme === "dark" :
 		matchMedia("(prefers-color-scheme: dark)").matches;
 	root.dataset.theme = dark ? "light" : "dark";
-	paintPages();
+	paintAll();
 }
 
 let themeBefore;
 addEventListener("beforeprint", () => {
 	themeBefore = root.dataset.theme;
 	root.dataset.theme = "light";
-	paintPages();
+	paintAll();
 });
 addEventListener("afterprint", () => {
 	if (themeBefore)
 		root.dataset.theme = themeBefore;
 	else
 		delete root.dataset.theme;
-	paintPages();
+	paintAll();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintPages);
-addEventListener("resize", paintPages);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintAll);
+addEventListener("resize", paintAll);
 
 // --- tables that sort
 
@@ -761,7 +742,8 @@ document.querySelectorAll("table").forEach(table => {
 	});
 });
 
-paintPages();
+view.show(rowsShown());
+paintAll();
 document.body.dataset.ready = "yes";
 
 })();

@@ -312,43 +312,6 @@ python3 - <<-'END' || fail "200,000 items"
 	    assert not b.complaints, b.complaints
 END
 
-echo "== two hosts in one file"
-for host in one two; do
-	peer_record $host-host.dat "$name" --date -e sched:sched_switch -e sched:sched_waking -- bash ./work
-done
-"$FLYRECCTL" merge -o hosts.dat one=one-host.dat two=two-host.dat >merged || fail "merge"
-page hosts.dat hosts.html
-FLYRECCTL=$FLYRECCTL python3 - <<-'END' || fail "two hosts"
-	import json, os, subprocess
-	from browser import Browser
-	said = json.loads(subprocess.run([os.environ["FLYRECCTL"], "--json", "analyze", "--top=20", "hosts.dat"],
-	    capture_output=True).stdout.decode(errors="surrogateescape"))["hosts"]
-	with Browser() as b:
-	    b.open("hosts.html", "document.body?.dataset.ready == 'yes'")
-	    text = b.js("document.querySelector('header').innerText")
-	    assert open("merged").read().splitlines()[1] in text, text
-	    names = b.js("[...document.querySelectorAll('article h1')].map(e => e.textContent)")
-	    assert names == ["one", "two"], names
-	    facts = [json.loads(b.js(f"document.getElementById('host{n}-facts').textContent")) for n in (1, 2)]
-	    assert facts[0]["from"] == facts[1]["from"] and facts[0]["length"] == facts[1]["length"]
-	    for n, host in enumerate(said):
-	        texts = b.js(f"[...document.querySelectorAll('#host{n + 1}-findings li p')].map(e => e.textContent)")
-	        assert len(texts) == len(host["result"]["findings"]) > 0, (host["host"], texts)
-	        for shown, finding in zip(texts, host["result"]["findings"]):
-	            assert finding["text"] in shown, (shown, finding)
-	        pids = {task[0] for task in facts[n]["tasks"]}
-	        assert {f["victim"]["pid"] for f in host["result"]["findings"] if f.get("victim")} <= pids
-	    # each has its own events where they were, and what is looked at in one is looked at in both
-	    window = lambda n: b.js(f"(d => d.from + ' ' + d.to)(document.getElementById('host{n}-canvas').dataset)")
-	    assert window(1) == window(2) == f"0 {facts[0]['length']}", (window(1), window(2))
-	    b.click("#host2-findings li button")
-	    b.frames()
-	    assert window(1) == window(2) != f"0 {facts[0]['length']}", (window(1), window(2))
-	    assert b.js("document.querySelector('#host2-detail').textContent") != "" == \
-	        b.js("document.querySelector('#host1-detail').textContent")
-	    assert not b.complaints, b.complaints
-END
-
 echo "== nothing in it"
 peer_record empty.dat "$name" -e oom:mark_victim -- true
 page empty.dat empty.html
