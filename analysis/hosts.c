@@ -60,6 +60,7 @@ static int add_frames(struct host_sources *hosts, const struct source *source, c
 		struct source frame = *source;
 
 		frame.frame = of.list[i].frame;
+		frame.error = of.list[i].error;
 		frame.name = name ? keep(&hosts->texts, name) : NULL;
 		r = frame.name ? add(hosts, &frame, of.list[i].host) : -ENOMEM;
 	}

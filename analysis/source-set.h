@@ -18,6 +18,7 @@ struct source {
 	unsigned recording;
 	const char *host; /* whose it is; NULL: nobody asks */
 	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
+	uint64_t error;	  /* of a frame: struct own_host's */
 };
 
 /* Whose clock it was, and how its times are shown */

@@ -231,6 +231,7 @@ async function refresh() {
 	}
 	clearTimeout(timer);
 	const mine = busy = client, ask = (face, name, args, type) => limit(mine.call(ROOT, face, name, args, {type}));
+	let next = refresh;
 	again = false;
 	try {
 		const [all] = await ask(OBJECTS, "GetManagedObjects", []);
@@ -247,13 +248,16 @@ async function refresh() {
 		if (mine !== client)
 			return;
 		lost(e);
+		// the bus and flyrecd have names for what they say; all else is of a bridge that may have lost the bus
+		if (!String(e.name).startsWith("org.freedesktop.DBus.Error."))
+			next = connect;
 	}
 	busy = null;
 	document.body.dataset.ready = "yes";
-	if (again)
-		timer = setTimeout(refresh, SOON);
+	if (again && next === refresh)
+		timer = setTimeout(next, SOON);
 	else if (!cockpit.hidden)
-		timer = setTimeout(refresh, REFRESH);
+		timer = setTimeout(next, REFRESH);
 }
 
 // Nothing stays that may no longer be true
@@ -289,9 +293,11 @@ function update(id, rows) {
 }
 
 function connect() {
-	if (client)
-		client.close();
-	const mine = client = cockpit.dbus(NAME, {bus: "system", superuser: "try"});
+	clearTimeout(timer);
+	const before = client, mine = client = cockpit.dbus(NAME, {bus: "system", superuser: "try"});
+	// not the page's any more when it says so: else it would be thought lost, and the next one made
+	if (before)
+		before.close();
 	const changed = () => cockpit.hidden || refresh();
 	mine.subscribe({interface: MANAGER, path: ROOT}, () => {
 		filesWanted = true;

@@ -33,9 +33,22 @@ struct convert_options {
 	bool strict, tarmac;
 };
 
+/*
+ * What one host has in a merged file (formats/own-hosts.h), sometimes in several parts. A format
+ * that tells hosts apart is run once for each part, the first host's first, into one output.
+ */
+struct export_part {
+	const char *host;
+	unsigned index;	 /* of the host */
+	uint32_t n_cpus; /* that a host has at most */
+	uint64_t error;	 /* nanoseconds that its times may be wrong by; OWN_HOST_ERROR_UNKNOWN */
+	void *kept; /* what the format keeps for the next part; NULL at first, freed with free() */
+};
+
 /* One export. Borrowed. */
 struct export
 {
+	struct export_part *part; /* NULL: the whole file */
 	const struct convert_options *options;
 	const char *path; /* --output=, NULL: standard output */
 	const struct trace_dat *dat;

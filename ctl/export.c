@@ -40,21 +40,24 @@ const char *const export_formats[] = {
 	NULL,
 };
 
+#define HOSTS_MAX 500U /* of a merged file: pids of all are one space of 31 bits */
+
 static const struct format {
 	enum convert_status (*run)(const struct export *export); /* NULL: our own */
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
 	bool binary;	 /* nothing for a terminal */
 	bool one_host;	 /* tasks are told apart by their pids */
+	bool parts;	 /* it takes each host of a merged file by itself: struct export_part */
 } formats[] = {
 	[TEXT] = {NULL},
 	[JSON] = {NULL},
-	[PERFETTO] = {export_perfetto, .binary = true, .one_host = true},
+	[PERFETTO] = {export_perfetto, .binary = true, .parts = true},
 	[CLICKHOUSE] = {export_clickhouse, .binary = true, .one_host = true},
 	[ARM_SNAPSHOT] = {NULL, .no_file = true},
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
-	[HTML] = {NULL, .one_host = true},
+	[HTML] = {NULL, .parts = true},
 };
 
 /* One file to export; the output is open but for formats with more files */
@@ -104,26 +107,90 @@ static enum convert_status run_lines(const struct work *w, const struct export *
 	return r != OUT_FILE_E_PIPE && job.n_faults ? CONVERT_FAILED : status;
 }
 
-/* Damages that were left out are an error, but the page is there */
-static enum convert_status run_html(const struct work *w, const struct export *export)
+/* --- HTML */
+
+/* Of the sources of a host, or of all, for what they were taken for */
+struct dats {
+	struct trace_dat **list; /* NULL at the end */
+	size_t n;
+};
+
+static void dats_done(struct dats *dats)
 {
-	const char *slash = strrchr(w->name, '/');
-	struct source source = {.name = w->name, .fd = w->fd};
+	for (size_t i = 0; i < dats->n; i++)
+		trace_dat_free(dats->list[i]);
+	free(dats->list);
+}
+
+static int open_dats(const struct host_sources *hosts, const char *host, struct dats *ret,
+		     uint64_t *ret_error, struct fault *why)
+{
+	int r = 0;
+
+	ret->list = calloc(hosts->n + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return fault_errno(why, -ENOMEM, "cannot export");
+	for (size_t i = 0; i < hosts->n && r >= 0; i++) {
+		const struct source *source = &hosts->list[i];
+
+		if (source->host != host)
+			continue;
+		*ret_error = MAX(*ret_error, source->error);
+		r = trace_dat_open_frame(source->fd, source->name, source->frame,
+					 &ret->list[ret->n], why);
+		ret->n += r >= 0;
+	}
+	return r;
+}
+
+/* Of one host, or the only one */
+static int put_part(const struct work *w, const struct host_sources *hosts, size_t i,
+		    const char *name, struct text *page, size_t *n_faults)
+{
+	const size_t n = strv_length(hosts->names);
 	struct analysis analysis = {
 		.ctl = (struct ctl *)w->ctl,
-		.sources = {.sources = &source, .n = 1},
+		.sources = {.sources = hosts->list, .n = hosts->n},
+		.host = n > 1 ? hosts->names[i] : NULL,
 		.filter = *w->filter,
 		.last = w->last,
 	};
+	struct report_part part = {.analysis = &analysis};
+	_cleanup_(dats_done) struct dats dats = {};
+	struct fault why;
+	int r = open_dats(hosts, hosts->names[i], &dats, &part.error, &why);
+
+	if (r < 0) {
+		log_error("%s", why.text);
+		return r;
+	}
+	part.dats = (const struct trace_dat *const *)dats.list;
+	r = report_part(&part, name, i, n, page);
+	*n_faults += analysis.facts.n_faults;
+	own_sheds_done(&analysis.sheds);
+	journal_lines_done(&analysis.journal);
+	return r;
+}
+
+/* Damages that were left out are an error, but the page is there */
+static enum convert_status run_html(const struct work *w, const struct export *export,
+				    const struct host_sources *hosts)
+{
+	const char *slash = strrchr(w->name, '/'), *name = slash && slash[1] ? slash + 1 : w->name;
 	enum convert_status status;
 	struct out_file output;
 	struct text page = {};
+	size_t n_faults = 0;
 	struct fault why;
-	int r;
+	int r = 0;
 
 	if (export_output_open(export, &output) < 0)
 		return CONVERT_FAILED;
-	r = report_write(&analysis, export->dat, slash && slash[1] ? slash + 1 : w->name, &page);
+	report_begin(name, &page);
+	for (size_t i = 0; hosts->names[i] && r >= 0; i++)
+		r = put_part(w, hosts, i, name, &page, &n_faults);
+	if (r >= 0)
+		r = report_end(&page);
 	if (r >= 0) {
 		r = out_file_write(output.fd, page.bytes, page.size, &why);
 		if (r < 0)
@@ -131,22 +198,103 @@ static enum convert_status run_html(const struct work *w, const struct export *e
 	}
 	text_done(&page);
 	status = export_output_close(export, &output, r);
-	return r != OUT_FILE_E_PIPE && analysis.facts.n_faults ? CONVERT_FAILED : status;
+	return r != OUT_FILE_E_PIPE && n_faults ? CONVERT_FAILED : status;
 }
 
-static int check_hosts(const struct work *w, struct fault *why)
+/* --- hosts */
+
+static int find_hosts(const struct work *w, struct host_sources *hosts, struct fault *why)
 {
 	const struct source source = {.name = w->name, .fd = w->fd};
-	_cleanup_host_sources_ struct host_sources hosts = {};
-	int r = w->format->one_host ? host_sources_find(&source, 1, &hosts, why) : 0;
+	const bool asks = w->format->one_host || w->format->parts;
+	int r = asks ? host_sources_find(&source, 1, hosts, why) : 0;
 
-	return r < 0 || !hosts.names || !hosts.names[1]
-		       ? r
-		       : fault_set(
-				 why, -EINVAL,
+	if (r < 0 || !hosts->names || !hosts->names[1])
+		return r;
+	if (w->format->one_host)
+		return fault_set(why, -EINVAL,
 				 "%s: is of several hosts, whose tasks have the same pids; export "
 				 "the files that it was merged from",
 				 w->name);
+	return strv_length(hosts->names) <= HOSTS_MAX
+		       ? 0
+		       : fault_set(why, -E2BIG, "%s: is of more than %u hosts", w->name, HOSTS_MAX);
+}
+
+struct part {
+	struct trace_dat *dat;
+	struct decoder *decoder;
+};
+
+static void part_done(struct part *part)
+{
+	decoder_free(part->decoder);
+	trace_dat_free(part->dat);
+}
+
+static int part_open(struct part *part, const struct work *w, const struct source *source,
+		     struct fault *why)
+{
+	int r = trace_dat_open_frame(source->fd, source->name, source->frame, &part->dat, why);
+
+	if (r >= 0)
+		r = decoder_new(part->dat, &part->decoder, why);
+	return r < 0 ? r : event_filter_prepare(w->filter, part->decoder, why);
+}
+
+static enum convert_status run_part(const struct work *w, struct export *export,
+				    const struct source *source)
+{
+	_cleanup_(part_done) struct part part = {};
+	struct fault why;
+
+	if (part_open(&part, w, source, &why) < 0) {
+		log_error("%s", why.text);
+		return CONVERT_FAILED;
+	}
+	export->dat = part.dat;
+	export->decoder = part.decoder;
+	export->part->host = source->host;
+	export->part->error = source->error;
+	return w->format->run(export);
+}
+
+static int count_cpus(const struct host_sources *hosts, uint32_t *ret, struct fault *why)
+{
+	int r = 0;
+
+	*ret = 0;
+	for (size_t i = 0; i < hosts->n && r >= 0; i++) {
+		_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
+
+		r = trace_dat_open_frame(hosts->list[i].fd, hosts->list[i].name,
+					 hosts->list[i].frame, &dat, why);
+		if (r >= 0)
+			*ret = MAX(*ret, dat->n_cpus);
+	}
+	return r;
+}
+
+/* One host after the other, each with what it has in the file */
+static enum convert_status run_hosts(const struct work *w, struct export *export,
+				     const struct host_sources *hosts)
+{
+	enum convert_status status = CONVERT_DONE;
+	struct export_part part = {};
+	struct fault why;
+
+	if (count_cpus(hosts, &part.n_cpus, &why) < 0) {
+		log_error("%s", why.text);
+		return CONVERT_FAILED;
+	}
+	export->part = &part;
+	for (; hosts->names[part.index]; part.index++)
+		for (size_t i = 0; i < hosts->n; i++)
+			if (hosts->list[i].host == hosts->names[part.index] &&
+			    run_part(w, export, &hosts->list[i]) != CONVERT_DONE)
+				status = CONVERT_FAILED;
+	free(part.kept);
+	return status;
 }
 
 #define COMPLETE 8 /* beside a status: the output is */
@@ -156,6 +304,7 @@ static int export_open(void *userdata)
 {
 	_cleanup_(trace_dat_freep) struct trace_dat *dat = NULL;
 	_cleanup_(decoder_freep) struct decoder *decoder = NULL;
+	_cleanup_host_sources_ struct host_sources hosts = {};
 	struct work *w = userdata;
 	struct export export = {
 		.options = &w->ctl->convert,
@@ -167,7 +316,7 @@ static int export_open(void *userdata)
 	enum convert_status status;
 	struct fault why;
 
-	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 || check_hosts(w, &why) < 0 ||
+	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 || find_hosts(w, &hosts, &why) < 0 ||
 	    decoder_new(dat, &decoder, &why) < 0 ||
 	    event_filter_prepare(w->filter, decoder, &why) < 0) {
 		log_error("%s", why.text);
@@ -176,10 +325,12 @@ static int export_open(void *userdata)
 	output_warnings(decoder);
 	export.dat = dat;
 	export.decoder = decoder;
-	if (w->format->run)
+	if (w->format == &formats[HTML])
+		status = run_html(w, &export, &hosts);
+	else if (hosts.names && hosts.names[1])
+		status = run_hosts(w, &export, &hosts);
+	else if (w->format->run)
 		status = w->format->run(&export);
-	else if (w->format == &formats[HTML])
-		status = run_html(w, &export);
 	else
 		status = run_lines(w, &export);
 	return (int)status | (w->complete ? COMPLETE : 0);

@@ -12,17 +12,20 @@
 #include "ctl/html.h"
 #include "ctl/report.h"
 #include "formats/own-cause.h"
+#include "formats/own-hosts.h"
 #include "formats/own-section.h"
 
 #define FINDINGS      20U	     /* shown */
 #define WINDOWS	      10U	     /* of them whose surroundings are drawn exactly */
 #define ROWS	      50U	     /* of each table */
 #define JOURNAL_SHOWN 500U	     /* lines */
-#define ROOM	      (1900 * 1000U) /* of the time line: with all else, in base64, 3 MB */
+#define ROOM	      (1900 * 1000U) /* of time lines: with all else, in base64, 3 MB */
 
 struct report {
 	struct analysis *a;
-	const struct trace_dat *dat;
+	const struct report_part *part;
+	size_t n_parts;
+	char suffix[16]; /* of ids: none of the first part */
 	const char *name;
 	struct text *out;
 	struct findings *findings;
@@ -82,7 +85,7 @@ static int read_timeline(struct report *r)
 		.to = r->to,
 		.windows = windows,
 		.n_windows = MIN(r->n, (size_t)WINDOWS),
-		.room = ROOM,
+		.room = ROOM / (unsigned)r->n_parts,
 	};
 	struct sources_config sources = {.on_events = timeline_count};
 	/* has learned from these events */
@@ -105,20 +108,18 @@ static int read_timeline(struct report *r)
 
 /* --- text */
 
-static void put_link(struct text *out, const char *id, const char *title)
+static void put_link(const struct report *r, const char *id, const char *title)
 {
-	text_printf(out, "<a href=\"#%s\">%s</a>\n", id, title);
+	text_printf(r->out, "<a href=\"#%s%s\">%s</a>\n", id, r->suffix, title);
 }
 
-static void put_section(struct text *out, const char *id, const char *title)
+static void put_section(const struct report *r, const char *id, const char *title)
 {
-	text_printf(out, "<section id=%s>\n<h2>%s</h2>\n", id, title);
+	text_printf(r->out, "<section id=%s%s>\n<h2>%s</h2>\n", id, r->suffix, title);
 }
 
-static void put_head(const struct report *r)
+void report_begin(const char *name, struct text *out)
 {
-	struct text *out = r->out;
-
 	text_string(out, "<!DOCTYPE html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n");
 	/* Nothing is loaded, and of scripts and styles only ours apply, whatever a name may be */
 	text_printf(out,
@@ -130,7 +131,7 @@ static void put_head(const struct report *r)
 			 "<meta name=referrer content=no-referrer>\n"
 			 "<meta name=generator content=\"flyrecctl " PACKAGE_VERSION "\">\n"
 			 "<link rel=icon href=\"data:,\">\n<title>");
-	html_text(out, r->name);
+	html_text(out, name);
 	text_string(out, " - flyrec</title>\n<style>");
 	text_string(out, report_style);
 	text_string(out, "</style>\n</head>\n<body>\n");
@@ -176,16 +177,27 @@ static void put_cause(struct report *r, const struct own_cause *cause)
 }
 
 /* Damages are verify's business */
-static void put_causes(struct report *r)
+static void put_causes(struct report *r, const struct trace_dat *dat)
 {
 	_cleanup_free_ uint8_t *bytes = NULL;
 	struct own_cause cause;
 	size_t size, at = 0;
 	struct fault why;
-	int e = own_section_read(r->dat, OWN_CAUSE, &bytes, &size, &why);
+	int e = own_section_read(dat, OWN_CAUSE, &bytes, &size, &why);
 
-	while (e >= 0 && (e = own_cause_take(bytes, size, r->dat->big_endian, &at, &cause)) > 0)
+	while (e >= 0 && (e = own_cause_take(bytes, size, dat->big_endian, &at, &cause)) > 0)
 		put_cause(r, &cause);
+}
+
+/* How its times may be taken beside those of others */
+static void put_error(const struct report *r)
+{
+	text_string(r->out, "<p>Its clock may be wrong by ");
+	if (r->part->error == OWN_HOST_ERROR_UNKNOWN)
+		text_string(r->out, "any time");
+	else
+		put_nsec(r->out, r, r->part->error);
+	text_string(r->out, ", beside those of the other hosts.</p>\n");
 }
 
 static void put_summary(struct report *r)
@@ -193,7 +205,11 @@ static void put_summary(struct report *r)
 	const struct spans_totals *totals = totals_of(r);
 	struct text *out = r->out;
 
-	text_string(out, "<header>\n<h1>");
+	text_string(out, "<div class=host>\n<header>\n<h1>");
+	if (r->a->host) {
+		html_text(out, r->a->host);
+		text_string(out, ": ");
+	}
 	html_text(out, r->name);
 	text_string(out, "</h1>\n<p>");
 	put_nsec(out, r, r->to - r->from);
@@ -207,17 +223,20 @@ static void put_summary(struct report *r)
 	else
 		text_string(out, totals->gaps > 0 ? "<strong>some lost</strong>" : "none lost");
 	text_string(out, "</p>\n");
-	put_causes(r);
+	if (r->n_parts > 1)
+		put_error(r);
+	for (const struct trace_dat *const *dat = r->part->dats; *dat; dat++)
+		put_causes(r, *dat);
 	text_string(out, "<nav>\n");
-	put_link(out, "findings", "Findings");
-	put_link(out, "timeline", "Time line");
-	put_link(out, "rate", "Rate");
-	put_link(out, "histograms", "Histograms");
-	put_link(out, "tables", "Tables");
+	put_link(r, "findings", "Findings");
+	put_link(r, "timeline", "Time line");
+	put_link(r, "rate", "Rate");
+	put_link(r, "histograms", "Histograms");
+	put_link(r, "tables", "Tables");
 	if (r->a->journal.n_files > 0)
-		put_link(out, "journal", "Journal");
-	put_link(out, "missing", "Not in it");
-	text_string(out, "</nav>\n</header>\n<main>\n");
+		put_link(r, "journal", "Journal");
+	put_link(r, "missing", "Not in it");
+	text_string(out, "</nav>\n</header>\n");
 }
 
 static void put_finding(const struct report *r, const struct finding *finding)
@@ -245,7 +264,7 @@ static void put_findings(const struct report *r)
 	struct text *out = r->out;
 	bool said[_RULE_MAX] = {};
 
-	put_section(out, "findings", "Findings");
+	put_section(r, "findings", "Findings");
 	text_string(out, r->n > 0 ? "<ol>\n" : "<p>Nothing stands out.</p>\n");
 	for (size_t i = 0; i < r->n; i++)
 		put_finding(r, &r->list[i]);
@@ -266,7 +285,7 @@ static void put_timeline(const struct report *r)
 {
 	struct text *out = r->out;
 
-	put_section(out, "timeline", "Time line");
+	put_section(r, "timeline", "Time line");
 	text_string(out, "<noscript><p>The time line takes JavaScript.</p></noscript>\n");
 	if (r->picture.grain > 0) {
 		text_string(out, "<p class=more>What is closer together than ");
@@ -294,11 +313,11 @@ static void put_pictures(const struct report *r)
 	};
 	struct text *out = r->out;
 
-	put_section(out, "rate", "Rate");
+	put_section(r, "rate", "Rate");
 	html_rate(out, timeline_rate(r->timeline), TIMELINE_BINS,
 		  r->a->facts.in_usecs ? r->to - r->from : 0);
 	text_string(out, "</section>\n");
-	put_section(out, "histograms", "Histograms");
+	put_section(r, "histograms", "Histograms");
 	for (size_t i = 0; i < ARRAY_SIZE(histograms); i++) {
 		const struct measure *measure = timeline_measure(r->timeline, histograms[i].kind);
 
@@ -316,7 +335,7 @@ static int put_tables(const struct report *r)
 
 	if (e < 0)
 		return log_error_errno(e, "export: %m");
-	put_section(out, "tables", "Tables");
+	put_section(r, "tables", "Tables");
 	text_string(out, "<h3>cpus: how busy each CPU was</h3>\n");
 	html_table(out, &table, 0);
 	for (unsigned i = 0; i < _VIEW_MAX; i++) {
@@ -346,7 +365,7 @@ static void put_journal(const struct report *r)
 
 	if (journal->n_files == 0)
 		return;
-	put_section(out, "journal", "Journal");
+	put_section(r, "journal", "Journal");
 	text_printf(out, "<p>%zu lines", journal->n);
 	if (journal->left_out > 0)
 		text_printf(out, ", %" PRIu64 " older ones left out", journal->left_out);
@@ -378,7 +397,7 @@ static void put_missing(const struct report *r)
 	size_t n = findings_missing(r->findings, missing);
 	struct text *out = r->out;
 
-	put_section(out, "missing", "What is not in it");
+	put_section(r, "missing", "What is not in it");
 	text_string(out, "<ul>\n");
 	if (totals->gaps > 0)
 		text_printf(out,
@@ -543,27 +562,37 @@ static void put_data(const struct report *r)
 {
 	struct text *out = r->out;
 
-	text_string(out, "</main>\n<script id=facts type=\"application/json\">");
+	text_printf(out, "<script id=facts%s type=\"application/json\">", r->suffix);
 	html_json(out, facts_json(r));
-	text_string(out, "</script>\n<script id=items type=\"application/octet-stream\">");
+	text_printf(out, "</script>\n<script id=items%s type=\"application/octet-stream\">",
+		    r->suffix);
 	html_base64(out, r->picture.bytes, r->picture.size);
-	text_string(out, "</script>\n<script>");
-	text_string(out, report_script);
-	text_string(out, "</script>\n</body>\n</html>\n");
+	text_string(out, "</script>\n</div>\n");
 }
 
-int report_write(struct analysis *analysis, const struct trace_dat *dat, const char *name,
-		 struct text *out)
+int report_end(struct text *out)
 {
-	struct report report = {.a = analysis, .dat = dat, .name = name, .out = out};
+	text_string(out, "<script>");
+	text_string(out, report_script);
+	text_string(out, "</script>\n</body>\n</html>\n");
+	return out->no_memory ? log_error_errno(-ENOMEM, "export: %m") : 0;
+}
+
+int report_part(const struct report_part *part, const char *name, size_t i, size_t n,
+		struct text *out)
+{
+	struct analysis *analysis = part->analysis;
+	struct report report = {
+		.a = analysis, .part = part, .n_parts = n, .name = name, .out = out};
 	struct report *r = &report;
 	int e = analysis_ask_who(analysis);
 
+	if (i > 0)
+		(void)snprintf(r->suffix, sizeof(r->suffix), "-%zu", i + 1);
 	e = e < 0 ? log_error_errno(e, "export: %m") : read_findings(r);
 	if (e >= 0)
 		e = read_timeline(r);
 	if (e >= 0) {
-		put_head(r);
 		put_summary(r);
 		put_findings(r);
 		put_timeline(r);
@@ -574,8 +603,6 @@ int report_write(struct analysis *analysis, const struct trace_dat *dat, const c
 		put_journal(r);
 		put_missing(r);
 		put_data(r);
-		if (out->no_memory)
-			e = log_error_errno(-ENOMEM, "export: %m");
 	}
 	timeline_picture_done(&r->picture);
 	timeline_free(r->timeline);

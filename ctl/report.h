@@ -10,16 +10,33 @@
 
 struct analysis;
 
+/* What a page is made of: a recording, or what one host has in it */
+struct report_part {
+	struct analysis *analysis; /* sources, filter and the like are set; its host, too */
+	const struct trace_dat *const *dats; /* of its sources, for causes; NULL at the end */
+	uint64_t error;			     /* of its host's clock: struct own_host's */
+};
+
 /**
- * report_write() - make the page
- * @analysis: sources, filter and the like are set
- * @dat: that one source, for its cause
+ * report_begin() - begin the page
  * @name: of the recording, for people
- * @out: empty; the page
+ * @out: empty
+ */
+void report_begin(const char *name, struct text *out);
+
+/**
+ * report_part() - append a part; the first host's first
+ * @i, @n: which one of how many, who share the room of a page
  * The recording is read several times. Return: 0 or negative errno, after a line on stderr.
  */
-int report_write(struct analysis *analysis, const struct trace_dat *dat, const char *name,
-		 struct text *out);
+int report_part(const struct report_part *part, const char *name, size_t i, size_t n,
+		struct text *out);
+
+/**
+ * report_end() - complete the page
+ * Return: 0, or -ENOMEM after a line on stderr: @out is no whole page.
+ */
+int report_end(struct text *out);
 
 /* page/report.js and report.css, and their SHA-256 as Content-Security-Policy has it; made by
  * page/embed */

@@ -12,11 +12,23 @@ const TASKS = 14; // shown at first; of a search:
 const FOUND = 60;
 const ARROWS = 200; // drawn at most
 const root = document.documentElement;
-const facts = JSON.parse(document.getElementById("facts").textContent);
+const paints = []; // draw all canvases of a host again
+
+function element(name, properties, ...children) {
+	const e = Object.assign(document.createElement(name), properties);
+	e.append(...children);
+	return e;
+}
+
+// What the page has of a host, up to "colours, paper"; suffix: of its ids
+function report(suffix) {
+
+const part = id => document.getElementById(id + suffix);
+const facts = JSON.parse(part("facts").textContent);
 
 // --- the items
 
-const bytes = Uint8Array.from(atob(document.getElementById("items").textContent), c => c.charCodeAt(0));
+const bytes = Uint8Array.from(atob(part("items").textContent), c => c.charCodeAt(0));
 let at = 0;
 
 function number() {
@@ -157,14 +169,6 @@ function clock(t) {
 	const usec = Math.floor((facts.day + t) / 1000), sec = Math.floor(usec / 1e6) % 86400;
 	return pad(Math.floor(sec / 3600), 2) + ":" + pad(Math.floor(sec / 60) % 60, 2) + ":" +
 		pad(sec % 60, 2) + "." + pad(usec % 1e6, 6);
-}
-
-// --- elements
-
-function element(name, properties, ...children) {
-	const e = Object.assign(document.createElement(name), properties);
-	e.append(...children);
-	return e;
 }
 
 // --- colours
@@ -483,15 +487,16 @@ function describe(i) {
 
 // --- the page
 
-const place = document.getElementById("timeline");
-const range = element("output", {className: "at", id: "range"});
-const detail = element("output", {className: "at", id: "detail"});
-const search = element("input", {type: "search", placeholder: "Task: name, pid or unit", id: "search"});
+const place = part("timeline");
+const range = element("output", {className: "at", id: "range" + suffix});
+const detail = element("output", {className: "at detail", id: "detail" + suffix});
+const search = element("input", {type: "search", placeholder: "Task: name, pid or unit", id: "search" + suffix});
 search.setAttribute("aria-label", "Search for a task");
 const overview = element("canvas", {className: "overview"});
 overview.setAttribute("role", "img");
 overview.setAttribute("aria-label", "Events over time");
 const button = (text, title, onclick) => element("button", {type: "button", textContent: text, title, onclick});
+const findings = part("findings").querySelectorAll("ol > li");
 let chosen = -1; // finding
 
 place.append(
@@ -503,7 +508,7 @@ place.append(
 		button("Light/dark", "Other colours", toggleTheme), range),
 	overview);
 const view = new View(place);
-view.canvas.id = "canvas";
+view.canvas.id = "canvas" + suffix;
 place.append(detail,
 	element("p", {className: "legend more"}, ...[["wait", "waits for a CPU"], ["blocked", "blocked (D)"],
 		["irq", "interrupt"], ["softirq", "softirq"], ["lost", "events lost"], ["other", "several tasks"]].map(([c, text]) =>
@@ -582,7 +587,7 @@ function choose(i) {
 	view.show(rowsShown());
 	select(-1);
 	look(...windowOf(facts.findings[i]));
-	detail.textContent = document.querySelectorAll("#findings ol > li > p")[i].textContent;
+	detail.textContent = findings[i].querySelector("p").textContent;
 }
 
 function drawOverview() {
@@ -669,7 +674,7 @@ search.addEventListener("input", () => {
 // --- each finding has its window drawn beside it
 
 const strips = [];
-document.querySelectorAll("#findings ol > li").forEach((li, i) => {
+findings.forEach((li, i) => {
 	const f = facts.findings[i], strip = new View(li);
 	const list = f.pids.map(pid => byPid.get(pid)).filter((r, n, all) => r && all.indexOf(r) === n);
 	strip.show([rowOfCpu(f.cpu)].concat(list.slice(0, 5).map(rowOfTask)));
@@ -690,30 +695,37 @@ function paintAll() {
 	paint();
 }
 
+view.show(rowsShown());
+paints.push(paintAll);
+
+}
+
 // --- colours, paper
+
+const paintPage = () => paints.forEach(paint => paint());
 
 function toggleTheme() {
 	const dark = root.dataset.theme ? root.dataset.theme === "dark" :
 		matchMedia("(prefers-color-scheme: dark)").matches;
 	root.dataset.theme = dark ? "light" : "dark";
-	paintAll();
+	paintPage();
 }
 
 let themeBefore;
 addEventListener("beforeprint", () => {
 	themeBefore = root.dataset.theme;
 	root.dataset.theme = "light";
-	paintAll();
+	paintPage();
 });
 addEventListener("afterprint", () => {
 	if (themeBefore)
 		root.dataset.theme = themeBefore;
 	else
 		delete root.dataset.theme;
-	paintAll();
+	paintPage();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintAll);
-addEventListener("resize", paintAll);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paintPage);
+addEventListener("resize", paintPage);
 
 // --- tables that sort
 
@@ -742,8 +754,8 @@ document.querySelectorAll("table").forEach(table => {
 	});
 });
 
-view.show(rowsShown());
-paintAll();
+document.querySelectorAll(".host").forEach((_, i) => report(i > 0 ? "-" + (i + 1) : ""));
+paintPage();
 document.body.dataset.ready = "yes";
 
 })();

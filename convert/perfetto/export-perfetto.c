@@ -22,6 +22,7 @@
 #include "decode/event-batches.h"
 
 #define BATCH_EVENTS 8192U
+#define PIDS	     (UINT32_C(1) << 22) /* of a host: the kernel has no larger ones */
 
 /* What Perfetto was told of a task, and of the process that it is the first thread of */
 struct task {
@@ -46,6 +47,8 @@ struct job {
 	struct task *tasks; /* by their indexes */
 	size_t room;
 	struct cpu *cpus;
+	struct perfetto_kept *kept; /* of a part of a file, else NULL */
+	size_t n_before;	    /* of kept->typed */
 };
 
 /* --- tasks */
@@ -61,15 +64,17 @@ static struct task *get_task(struct job *job, int32_t pid)
 	return &job->tasks[index];
 }
 
-/* "NAME (UNIT)", "NAME (UNIT, CONTAINER)" */
-static void put_process(const struct task_who *who, struct text *out)
+/* "NAME (UNIT)", "NAME (UNIT, CONTAINER)", "HOST:NAME (UNIT)" */
+static void put_process(const struct job *job, const struct task_who *who, struct text *out)
 {
+	const struct export_part *part = job->export->part;
 	const struct cgroup_names *names = who->place ? &who->place->names : NULL;
 	size_t process = wire_begin(out, TREE_PROCESS);
 	char name[512];
 
-	wire_number(out, PROCESS_PID, (uint32_t)who->tgid);
-	(void)snprintf(name, sizeof(name), "%s%s%s%s%.12s%s", who->process[0] ? who->process : "?",
+	wire_number(out, PROCESS_PID, perfetto_pid(&job->events, who->tgid));
+	(void)snprintf(name, sizeof(name), "%.64s%s%s%s%s%s%.12s%s", part ? part->host : "",
+		       part ? ":" : "", who->process[0] ? who->process : "?",
 		       names && (names->unit || names->container) ? " (" : "",
 		       names && names->unit ? names->unit : "",
 		       names && names->unit && names->container ? ", " : "",
@@ -79,14 +84,14 @@ static void put_process(const struct task_who *who, struct text *out)
 	wire_end(out, process);
 }
 
-static void put_thread(const struct decode_event *event, struct text *out)
+static void put_thread(const struct job *job, const struct decode_event *event, struct text *out)
 {
 	size_t thread = wire_begin(out, TREE_THREAD);
 
-	wire_number(out, THREAD_TID, (uint32_t)event->pid);
+	wire_number(out, THREAD_TID, perfetto_pid(&job->events, event->pid));
 	if (event->task->known)
 		wire_text(out, THREAD_NAME, event->task->text, event->task->size);
-	wire_number(out, THREAD_TGID, (uint32_t)event->who->tgid);
+	wire_number(out, THREAD_TGID, perfetto_pid(&job->events, event->who->tgid));
 	wire_end(out, thread);
 }
 
@@ -110,8 +115,8 @@ static int tell_task(struct job *job, const struct decode_event *event, struct t
 	wire_number(out, PACKET_TIMESTAMP, event->ts + job->events.to_boot);
 	tree = wire_begin(out, PACKET_PROCESS_TREE);
 	if (process->process != who)
-		put_process(who, out);
-	put_thread(event, out);
+		put_process(job, who, out);
+	put_thread(job, event, out);
 	wire_end(out, tree);
 	wire_number(out, PACKET_SEQUENCE, PERFETTO_SEQUENCE);
 	wire_end(out, packet);
@@ -123,6 +128,15 @@ static int tell_task(struct job *job, const struct decode_event *event, struct t
 
 /* --- events */
 
+/* Of this host, in an earlier part */
+static bool is_typed_before(const struct job *job, const char *name)
+{
+	for (size_t i = 0; i < job->n_before; i++)
+		if (strcmp(job->kept->typed[i], name) == 0)
+			return true;
+	return false;
+}
+
 static int meet_kind(struct job *job, struct perfetto_choice *choice,
 		     const struct decode_event *event)
 {
@@ -132,8 +146,12 @@ static int meet_kind(struct job *job, struct perfetto_choice *choice,
 	choice->met = true;
 	if (format >= 0)
 		r = perfetto_plan_typed(job->events.decoder, (size_t)format, &choice->typed);
+	if (choice->typed && job->kept && is_typed_before(job, choice->typed->name))
+		choice->typed = perfetto_plan_free(choice->typed);
 	if (choice->typed)
 		choice->buffer = event->buffer + 1;
+	if (choice->typed && job->kept && job->kept->n_typed < PERFETTO_TYPED_MAX)
+		job->kept->typed[job->kept->n_typed++] = choice->typed->name;
 	return r;
 }
 
@@ -142,10 +160,10 @@ static int describe(struct job *job, struct perfetto_choice *choice,
 		    const struct decode_event *event, struct text *out)
 {
 	int r = perfetto_plan_any(job->events.decoder, decoder_find(job->events.decoder, event->id),
-				  event->id, &choice->any);
+				  event->id, job->events.described, &choice->any);
 
 	if (r >= 0 && choice->any->kind == PERFETTO_DESCRIBED)
-		perfetto_plan_descriptor(choice->any, event->cpu, out);
+		perfetto_plan_descriptor(choice->any, event->cpu + job->events.cpus, out);
 	return r;
 }
 
@@ -155,13 +173,16 @@ static void count_lost(const struct job *job, struct cpu *cpu, const struct deco
 {
 	const struct trace_dat *dat = job->export->dat;
 	const char *buffer = dat->buffers[event->buffer].name;
-	uint64_t uuid = PERFETTO_LOSSES + event->buffer * (uint64_t)dat->n_cpus + event->cpu;
-	char name[128];
+	const struct export_part *part = job->export->part;
+	uint64_t uuid = job->notes.tracks + PERFETTO_LOSSES +
+			event->buffer * (uint64_t)dat->n_cpus + event->cpu;
+	char name[256];
 
 	if (!cpu->lost) {
-		(void)snprintf(name, sizeof(name), "lost events, CPU %" PRIu32 "%s%.64s",
-			       event->cpu, *buffer ? ", " : "", buffer);
-		perfetto_track(out, uuid, PERFETTO_TRACK, name, true);
+		(void)snprintf(name, sizeof(name), "lost events, CPU %" PRIu32 "%s%.64s%s%.64s",
+			       event->cpu, *buffer ? ", " : "", buffer, part ? ", " : "",
+			       part ? part->host : "");
+		perfetto_track(out, uuid, job->notes.tracks + PERFETTO_TRACK, name, true);
 	}
 	cpu->lost = true;
 	cpu->n_lost += event->missed > 0 ? (uint64_t)event->missed : 1;
@@ -204,6 +225,10 @@ static int begin(void *userdata, struct text *out, struct fault *why)
 	int r = perfetto_notes_begin(&job->notes, out, why);
 
 	job->events.to_boot = job->notes.to_boot;
+	if (job->kept)
+		job->kept->to_boot = job->notes.to_boot;
+	if (job->kept)
+		job->export->part->kept = job->kept;
 	return r;
 }
 
@@ -230,6 +255,25 @@ static int make(void *maker, const struct decode_event *events, size_t n,
 	return perfetto_bundles_make(maker, events, n, out);
 }
 
+/* Pids, CPUs and tracks of its own for each host */
+static int take_part(struct job *job, const struct export_part *part)
+{
+	const uint32_t host = part->index;
+
+	job->kept = part->kept ? part->kept : calloc(1, sizeof(*job->kept));
+	if (!job->kept)
+		return -ENOMEM;
+	if (job->kept->host != host)
+		job->kept->n_typed = 0;
+	job->kept->host = host;
+	job->n_before = job->kept->n_typed;
+	job->events.pids = host * PIDS;
+	job->events.cpus = job->notes.cpus = host * part->n_cpus;
+	job->events.described = host * SUBBUF_EVENT_IDS;
+	job->notes.tracks = host * PERFETTO_HOST;
+	return 0;
+}
+
 static int job_init(struct job *job, const struct export *export)
 {
 	const struct trace_dat *dat = export->dat;
@@ -242,7 +286,9 @@ static int job_init(struct job *job, const struct export *export)
 	job->events.choices = calloc(dat->n_formats + 1, sizeof(*job->events.choices));
 	job->cpus =
 		calloc(MAX(dat->n_buffers * (size_t)dat->n_cpus, (size_t)1), sizeof(*job->cpus));
-	return job->events.choices && job->cpus ? 0 : -ENOMEM;
+	if (!job->events.choices || !job->cpus)
+		return -ENOMEM;
+	return export->part ? take_part(job, export->part) : 0;
 }
 
 static void job_done(struct job *job)
@@ -251,6 +297,8 @@ static void job_done(struct job *job)
 		perfetto_plan_free(job->events.choices[i].typed);
 		perfetto_plan_free(job->events.choices[i].any);
 	}
+	if (job->kept && !job->export->part->kept)
+		free(job->kept);
 	free(job->events.choices);
 	free(job->tasks);
 	pid_map_done(&job->pids);

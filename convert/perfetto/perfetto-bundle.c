@@ -220,6 +220,15 @@ static void put_field(struct perfetto_bundles *b, struct bundle *bundle,
 	case FORM_FUNCTION:
 		put_function(b, bundle, f, f->number, event);
 		break;
+	case FORM_PID:
+		wire_number(&bundle->events, f->number,
+			    (uint64_t)(int64_t)(int32_t)perfetto_pid(
+				    b->events, (int32_t)field_number(&f->value.at, event)));
+		break;
+	case FORM_CPU:
+		wire_number(&bundle->events, f->number,
+			    field_number(&f->value.at, event) + b->events->cpus);
+		break;
 	case FORM_POINTED:
 		string = symbols_string(b->symbols.symbols, field_number(&f->value.at, event));
 		if (string)
@@ -294,7 +303,7 @@ static void put_event(struct perfetto_bundles *b, struct bundle *bundle,
 	size_t begin = wire_begin(out, BUNDLE_EVENT), message;
 
 	wire_number(out, EVENT_TIMESTAMP, event->ts + b->events->to_boot);
-	wire_number(out, EVENT_PID, (uint32_t)event->pid);
+	wire_number(out, EVENT_PID, perfetto_pid(b->events, event->pid));
 	message = wire_begin(out, named ? EVENT_GENERIC : plan->number);
 	if (named)
 		put_named(b, plan, event, out);
@@ -333,6 +342,15 @@ static void put_column(struct bundle *bundle, enum perfetto_sched column,
 		 (uint64_t)field_value_signed(&f->value, field_number(&f->value.at, event)));
 }
 
+static void put_pid(struct perfetto_bundles *b, enum perfetto_sched column,
+		    const struct perfetto_field *f, const struct decode_event *event)
+{
+	const int32_t pid = (int32_t)field_number(&f->value.at, event);
+
+	wire_raw(&b->bundle.columns[column],
+		 (uint64_t)(int64_t)(int32_t)perfetto_pid(b->events, pid));
+}
+
 static void put_time(struct bundle *bundle, enum perfetto_sched column, uint64_t ts, uint64_t *last)
 {
 	wire_raw(&bundle->columns[column], ts - *last);
@@ -345,7 +363,7 @@ static void put_switch(struct perfetto_bundles *b, struct bundle *bundle,
 	put_time(bundle, SCHED_SWITCH_TIMESTAMP, event->ts + b->events->to_boot,
 		 &bundle->last_switch);
 	put_column(bundle, SCHED_SWITCH_PREV_STATE, &plan->fields[SWITCH_PREV_STATE], event);
-	put_column(bundle, SCHED_SWITCH_NEXT_PID, &plan->fields[SWITCH_NEXT_PID], event);
+	put_pid(b, SCHED_SWITCH_NEXT_PID, &plan->fields[SWITCH_NEXT_PID], event);
 	put_column(bundle, SCHED_SWITCH_NEXT_PRIO, &plan->fields[SWITCH_NEXT_PRIO], event);
 	wire_raw(&bundle->columns[SCHED_SWITCH_NEXT_COMM],
 		 put_comm(bundle, &plan->fields[SWITCH_NEXT_COMM], event));
@@ -356,9 +374,10 @@ static void put_waking(struct perfetto_bundles *b, struct bundle *bundle,
 {
 	put_time(bundle, SCHED_WAKING_TIMESTAMP, event->ts + b->events->to_boot,
 		 &bundle->last_waking);
-	put_column(bundle, SCHED_WAKING_PID, &plan->fields[WAKING_PID], event);
+	put_pid(b, SCHED_WAKING_PID, &plan->fields[WAKING_PID], event);
 	put_column(bundle, SCHED_WAKING_PRIO, &plan->fields[WAKING_PRIO], event);
-	put_column(bundle, SCHED_WAKING_TARGET_CPU, &plan->fields[WAKING_TARGET_CPU], event);
+	wire_raw(&bundle->columns[SCHED_WAKING_TARGET_CPU],
+		 field_number(&plan->fields[WAKING_TARGET_CPU].value.at, event) + b->events->cpus);
 	wire_raw(&bundle->columns[SCHED_WAKING_COMM],
 		 put_comm(bundle, &plan->fields[WAKING_COMM], event));
 	wire_raw(&bundle->columns[SCHED_WAKING_FLAGS], field_number(&b->facts->flags, event));
@@ -378,14 +397,14 @@ static void empty(struct bundle *bundle)
 	bundle->seen.bundle++;
 }
 
-static int put_packet(struct bundle *bundle, struct text *out)
+static int put_packet(struct perfetto_bundles *b, struct bundle *bundle, struct text *out)
 {
 	size_t packet = wire_begin(out, PERFETTO_PACKET);
 	size_t begin = wire_begin(out, PACKET_FTRACE_EVENTS), sched;
 	bool no_memory =
 		bundle->events.no_memory || bundle->comms.no_memory || bundle->symbols.no_memory;
 
-	wire_number(out, BUNDLE_CPU, bundle->cpu);
+	wire_number(out, BUNDLE_CPU, bundle->cpu + b->events->cpus);
 	if (bundle->lost)
 		wire_number(out, BUNDLE_LOST_EVENTS, true);
 	if (bundle->n_comms > 0) {
@@ -423,7 +442,7 @@ static int make_event(struct perfetto_bundles *b, const struct decode_event *eve
 
 	if (event->missed != 0) {
 		if (bundle->events.size > 0 || bundle->n_comms > 0)
-			r = put_packet(bundle, out);
+			r = put_packet(b, bundle, out);
 		bundle->lost = true;
 	}
 	switch (plan->kind) {
@@ -477,7 +496,7 @@ static int make_chain(struct perfetto_bundles *b, struct chain *chain,
 	for (uint32_t i = chain->first; i > 0 && r >= 0; i = b->next[i - 1])
 		r = make_event(b, &events[i - 1], out);
 	chain->first = 0;
-	return r < 0 ? r : put_packet(&b->bundle, out);
+	return r < 0 ? r : put_packet(b, &b->bundle, out);
 }
 
 int perfetto_bundles_make(struct perfetto_bundles *bundles, const struct decode_event *events,

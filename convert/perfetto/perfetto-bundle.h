@@ -18,7 +18,10 @@ struct perfetto_choice {
 
 struct perfetto_events {
 	const struct decoder *decoder;
-	uint64_t to_boot;		 /* what has to be added to an event's time, modulo 2^64 */
+	uint64_t to_boot; /* what has to be added to an event's time, modulo 2^64 */
+	/* Of a host that is not the first: what is added to its pids, CPUs, and numbers of events
+	 * that are described, as Perfetto has one space for all */
+	uint32_t pids, cpus, described;
 	struct perfetto_choice *choices; /* by format; one more for ids without one */
 };
 
@@ -29,6 +32,12 @@ static inline struct perfetto_choice *perfetto_choice(const struct perfetto_even
 
 	return &events->choices[format >= 0 ? (size_t)format
 					    : decoder_dat(events->decoder)->n_formats];
+}
+
+/* Idle tasks have none */
+static inline uint32_t perfetto_pid(const struct perfetto_events *events, int32_t pid)
+{
+	return pid > 0 ? (uint32_t)pid + events->pids : (uint32_t)pid;
 }
 
 static inline bool perfetto_is_typed(const struct perfetto_choice *choice,

@@ -11,6 +11,7 @@
 #include "formats/own-cause.h"
 #include "formats/own-clocks.h"
 #include "formats/own-findings.h"
+#include "formats/own-hosts.h"
 #include "formats/own-journal.h"
 #include "formats/own-section.h"
 
@@ -201,6 +202,17 @@ static int put_readings(struct perfetto_notes *notes, struct text *out, struct f
 	return 0;
 }
 
+/* Names and symbols from here on are another host's, times are the first one's */
+static void put_next_part(struct perfetto_notes *notes, struct text *out)
+{
+	const struct perfetto_kept *kept = notes->export->part->kept;
+	size_t packet = wire_begin(out, PERFETTO_PACKET);
+
+	notes->to_boot = kept->to_boot;
+	wire_number(out, PACKET_SEQUENCE_FLAGS, PERFETTO_STATE_CLEARED);
+	end_packet(out, packet);
+}
+
 /* --- the machine, whose version tells what the states of tasks mean */
 
 static int put_system(const struct perfetto_notes *notes, struct text *out, struct fault *why)
@@ -267,9 +279,10 @@ static int sum_stats(const struct trace_dat *dat, uint64_t (*sums)[ARRAY_SIZE(co
 	}
 }
 
-static void put_stats(const struct trace_dat *dat, const uint64_t (*sums)[ARRAY_SIZE(counts)],
-		      unsigned phase, struct text *out)
+static void put_stats(const struct perfetto_notes *notes,
+		      const uint64_t (*sums)[ARRAY_SIZE(counts)], unsigned phase, struct text *out)
 {
+	const struct trace_dat *dat = notes->export->dat;
 	size_t packet = wire_begin(out, PERFETTO_PACKET);
 	size_t stats = wire_begin(out, PACKET_FTRACE_STATS);
 
@@ -277,7 +290,7 @@ static void put_stats(const struct trace_dat *dat, const uint64_t (*sums)[ARRAY_
 	for (uint32_t cpu = 0; cpu < dat->n_cpus; cpu++) {
 		size_t begin = wire_begin(out, STATS_CPU);
 
-		wire_number(out, STATS_CPU_CPU, cpu);
+		wire_number(out, STATS_CPU_CPU, cpu + notes->cpus);
 		for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 			wire_number(out, counts[i].field, phase == STATS_END ? sums[cpu][i] : 0);
 		wire_end(out, begin);
@@ -300,7 +313,7 @@ static int put_from(const struct perfetto_notes *notes, struct text *out, struct
 		size_t packet = wire_begin(out, PERFETTO_PACKET);
 		size_t bundle = wire_begin(out, PACKET_FTRACE_EVENTS);
 
-		wire_number(out, BUNDLE_CPU, cpu);
+		wire_number(out, BUNDLE_CPU, cpu + notes->cpus);
 		wire_number(out, BUNDLE_PREVIOUS_END, from);
 		wire_end(out, bundle);
 		end_packet(out, packet);
@@ -320,8 +333,8 @@ static int put_losses(const struct perfetto_notes *notes, struct text *out, stru
 	r = sum_stats(dat, sums, why);
 	if (r < 0)
 		return r;
-	put_stats(dat, sums, STATS_START, out);
-	put_stats(dat, sums, STATS_END, out);
+	put_stats(notes, sums, STATS_START, out);
+	put_stats(notes, sums, STATS_END, out);
 	return put_from(notes, out, why);
 }
 
@@ -337,14 +350,15 @@ static void put_finding(const struct perfetto_notes *notes, const struct own_fin
 {
 	const bool usecs = decoder_facts(notes->export->decoder)->in_usecs;
 	const uint64_t from = usecs ? finding->start_usec * NSEC_PER_USEC : finding->start_usec;
-	const uint64_t to = from + finding->duration_nsec, uuid = PERFETTO_TRACK + 1 + i;
+	const uint64_t to = from + finding->duration_nsec,
+		       uuid = notes->tracks + PERFETTO_TRACK + 1 + i;
 	const bool instant = from == to;
 	size_t packet, event;
 
 	if (!is_wanted(notes, from, to))
 		return;
 	/* One each: slices of one track would have to be in each other */
-	perfetto_track(out, uuid, PERFETTO_TRACK, "findings", false);
+	perfetto_track(out, uuid, notes->tracks + PERFETTO_TRACK, "findings", false);
 	event = begin_event(out, uuid, from + notes->to_boot,
 			    instant ? TRACK_EVENT_INSTANT : TRACK_EVENT_SLICE_BEGIN, &packet);
 	wire_string(out, TRACK_EVENT_CATEGORY, finding->rule);
@@ -391,8 +405,8 @@ static void put_causes(struct perfetto_notes *notes, uint8_t *bytes, size_t size
 			tell_damaged(notes, "what the snapshot was taken for");
 		if (r < 0 || !facts->has_date || !facts->in_usecs || !is_wanted(notes, ts, ts))
 			continue;
-		event = begin_event(out, PERFETTO_TRACK, ts + notes->to_boot, TRACK_EVENT_INSTANT,
-				    &packet);
+		event = begin_event(out, notes->tracks + PERFETTO_TRACK, ts + notes->to_boot,
+				    TRACK_EVENT_INSTANT, &packet);
 		wire_string(out, TRACK_EVENT_CATEGORY, "cause");
 		wire_string(out, TRACK_EVENT_NAME, cause.reason);
 		annotate(out, "text", cause.text);
@@ -412,8 +426,8 @@ static int put_line(const struct perfetto_notes *notes, const struct own_journal
 
 	if (!name)
 		return -ENOMEM;
-	event = begin_event(out, PERFETTO_JOURNAL, ts + notes->to_boot, TRACK_EVENT_INSTANT,
-			    &packet);
+	event = begin_event(out, notes->tracks + PERFETTO_JOURNAL, ts + notes->to_boot,
+			    TRACK_EVENT_INSTANT, &packet);
 	wire_string(out, TRACK_EVENT_CATEGORY, "journal");
 	wire_string(out, TRACK_EVENT_NAME, name);
 	annotate_number(out, "priority", line->priority);
@@ -437,7 +451,8 @@ static void put_journal(struct perfetto_notes *notes, uint8_t *bytes, size_t siz
 		if (!facts->has_date || !facts->in_usecs || !is_wanted(notes, ts, ts))
 			continue;
 		if (!any)
-			perfetto_track(out, PERFETTO_JOURNAL, PERFETTO_TRACK, "journal", false);
+			perfetto_track(out, notes->tracks + PERFETTO_JOURNAL,
+				       notes->tracks + PERFETTO_TRACK, "journal", false);
 		any = true;
 		if (put_line(notes, &line, out) < 0) {
 			out->no_memory = true;
@@ -457,11 +472,28 @@ static const struct {
 	{OWN_JOURNAL, put_journal},
 };
 
+/* Of one of several hosts with its name, and how far its times may be wrong beside those of others
+ */
+static void put_track(const struct perfetto_notes *notes, struct text *out)
+{
+	const struct export_part *part = notes->export->part;
+	char name[512] = "flyrec";
+
+	if (part && part->error == OWN_HOST_ERROR_UNKNOWN)
+		(void)snprintf(name, sizeof(name),
+			       "flyrec %.255s, its clock may be wrong by any time", part->host);
+	else if (part)
+		(void)snprintf(name, sizeof(name),
+			       "flyrec %.255s, its clock may be wrong by %" PRIu64 " ns",
+			       part->host, part->error);
+	perfetto_track(out, notes->tracks + PERFETTO_TRACK, 0, name, false);
+}
+
 static int put_own(struct perfetto_notes *notes, struct text *out, struct fault *why)
 {
 	struct findings_to to = {.notes = notes, .out = out};
 
-	perfetto_track(out, PERFETTO_TRACK, 0, "flyrec", false);
+	put_track(notes, out);
 	for (size_t i = 0; i < ARRAY_SIZE(own_kinds); i++) {
 		_cleanup_free_ uint8_t *bytes = NULL;
 		size_t size = 0;
@@ -480,10 +512,16 @@ static int put_own(struct perfetto_notes *notes, struct text *out, struct fault 
 
 int perfetto_notes_begin(struct perfetto_notes *notes, struct text *out, struct fault *why)
 {
-	int r = put_readings(notes, out, why);
+	struct export_part *part = notes->export->part;
+	int r = 0;
 
-	if (r >= 0)
-		r = put_system(notes, out, why);
+	if (part && part->kept) {
+		put_next_part(notes, out);
+	} else {
+		r = put_readings(notes, out, why);
+		if (r >= 0)
+			r = put_system(notes, out, why);
+	}
 	if (r >= 0)
 		r = put_losses(notes, out, why);
 	if (r >= 0)

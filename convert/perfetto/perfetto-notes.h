@@ -6,23 +6,37 @@
 #pragma once
 
 #include "convert/convert.h"
+#include "convert/perfetto/perfetto-plan.h"
 #include "decode/text.h"
 
 /* Tracks of flyrec's own: this one, and others below it */
 #define PERFETTO_TRACK	 UINT64_C(0x666c79726563)
 #define PERFETTO_JOURNAL (PERFETTO_TRACK + 0xffff)
 #define PERFETTO_LOSSES	 (PERFETTO_TRACK + 0x10000) /* and CPU, and ring buffer */
+#define PERFETTO_HOST	 (UINT64_C(1) << 48) /* between the tracks of one host and the next */
+
+/* Kept from one part of a file of several hosts to the next */
+struct perfetto_kept {
+	uint64_t to_boot; /* the first host's, whose times all are by */
+	unsigned host;	  /* of the last part */
+	/* Its events that are typed already, in another part: Perfetto would take those of both for
+	 * events of one ring buffer */
+	const char *typed[PERFETTO_TYPED_MAX];
+	size_t n_typed;
+};
 
 struct perfetto_notes {
 	const struct export *export;
 	uint64_t to_boot; /* what makes a time that is shown one since boot, modulo 2^64 */
+	uint64_t tracks;  /* what is added to each track of this host */
+	uint32_t cpus;	  /* and to each CPU */
 	void (*on_fault)(const char *text);
 	size_t n_faults; /* what was damaged and left out */
 };
 
 /**
  * perfetto_notes_begin() - append packets with all that, and set to_boot
- * @notes: export and on_fault set
+ * @notes: all but to_boot and n_faults set
  * Return: 0 or negative errno with the story in @why.
  */
 int perfetto_notes_begin(struct perfetto_notes *notes, struct text *out, struct fault *why);

@@ -13,7 +13,9 @@
  * What Perfetto's trace processor makes tracks, slices, counters and states of on a machine that is
  * no phone; of all other events it shows the fields, and of those that are described here it shows
  * all of them, also those that it has no message for. Numbers are those of protos/perfetto/trace/
- * ftrace/. "[]": each number of an array; "()": the address of a function; "*": of a string.
+ * ftrace/. "[]": each number of an array; "()": the address of a function; "*": of a string; "@": a
+ * task;
+ * "^": a CPU.
  */
 static const struct known {
 	const char *system, *name;
@@ -24,13 +26,13 @@ static const struct known {
 	{"ftrace", "print", 3, "ip=1 buf=2"},
 	{"ftrace", "funcgraph_entry", 437, "depth=1 func=2()"},
 	{"ftrace", "funcgraph_exit", 438, "calltime=1 depth=2 func=3() overrun=4 rettime=5"},
-	{"sched", "sched_process_free", 240, "comm=1 pid=2 prio=3"},
-	{"task", "task_newtask", 235, "pid=1 comm=2 clone_flags=3 oom_score_adj=4"},
-	{"task", "task_rename", 236, "pid=1 oldcomm=2 newcomm=3 oom_score_adj=4"},
+	{"sched", "sched_process_free", 240, "comm=1 pid=2@ prio=3"},
+	{"task", "task_newtask", 235, "pid=1@ comm=2 clone_flags=3 oom_score_adj=4"},
+	{"task", "task_rename", 236, "pid=1@ oldcomm=2 newcomm=3 oom_score_adj=4"},
 	{"signal", "signal_deliver", 324, "code=1 sa_flags=2 sig=3"},
-	{"signal", "signal_generate", 325, "code=1 comm=2 group=3 pid=4 result=5 sig=6"},
-	{"oom", "oom_score_adj_update", 326, "comm=1 oom_score_adj=2 pid=3"},
-	{"oom", "mark_victim", 334, "pid=1"},
+	{"signal", "signal_generate", 325, "code=1 comm=2 group=3 pid=4@ result=5 sig=6"},
+	{"oom", "oom_score_adj_update", 326, "comm=1 oom_score_adj=2 pid=3@"},
+	{"oom", "mark_victim", 334, "pid=1@"},
 	{"raw_syscalls", "sys_enter", 329, "id=1 args=2[]"},
 	{"raw_syscalls", "sys_exit", 330, "id=1 ret=2"},
 	{"irq", "irq_handler_entry", 36, "irq=1 name=2"},
@@ -62,12 +64,12 @@ static const struct known {
 	 "mac_header_valid=9 name=10 napi_id=11 nr_frags=12 protocol=13 queue_mapping=14 "
 	 "skbaddr=15 truesize=16 vlan_proto=17 vlan_tagged=18 vlan_tci=19"},
 	{"net", "napi_gro_receive_exit", 366, "ret=1"},
-	{"power", "cpu_frequency", 11, "state=1 cpu_id=2"},
-	{"power", "cpu_frequency_limits", 12, "min_freq=1 max_freq=2 cpu_id=3"},
-	{"power", "cpu_idle", 13, "state=1 cpu_id=2"},
-	{"power", "clock_enable", 14, "name=1 state=2 cpu_id=3"},
-	{"power", "clock_disable", 15, "name=1 state=2 cpu_id=3"},
-	{"power", "clock_set_rate", 16, "name=1 state=2 cpu_id=3"},
+	{"power", "cpu_frequency", 11, "state=1 cpu_id=2^"},
+	{"power", "cpu_frequency_limits", 12, "min_freq=1 max_freq=2 cpu_id=3^"},
+	{"power", "cpu_idle", 13, "state=1 cpu_id=2^"},
+	{"power", "clock_enable", 14, "name=1 state=2 cpu_id=3^"},
+	{"power", "clock_disable", 15, "name=1 state=2 cpu_id=3^"},
+	{"power", "clock_set_rate", 16, "name=1 state=2 cpu_id=3^"},
 	{"power", "suspend_resume", 113, "action=1* val=2 start=3"},
 	{"power", "wakeup_source_activate", 404, "name=1 state=2"},
 	{"power", "wakeup_source_deactivate", 405, "name=1 state=2"},
@@ -76,9 +78,9 @@ static const struct known {
 	{"rpm", "rpm_status", 489, "name=1 status=2"},
 	{"thermal", "thermal_temperature", 341, "id=1 temp=2 temp_prev=3 thermal_zone=4"},
 	{"thermal", "cdev_update", 342, "target=1 type=2"},
-	{"cpuhp", "cpuhp_enter", 345, "cpu=1 fun=2 idx=3 target=4"},
-	{"cpuhp", "cpuhp_multi_enter", 344, "cpu=1 fun=2 idx=3 target=4"},
-	{"cpuhp", "cpuhp_exit", 343, "cpu=1 idx=2 ret=3 state=4"},
+	{"cpuhp", "cpuhp_enter", 345, "cpu=1^ fun=2 idx=3 target=4"},
+	{"cpuhp", "cpuhp_multi_enter", 344, "cpu=1^ fun=2 idx=3 target=4"},
+	{"cpuhp", "cpuhp_exit", 343, "cpu=1^ idx=2 ret=3 state=4"},
 	/* clang-format on */
 };
 
@@ -159,6 +161,12 @@ static bool set_form(struct perfetto_field *f, const char *suffix)
 	case '*':
 		f->form = FORM_POINTED;
 		return kind == VALUE_NUMBER;
+	case '@':
+		f->form = FORM_PID;
+		return kind == VALUE_NUMBER;
+	case '^':
+		f->form = FORM_CPU;
+		return kind == VALUE_NUMBER;
 	default:
 		return kind == VALUE_NUMBER || kind == VALUE_BOOL || kind == VALUE_STRING;
 	}
@@ -211,7 +219,7 @@ static bool has_symbol(const struct perfetto_field *f)
 }
 
 int perfetto_plan_any(const struct decoder *decoder, int32_t format, uint32_t id,
-		      struct perfetto_plan **ret)
+		      uint32_t described, struct perfetto_plan **ret)
 {
 	const bool buffers = decoder_dat(decoder)->n_buffers > 1;
 	const struct field *fields = NULL;
@@ -224,7 +232,7 @@ int perfetto_plan_any(const struct decoder *decoder, int32_t format, uint32_t id
 	if (!fields)
 		n = 0;
 	plan = plan_new(PERFETTO_DESCRIBED, fields ? decoder_name(decoder, (size_t)format) : NULL,
-			EVENT_DESCRIBED + id, n);
+			EVENT_DESCRIBED + described + id, n);
 	if (!plan)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)

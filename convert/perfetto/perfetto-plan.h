@@ -10,6 +10,8 @@
 #include "decode/field-value.h"
 #include "decode/text.h"
 
+#define PERFETTO_TYPED_MAX 64U /* kinds of events that Perfetto knows */
+
 enum perfetto_kind {
 	PERFETTO_SWITCH, /* into the columns of the bundle: fields as in enum below */
 	PERFETTO_WAKING,
@@ -34,6 +36,8 @@ enum perfetto_form {
 	FORM_REPEATED, /* each number of an array */
 	FORM_FUNCTION, /* an address whose symbol is in the interned data */
 	FORM_POINTED,  /* the string that the kernel has there */
+	FORM_PID,      /* a number that is a task, */
+	FORM_CPU,      /* a CPU */
 };
 
 struct perfetto_field {
@@ -64,9 +68,10 @@ int perfetto_plan_typed(const struct decoder *decoder, size_t format, struct per
 /**
  * perfetto_plan_any() - with a descriptor, for any event
  * @format: -1: of an id without one, whose bytes are shown
+ * @described: struct perfetto_events
  */
 int perfetto_plan_any(const struct decoder *decoder, int32_t format, uint32_t id,
-		      struct perfetto_plan **ret);
+		      uint32_t described, struct perfetto_plan **ret);
 struct perfetto_plan *perfetto_plan_free(struct perfetto_plan *plan);
 
 /**

@@ -201,6 +201,7 @@ cat >browse.py <<-'END'
 	    assert set(sessions) == {"kept", "flight", "victim"}, sessions
 	    assert {row[1] for row in sessions.values()} == {"recording"}, (sessions, b.problem())
 	    assert b.rows("snapshots") == {}
+	    b.js("window.made = 0; (dbus => { cockpit.dbus = (...args) => { made++; return dbus(...args); }; })(cockpit.dbus)")
 	    # a rate takes two looks
 	    b.until_rows("sessions", lambda rows: re.match(r"[1-9][0-9.,]* events/s$", rows["flight"][3]))
 	    b.until_rows("sessions", lambda rows: re.match(r"[1-9][0-9.,]* [kM]?B/s$", rows["kept"][3]))
@@ -260,9 +261,13 @@ cat >browse.py <<-'END'
 	        b.until_rows("sessions", lambda rows: rows[name][1] == "recording")
 	        assert session(name)["state"] == "recording"
 
+	    # when it is known what the login may do there is another connection, and that stays
+	    b.until(f"performance.now() > {b.js('performance.now()') + 5000}")
+	    assert b.js("made") <= 1, b.js("made")
+
 	    # what others do: signals tell, no question that is asked each two seconds
-	    b.js("""(later => { window.setTimeout = (f, time) => f === refresh && time === REFRESH ? 0 : later(f, time); })
-	        (window.setTimeout)""")
+	    b.js("""window.later = window.setTimeout;
+	        window.setTimeout = (f, time) => f === refresh && time === REFRESH ? 0 : later(f, time)""")
 	    b.until("busy === null")
 	    b.js("clearTimeout(timer)")
 	    ctl("pause", "kept")
@@ -275,6 +280,7 @@ cat >browse.py <<-'END'
 	    b.until_rows("sessions", lambda rows: HOSTILE in rows.get("extra", ["", ""])[1])
 	    ask("remove")
 	    b.until_rows("sessions", lambda rows: "extra" not in rows)
+	    b.js("window.setTimeout = window.later; refresh()")
 	    ask("down")
 	    b.until_problem("/^flyrecd is not running$/")
 	    assert b.rows("sessions") == b.rows("snapshots") == {}

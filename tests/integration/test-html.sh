@@ -3,8 +3,8 @@
 # beside: yes
 # time-limit: 240
 #
-# flyrecctl export --format=html in a headless browser: what it draws is what the JSON export says; click, zoom,
-# move, search, sort, findings, colours, paper; names of tasks that are markup are shown and not run; nothing is
+# flyrecctl export --format=html in a headless browser: what it draws is what the JSON export says, also of
+# wake-ups, and of two hosts; click, zoom, move, search, sort, findings, colours, paper; names of tasks that are markup are shown and not run; nothing is
 # loaded and nothing complained of; in a sandboxed frame; without JavaScript; size; 200,000 items are drawn again
 # within 100 ms.
 # shellcheck source-path=SCRIPTDIR
@@ -34,6 +34,23 @@ cat >task.py <<-'END'
 	        pass
 	exec(code)
 END
+# turns.py CPU N: talk-a and talk-b wake each other so often
+cat >turns.py <<-'END'
+	import os, sys
+	os.sched_setaffinity(0, {int(sys.argv[1])})
+	there, back = os.pipe(), os.pipe()
+	child = os.fork()
+	open("/proc/self/comm", "w").write("talk-a" if child else "talk-b")
+	for _ in range(int(sys.argv[2])):
+	    if child:
+	        os.write(there[1], b".")
+	        os.read(back[0], 1)
+	    else:
+	        os.read(there[0], 1)
+	        os.write(back[1], b".")
+	if child:
+	    os.wait()
+END
 cat >work <<-'END'
 	#!/bin/bash
 	task() { python3 task.py "$1" "$cpu" "$2"; }
@@ -45,6 +62,7 @@ cat >work <<-'END'
 	task '"><img src=x>' 'for i in range(9): spin(0.003); time.sleep(0.003)' &
 	task $'\e[1m\xff&amp;' 'for i in range(9): spin(0.003); time.sleep(0.003)' &
 	wait
+	python3 turns.py "$cpu" 50
 END
 export cpu
 peer_record one.dat "$name" -b 20000 -e sched -e irq -e block -- bash ./work
@@ -100,9 +118,11 @@ python3 - <<-'END' || fail "wrong data: the page does not show what it should"
 	        if e["cpu"] in on:
 	            runs[e["cpu"]].append((on[e["cpu"]][0], e["ts"] - first, on[e["cpu"]][1]))
 	        on[e["cpu"]] = e["ts"] - first, f["next_pid"]
-	names = {}
+	names, wakes = {}, []
 	for line in open("one.json", errors="surrogateescape"):
 	    e = json.loads(line)
+	    if e["event"] == "sched_waking":
+	        wakes.append((e["ts"] - first, e["pid"], e["fields"]["pid"]))
 	    if e["event"] == "sched_switch":
 	        names[e["fields"]["next_pid"]] = e["fields"]["next_comm"]
 	        names[e["fields"]["prev_pid"]] = e["fields"]["prev_comm"]
@@ -205,6 +225,36 @@ python3 - <<-'END' || fail "wrong data: the page does not show what it should"
 	    b.key("0")
 	    assert window()[0] == 0, window()
 
+	    # wake-ups: an arrow crosses from row to row where one task woke the other, and nowhere else
+	    b.type("#search", "talk-")
+	    talk = {pid: next(i for i, s in enumerate(labels()) if s.endswith(f"{n} {pid}"))
+	        for pid, n in names.items() if n.startswith("talk-")}
+	    assert len(talk) == 2 and abs(talk[min(talk)] - talk[max(talk)]) == 1, (talk, labels())
+	    between = [ts for ts, by, pid in wakes if {by, pid} == set(talk)]
+	    assert len(between) >= 40, len(between)
+	    at = between[len(between) // 2]
+	    inside = lambda: [ts for ts in between if window()[0] <= ts <= window()[1]]
+	    while len(inside()) > 12:
+	        t0, t1 = window()
+	        b.wheel("#canvas", (at - t0) / (t1 - t0) * width, 100, -300)
+	        b.until(f"(d => d.to - d.from < {(t1 - t0) * 0.9})(document.getElementById('canvas').dataset)")
+	    t0, t1 = window()
+	    dark = b.js(f"""(y => {{
+	        const data = document.getElementById('canvas').getContext('2d').getImageData(0, y, {width}, 1).data;
+	        const text = getComputedStyle(document.body).color.match(/[0-9]+/g).map(Number), xs = [];
+	        const lightness = (p, i) => p[i] + p[i + 1] + p[i + 2];
+	        const all = Array.from({{length: {width}}}, (_, x) => lightness(data, 4 * x));
+	        const paper = all.slice().sort((a, b) => a - b)[{width} >> 1];
+	        all.forEach((l, x) => Math.abs(l - paper) > 0.3 * Math.abs(lightness(text, 0) - paper) && xs.push(x));
+	        return xs;
+	    }})({18 + 20 * (1 + min(talk.values())) - 1})""")
+	    arrows = [(ts - t0) / (t1 - t0) * width for ts in inside()]
+	    assert arrows and all(any(abs(x + 0.5 - a) <= 1.5 for x in dark) for a in arrows if 2 < a < width - 2), \
+	        (dark, arrows)
+	    assert all(any(abs(x + 0.5 - a) <= 4 for a in arrows) for x in dark if 2 < x < width - 2), (dark, arrows)
+	    b.js("document.getElementById('canvas').focus()")
+	    b.key("0")
+
 	    # findings: each has its window drawn; n goes there
 	    cards = b.js("[...document.querySelectorAll('#findings ol > li')].map(e => e.querySelector('p').textContent)")
 	    assert len(cards) == len(findings), (len(cards), len(findings))
@@ -273,22 +323,7 @@ python3 - <<-'END' || fail "wrong data: the page does not show what it should"
 END
 
 echo "== 200,000 items"
-cat >turns.py <<-'END'
-	import os, sys
-	os.sched_setaffinity(0, {int(sys.argv[1])})
-	there, back = os.pipe(), os.pipe()
-	child = os.fork()
-	for _ in range(60000):
-	    if child:
-	        os.write(there[1], b".")
-	        os.read(back[0], 1)
-	    else:
-	        os.read(there[0], 1)
-	        os.write(back[1], b".")
-	if child:
-	    os.wait()
-END
-peer_record many.dat "$name" -b 60000 -e sched:sched_switch -e sched:sched_waking -- python3 turns.py "$cpu"
+peer_record many.dat "$name" -b 60000 -e sched:sched_switch -e sched:sched_waking -- python3 turns.py "$cpu" 60000
 page many.dat many.html
 python3 - <<-'END' || fail "200,000 items"
 	import json, statistics
@@ -309,6 +344,47 @@ python3 - <<-'END' || fail "200,000 items"
 	    print(f"{facts['items']} items: all of them drawn in {statistics.median(all):.1f} ms,"
 	        f" half of them in {statistics.median(zoomed):.1f} ms (medians of 9)")
 	    assert statistics.median(all) <= 100 and statistics.median(zoomed) <= 100, (all, zoomed)
+	    assert not b.complaints, b.complaints
+END
+
+echo "== two hosts"
+peer_record first.dat "$name" --date -e sched -- python3 task.py drawn-c "$cpu" 'spin(0.1)'
+peer_record second.dat "$name" --date -e sched -- python3 turns.py "$cpu" 50
+"$FLYRECCTL" merge -o two.dat first=first.dat second=second.dat >out 2>&1 || fail "merge: $(cat out)"
+page two.dat two.html
+"$FLYRECCTL" analyze --json --top=20 two.dat >two.json
+python3 - <<-'END' || fail "wrong data: a page of two hosts"
+	import json
+	from browser import Browser
+	hosts = json.load(open("two.json", errors="surrogateescape"))["hosts"]
+	assert [h["host"] for h in hosts] == ["first", "second"], hosts
+	with Browser(wait=60) as b:
+	    b.open("two.html", "document.body?.dataset.ready == 'yes'")
+	    b.frames()
+	    heads = b.js("[...document.querySelectorAll('h1')].map(e => e.textContent)")
+	    assert heads == ["first: two.dat", "second: two.dat"], heads
+	    assert b.js("document.body.innerText").count("Its clock may be wrong by") == 2
+	    for i, host in enumerate(hosts):
+	        suffix = "-2" if i else ""
+	        found = b.js(f"[...document.querySelectorAll('#findings{suffix} ol > li > p')].map(e => e.textContent)")
+	        wanted = host["result"]["findings"]
+	        assert len(found) == len(wanted), (host["host"], found)
+	        assert all(f["text"] in text for f, text in zip(wanted, found)), (host["host"], found)
+	        events = f": {host['result']['events']} events, "
+	        assert events in b.js(f"document.querySelectorAll('header')[{i}].textContent"), events
+	    # each time line is its own: tasks of one are not in the other, and zooming one leaves the other
+	    labels = lambda id: b.js(f"[...document.querySelectorAll('#timeline{id} .labels div')].map(e => e.textContent)")
+	    for id, there in ("", "drawn-c"), ("-2", "talk-a"):
+	        b.type("#search" + id, there)
+	        assert any(there in s for s in labels(id)), (there, labels(id))
+	    b.type("#search-2", "drawn-")
+	    assert not any("drawn-" in s for s in labels("-2")), labels("-2")
+	    window = lambda id: b.js(f"(d => [d.from, d.to])(document.getElementById('canvas{id}').dataset)")
+	    before = window("")
+	    b.js("document.getElementById('canvas-2').focus()")
+	    whole = window("-2")
+	    b.key("+")
+	    assert window("-2") != whole and window("") == before, (window("-2"), whole, window(""), before)
 	    assert not b.complaints, b.complaints
 END
 

@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 need_tracefs
 need_tool libtracecmd-open
-need_command trace-cmd jq python3
+need_command trace-cmd jq python3 protoc
 need_event sched:sched_switch sched:sched_process_exec
 
 # refused TEXT ARGUMENT...
@@ -135,6 +135,17 @@ alone "$db" two '[.waits[].duration_nsec]' why marker
 "$FLYRECCTL" view runqueue "$both" 2>/dev/null | grep '^==' >"$T/headings"
 [ "$(cat "$T/headings")" = $'== one\n== two' ] || fail "headings: $(cat "$T/headings")"
 
+echo "== as a Perfetto trace"
+"$FLYRECCTL" export --format=perfetto -o "$T/both.pb" "$both" || fail "export --format=perfetto"
+"$FLYRECCTL" export --format=json -o "$T/both.json" "$both" || fail "export --format=json"
+cpus=$("$FLYRECCTL" --json verify "$both" | jq '[.files[0].cpus[].cpu] | max + 1')
+"$SRC/tests/tools/check-perfetto" "$T/both.pb" "$T/both.json" "$cpus" one two >"$T/checked" 2>&1 ||
+	fail "wrong data: Perfetto: $(tail -n 3 "$T/checked")"
+head -n 1 "$T/checked"
+for host in one two; do
+	grep -aq "flyrec $host, its clock may be wrong by [0-9]* ns" "$T/both.pb" || fail "no track of $host"
+done
+
 echo "== in SQL"
 # query SQL FILE...
 query() { "$FLYRECCTL" query --csv "$@" | tr -d '\r'; }
@@ -181,8 +192,7 @@ refused "not a trace.dat" merge -o "$T/no.dat" "$web" "$T/report"
 refused "is the file to merge" merge -o "$db" "$web" "$db"
 refused "a file is wanted" merge -o - "$web" "$db"
 refused "is merged from other files" convert --version=7 -o "$T/no.dat" "$both"
-refused "is of several hosts" export --format=html -o "$T/no.dat" "$both"
-refused "is of several hosts" export --format=perfetto -o "$T/no.dat" "$both"
+refused "is of several hosts" export --format=clickhouse -o "$T/no.dat" "$both"
 head -c 100000 "$web" >"$T/cut.dat"
 refused "cut.dat" merge -o "$T/no.dat" "$T/cut.dat" "$db"
 
