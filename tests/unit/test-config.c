@@ -339,7 +339,8 @@ static void test_kernel_triggers(void **state)
 		for (int t = 0; t < n; t++) {
 			assert_null(strchr(triggers[t].trigger, '%'));
 			/* each "$NAME3" is a "NAME3=" of this trigger or of one before */
-			for (char *p = strchr(triggers[t].trigger, '$'); p; p = strchr(p + 1, '$')) {
+			for (char *p = strchr(triggers[t].trigger, '$'); p;
+			     p = strchr(p + 1, '$')) {
 				_cleanup_free_ char *set =
 					strf("%.*s=", (int)strcspn(p + 1, ",):"), p + 1);
 				bool found = false;

@@ -229,9 +229,9 @@ static void test_dynamic_names(void **state)
 		.synthetic_events = synthetic,
 	};
 	static const char *const want[] = {
-		"s:lat u64 delta; int pid",	"s:b int x",
-		"s:g_lat1 u64 nsec; int pid",	"p:g/probe1 vfs_read",
-		"r8:g/ret vfs_read $retval",	"p:g/main /bin/true:0x1000",
+		"s:lat u64 delta; int pid",   "s:b int x",
+		"s:g_lat1 u64 nsec; int pid", "p:g/probe1 vfs_read",
+		"r8:g/ret vfs_read $retval",  "p:g/main /bin/true:0x1000",
 	};
 	_cleanup_(dynamic_freep) struct dynamic *dynamic = NULL;
 	struct fault why = {0};
