@@ -12,7 +12,8 @@
 
 /*
  * A trigger of a kind; in its text %E is the synthetic event, %N the number of the condition, %B
- * the first event of a pair, %K its keys, %I the number of a system call, %D the number of a
+ * the first event of a pair, %K its keys, %S
+ * the size of the histogram, %I the number of a system call, %D the number of a
  * device.
  *
  * A variable is gone when an expression has used it, so that the end of one wait is not taken for
@@ -27,7 +28,8 @@ struct line {
 	bool of_device;	    /* only with dev= */
 };
 
-#define SIZE	 ":size=16384"
+#define SIZE	 ":size=%S"
+#define OTHERS	 16384U		       /* keys of requests, and those that people give, are many */
 #define RUNNABLE "!(prev_state & 255)" /* R and R+: see analysis/spans.c */
 
 static const struct line lines[] = {
@@ -148,8 +150,8 @@ static void put_event(FILE *f, const char *event)
 		(void)fputc(*c == ':' ? '.' : *c, f);
 }
 
-static void put(FILE *f, const struct latency_config *l, const char *text, const char *event,
-		unsigned number)
+static void put(FILE *f, const struct latency_config *l, const char *text,
+		const struct latency_kernel *kernel)
 {
 	for (const char *c = text; *c; c++) {
 		if (*c != '%') {
@@ -158,10 +160,16 @@ static void put(FILE *f, const struct latency_config *l, const char *text, const
 		}
 		switch (*++c) {
 		case 'E':
-			(void)fputs(event, f);
+			(void)fputs(kernel->event, f);
 			break;
 		case 'N':
-			(void)fprintf(f, "%u", number);
+			(void)fprintf(f, "%u", kernel->number);
+			break;
+		case 'S':
+			(void)fprintf(f, "%u",
+				      l->kind == LATENCY_BLOCK || l->kind == LATENCY_PAIR
+					      ? OTHERS
+					      : kernel->tasks);
 			break;
 		case 'B':
 			put_event(f, l->events[0]);
@@ -182,8 +190,8 @@ static void put(FILE *f, const struct latency_config *l, const char *text, const
 	}
 }
 
-static char *fill(const struct latency_config *l, const struct line *line, const char *event,
-		  unsigned number)
+static char *fill(const struct latency_config *l, const struct line *line,
+		  const struct latency_kernel *kernel)
 {
 	const bool filtered = line->filter && (!line->of_device || l->has_device);
 	char *text = NULL;
@@ -192,10 +200,10 @@ static char *fill(const struct latency_config *l, const struct line *line, const
 
 	if (!f)
 		return NULL;
-	put(f, l, line->text, event, number);
+	put(f, l, line->text, kernel);
 	if (filtered) {
 		(void)fputs(" if ", f);
-		put(f, l, line->filter, event, number);
+		put(f, l, line->filter, kernel);
 	}
 	if (fclose(f) == 0)
 		return text;
@@ -203,7 +211,7 @@ static char *fill(const struct latency_config *l, const struct line *line, const
 	return NULL;
 }
 
-int latency_kernel_triggers(const struct latency_config *l, const char *event, unsigned number,
+int latency_kernel_triggers(const struct latency_config *l, const struct latency_kernel *kernel,
 			    struct trace_trigger *ret)
 {
 	int n = 0;
@@ -220,7 +228,7 @@ int latency_kernel_triggers(const struct latency_config *l, const char *event, u
 		*t = (struct trace_trigger){
 			.system = strndup(name, (size_t)(colon - name)),
 			.name = strdup(colon + 1),
-			.trigger = fill(l, line, event, number),
+			.trigger = fill(l, line, kernel),
 		};
 		n++;
 		if (t->system && t->name && t->trigger)

@@ -35,11 +35,16 @@ char *latency_kernel_event(const struct latency_config *latency, unsigned number
  */
 char *latency_kernel_filter(const struct latency_config *latency);
 
+struct latency_kernel {
+	const char *event; /* the name of the synthetic event */
+	unsigned number;   /* as above */
+	unsigned tasks;	   /* the size of histograms by task */
+};
+
 /**
  * latency_kernel_triggers() - in the order in which they must be set
- * @event: the name of the synthetic event
  * @ret: [LATENCY_KERNEL_TRIGGERS]; undo each with trigger_done()
  * Return: how many, or -ENOMEM.
  */
-int latency_kernel_triggers(const struct latency_config *latency, const char *event,
-			    unsigned number, struct trace_trigger *ret);
+int latency_kernel_triggers(const struct latency_config *latency,
+			    const struct latency_kernel *kernel, struct trace_trigger *ret);

@@ -674,6 +674,53 @@ int events_teardown(const struct events *events, const struct tracedir *dir, str
 		&step, why);
 }
 
+/* "TRIGGER [active]" as the kernel prints it. Return: how many of the event's are gone now. */
+static unsigned clear_triggers_of(const struct tracedir *dir, const char *system, const char *name)
+{
+	_cleanup_free_ char *path = NULL, *text = NULL;
+	unsigned n = 0;
+	char *save = NULL;
+
+	if (tracedir_event_path(system, name, "trigger", &path) < 0 ||
+	    tracedir_read(dir, path, &text, NULL) < 0)
+		return 0;
+	for (char *l = strtok_r(text, "\n", &save); l; l = strtok_r(NULL, "\n", &save)) {
+		_cleanup_free_ char *undo = NULL;
+		char *state = strstr(l, " [");
+
+		if (*l == '#')
+			continue;
+		if (state)
+			*state = '\0';
+		undo = strf("!%s", l);
+		n += undo && tracedir_write(dir, path, undo, 0, NULL, "cannot remove") >= 0;
+	}
+	return n;
+}
+
+static unsigned clear_triggers(const struct tracedir *dir)
+{
+	char **systems = tracefs_event_systems(dir->path);
+	unsigned n = 0;
+
+	for (char **s = systems; s && *s; s++) {
+		char **names = tracefs_system_events(dir->path, *s);
+
+		for (char **e = names; e && *e; e++)
+			n += clear_triggers_of(dir, *s, *e);
+		tracefs_list_free(names);
+	}
+	tracefs_list_free(systems);
+	return n;
+}
+
+void events_clear_triggers(const struct tracedir *dir)
+{
+	/* one that others refer to goes after these */
+	for (int i = 0; i < 4 && clear_triggers(dir) > 0; i++)
+		;
+}
+
 int events_systems(const struct events *events, const struct tracedir *dir, char ***list,
 		   struct fault *why)
 {

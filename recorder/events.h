@@ -67,6 +67,12 @@ int events_shed(struct events *events, const struct tracedir *dir, const char *n
 int events_teardown(const struct events *events, const struct tracedir *dir, struct fault *why);
 
 /**
+ * events_clear_triggers() - remove all event triggers of an instance, whoever set them
+ * Histograms whose variables others use keep an instance from being removed. Best effort.
+ */
+void events_clear_triggers(const struct tracedir *dir);
+
+/**
  * events_systems() - add the systems of all events that the instance uses, see instance_systems()
  */
 int events_systems(const struct events *events, const struct tracedir *dir, char ***list,

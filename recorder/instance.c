@@ -394,6 +394,7 @@ int instance_remove(const char *name, struct fault *why)
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
+	events_clear_triggers(&instance->dir);
 	return instance_destroy(instance, why);
 }
 

@@ -392,6 +392,16 @@ void event_watch_count(struct event_watch *w)
 		(void)collect(w);
 }
 
+void event_watch_flush(struct event_watch *w)
+{
+	(void)collect(w);
+}
+
+int event_watch_dir_fd(const struct event_watch *w)
+{
+	return instance_dir_fd(w->instance);
+}
+
 int event_watch_check(struct event_watch *w, struct fault *why)
 {
 	return instance_check(w->instance, why);

@@ -86,6 +86,14 @@ bool event_watch_has(const struct event_watch *watch, size_t index);
 void event_watch_count(struct event_watch *watch);
 
 /**
+ * event_watch_flush() - have all events told that have happened until now
+ */
+void event_watch_flush(struct event_watch *watch);
+
+/* The instance's directory, borrowed */
+int event_watch_dir_fd(const struct event_watch *watch);
+
+/**
  * event_watch_check() - has somebody meddled with the instance? Repairs it
  * Return: an enum instance_health (see recorder/instance.h) with @why, or negative errno.
  * INSTANCE_GONE: make another one.

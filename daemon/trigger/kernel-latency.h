@@ -16,6 +16,8 @@ struct kernel_latency_calls {
 	void (*on_event)(void *userdata, size_t condition, const struct event_hit *first,
 			 uint64_t more);
 	struct event_pause (*pause)(void *userdata);
+	/* It had to begin anew, and could not: free it */
+	void (*on_failure)(void *userdata, const struct fault *why);
 	void *userdata;
 };
 
@@ -35,7 +37,7 @@ int kernel_latency_start(struct kernel_latency *latency, sd_event *event, int64_
 			 const struct kernel_latency_calls *calls, struct fault *why);
 
 /**
- * kernel_latency_check() - as event_watch_check(); also makes room in the histograms
+ * kernel_latency_check() - as event_watch_check()
  */
 int kernel_latency_check(struct kernel_latency *latency, struct fault *why);
 

@@ -675,11 +675,21 @@ static struct event_pause pause_kernel(void *userdata)
 	return pause_of(all, all->first_kernel, strv_length(all->kernel_latencies));
 }
 
+static void on_kernel_failure(void *userdata, const struct fault *why)
+{
+	struct triggers *all = userdata;
+
+	for (size_t i = 0; i < strv_length(all->kernel_latencies); i++)
+		(void)trigger_set_unavailable(all, kernel_trigger(all, i), why->text);
+	trigger_close_kernel(all);
+}
+
 static void trigger_start_kernel(struct triggers *all)
 {
 	const struct kernel_latency_calls calls = {
 		.on_event = on_kernel_latency,
 		.pause = pause_kernel,
+		.on_failure = on_kernel_failure,
 		.userdata = all,
 	};
 	struct fault why;

@@ -54,6 +54,7 @@ BLOCKED="blocked 250ms task=$NAME"
 # nobody else's first event is recorded
 PAIR='syscalls:sys_enter_clock_nanosleep syscalls:sys_exit_clock_nanosleep key=common_pid 2s'
 RUNQUEUE="runqueue 40ms task=$NAME"
+IN_KERNEL="syscall clock_nanosleep 250ms task=$NAME way=kernel"
 
 configure() { # NAME MODE
 	session "$1" <<-END
@@ -73,6 +74,7 @@ configure() { # NAME MODE
 		OnLatency=blocked 250ms task=$NAME
 		OnLatency=$PAIR
 		OnLatency=runqueue 40ms task=$NAME
+		OnLatency=$IN_KERNEL
 	END
 }
 echo "== they are armed, and what they take is recorded"
@@ -83,6 +85,20 @@ for s in r f; do
 	wait_for 15 is_armed $s "$SLEEP" || fail "$s is not armed: $(status $s "$SLEEP" unavailable)"
 	must_log "$s: Also recording raw_syscalls:sys_enter, for OnLatency="
 	must_log "$s: Also recording sched:sched_waking, for OnLatency="
+done
+
+echo "== in the kernel, where it can; else it says why, and the others go on"
+for s in r f; do
+	[ "$(status $s "$SLEEP" way)" = user ] || fail "$s: not by the default way"
+	[ "$(status $s "$IN_KERNEL" way)" = kernel ] || fail "$s: not by the kernel's way"
+	if [ ! -e "$TRACEFS/synthetic_events" ]; then
+		[ "$(status $s "$IN_KERNEL" state)" = unavailable ] || fail "$s: a kernel without synthetic events can do it"
+		must_log "$s: Trigger latency $IN_KERNEL is unavailable, continuing without it: this kernel has no synthetic events (CONFIG_SYNTH_EVENTS), which way=kernel needs"
+	elif [ ! -e "$TRACEFS/events/sched/sched_switch/hist" ]; then
+		must_log "$s: Trigger latency $IN_KERNEL is unavailable, continuing without it: this kernel has no histogram triggers (CONFIG_HIST_TRIGGERS), which way=kernel needs"
+	else
+		wait_for 15 is_armed $s "$IN_KERNEL" || fail "$s: $(status $s "$IN_KERNEL" unavailable)"
+	fi
 done
 
 echo "== nothing is too long"

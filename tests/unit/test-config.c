@@ -16,6 +16,8 @@
 #include "config/config-keys.h"
 #include "config/config-session.h"
 #include "config/config-trace.h"
+#include "config/latency-kernel.h"
+#include "config/latency.h"
 #include "tests/unit/config-dir.h"
 
 #define TRACES "[Trace]\nOption=stacktrace\n"
@@ -315,6 +317,54 @@ static void test_kernel_latencies(void **state)
 			    "+lat2 u64 nsec; pid_t pid if nsec >= 1000 && COMM ~ \"b\"");
 }
 
+/* A histogram with the beginning of each wait comes before those that refer to it */
+static void test_kernel_triggers(void **state)
+{
+	static const char *const texts[] = {
+		"syscall read 1ms way=kernel", "a:b c:d key=e,f 1ms way=kernel",
+		"runqueue 1ms way=kernel",     "blocked 1ms way=kernel",
+		"irq 1ms way=kernel",	       "softirq 1ms way=kernel",
+		"block 1ms dev=8:1 way=kernel"};
+	const struct latency_kernel kernel = {"EVENT", 3, 4096};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct trace_trigger triggers[LATENCY_KERNEL_TRIGGERS];
+		struct latency_config latency;
+		struct fault why;
+		int n;
+
+		assert_int_equal(latency_parse(texts[i], true, &latency, &why), 0);
+		n = latency_kernel_triggers(&latency, &kernel, triggers);
+		assert_in_range(n, 2, LATENCY_KERNEL_TRIGGERS);
+		for (int t = 0; t < n; t++) {
+			assert_null(strchr(triggers[t].trigger, '%'));
+			/* each "$NAME3" is a "NAME3=" of this trigger or of one before */
+			for (char *p = strchr(triggers[t].trigger, '$'); p;
+			     p = strchr(p + 1, '$')) {
+				_cleanup_free_ char *set =
+					strf("%.*s=", (int)strcspn(p + 1, ",):"), p + 1);
+				bool found = false;
+
+				for (int k = 0; k <= t; k++)
+					found |= strstr(triggers[k].trigger, set) != NULL;
+				assert_true(found);
+			}
+		}
+		if (i == 1)
+			assert_string_equal(
+				triggers[1].trigger,
+				"hist:keys=e,f:e_took3=common_timestamp-$e_at3:size=16384:onmatch("
+				"a.b).trace(EVENT,$e_took3)");
+		if (i == 6)
+			assert_string_equal(triggers[0].trigger,
+					    "hist:keys=dev,sector:r_at3=common_timestamp:size="
+					    "16384 if dev == 8388609");
+		for (int t = 0; t < n; t++)
+			trigger_done(&triggers[t]);
+		latency_done(&latency);
+	}
+}
+
 /* Each key alone changes the text, reads back from it, and is copied */
 static void test_every_key(void **state)
 {
@@ -455,6 +505,7 @@ int main(void)
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_post_of_patterns, config_dir_setup,
 						config_dir_teardown),
+		cmocka_unit_test(test_kernel_triggers),
 		cmocka_unit_test_setup_teardown(test_kernel_latencies, config_dir_setup,
 						config_dir_teardown),
 		cmocka_unit_test_setup_teardown(test_latency_events, config_dir_setup,

@@ -221,16 +221,17 @@ static void test_dynamic_names(void **state)
 {
 	char *kprobes[] = {(char *)"p vfs_read", (char *)"r8:ret vfs_read $retval", NULL};
 	char *uprobes[] = {(char *)"p:main /bin/true:0x1000", NULL};
-	char *synthetic[] = {(char *)"lat u64 delta; int pid", (char *)"s:synthetic/b int x", NULL};
+	char *synthetic[] = {(char *)"lat u64 delta; int pid", (char *)"s:synthetic/b int x",
+			     (char *)"+lat1 u64 nsec; int pid if nsec >= 5 && x", NULL};
 	const struct trace_config config = {
 		.kprobes = kprobes,
 		.uprobes = uprobes,
 		.synthetic_events = synthetic,
 	};
 	static const char *const want[] = {
-		"s:lat u64 delta; int pid",  "s:b int x",
-		"p:g/probe1 vfs_read",	     "r8:g/ret vfs_read $retval",
-		"p:g/main /bin/true:0x1000",
+		"s:lat u64 delta; int pid",   "s:b int x",
+		"s:g_lat1 u64 nsec; int pid", "p:g/probe1 vfs_read",
+		"r8:g/ret vfs_read $retval",  "p:g/main /bin/true:0x1000",
 	};
 	_cleanup_(dynamic_freep) struct dynamic *dynamic = NULL;
 	struct fault why = {0};
@@ -241,8 +242,12 @@ static void test_dynamic_names(void **state)
 		assert_string_equal(dynamic->events[i].definition, want[i]);
 	assert_string_equal(dynamic->events[1].system, "synthetic");
 	assert_string_equal(dynamic->events[1].name, "b");
-	assert_string_equal(dynamic->events[2].system, "g");
-	assert_string_equal(dynamic->events[2].name, "probe1");
+	assert_null(dynamic->events[1].filter);
+	assert_string_equal(dynamic->events[2].system, "synthetic");
+	assert_string_equal(dynamic->events[2].name, "g_lat1");
+	assert_string_equal(dynamic->events[2].filter, "nsec >= 5 && x");
+	assert_string_equal(dynamic->events[3].system, "g");
+	assert_string_equal(dynamic->events[3].name, "probe1");
 }
 
 static void test_dynamic_refused(void **state)
