@@ -40,14 +40,18 @@ ship_processes() { # of its cgroup, as it were
 }
 ship_stop() { # SIGNAL
 	if [ "$1" = KILL ]; then
-		# all of them, as systemd does; some may be gone by then
-		ship_processes | xargs -r kill -s KILL 2>/dev/null || true
+		wait_for 10 ship_killed || fail "ship cannot be killed: $(ship_processes)"
 	else
 		kill -s "$1" "$SHIP_PID"
 	fi
-	wait_for 10 ended "$SHIP_PID" || fail "ship does not end"
+	wait_for 20 ended "$SHIP_PID" || fail "ship does not end"
 	wait "$SHIP_PID" 2>/dev/null || true
 	wait_for 10 no_ship_processes || fail "ship has left processes: $(ship_processes)"
+}
+# all of them, as systemd does: also those that have begun meanwhile
+ship_killed() {
+	ship_processes | xargs -r kill -s KILL 2>/dev/null || true
+	no_ship_processes
 }
 no_ship_processes() {
 	[ -z "$(ship_processes)" ]
@@ -60,8 +64,8 @@ serve() {
 	# what comes is written at once, as other servers do: so that half of it is there after a failure
 	sftp) options=(rclone serve sftp --user=flyrec --pass=secret --streaming-upload-cutoff=0) ;;
 	dav) options=(rclone serve webdav) ;;
-	s3) options=(node "${FLYREC_NPM:-$BUILD/npm}/node_modules/s3rver/bin/s3rver.js" --configure-bucket=flyrec
-		--address=127.0.0.1 "--port=$2" "--directory=$STORE") ;;
+	s3) options=(node "${FLYREC_NPM:-$BUILD/npm}/node_modules/s3rver/bin/s3rver.js" --configure-bucket flyrec
+		--address 127.0.0.1 --port "$2" --directory "$STORE") ;;
 	esac
 	[ "$1" = s3 ] || options+=("--addr=127.0.0.1:$2" "$STORE")
 	background "${options[@]}" >>"$T/serve.log" 2>&1
