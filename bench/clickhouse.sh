@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# clickhouse.sh [--build=DIR] [--npm=DIR] [--runs=N] [--seconds=N] [--hosts=N] [--unit=UNIT] [--queries=GLOB] [FILE] - what
-# it costs to have FILE, a trace.dat with the scheduler's events, in ClickHouse, and to ask there
+# clickhouse.sh [--build=DIR] [--npm=DIR] [--runs=N] [--seconds=N] [--pause=N] [--hosts=N] [--unit=UNIT] [--queries=GLOB]
+#	[FILE] - what it costs to have FILE, a trace.dat with the scheduler's events, in ClickHouse, and to ask there
 #
 # Without FILE N (60) seconds are recorded first: system calls and the scheduler's, interrupt and block events of
-# tasks that pass messages, fork and write files, and of a task of late.service that wants CPU 0 each 5 ms, where a
-# real-time task keeps it from that for 5 to 40 ms, 25 times. Wants root, tracefs and perf for that.
+# tasks that pass messages, fork and write files, with pauses of N (10) seconds, and of a task of late.service that
+# wants CPU 0 each 5 ms, where a real-time task keeps it from that for 5 to 40 ms, 25 times. Wants root, tracefs and
+# perf for that.
 #
 # ClickHouse is chdb, in DIR/node_modules (build/npm): npm install --prefix DIR chdb. Prints CPU time, user and system
 # together, the least and the most of N (3) runs: of the export, of the insert, less what an empty program takes;
@@ -16,8 +17,8 @@
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
-npm='' runs=3 seconds=60 hosts=50 unit=late.service queries='*'
-options build npm runs seconds hosts unit queries -- "$@"
+npm='' runs=3 seconds=60 pause=10 hosts=50 unit=late.service queries='*'
+options build npm runs seconds pause hosts unit queries -- "$@"
 [ ${#words[@]} -le 1 ] || usage
 file=${words[0]:+$(realpath "${words[0]}")}
 export NODE_PATH=${npm:-$build/npm}/node_modules FLYREC_BUILD=$build TMPDIR=${TMPDIR:-/var/tmp}
@@ -36,7 +37,7 @@ load() {
 		perf bench sched messaging -p -g 1 -l 20 >/dev/null 2>&1
 		"$TOOLS/forkstorm" --count=50 >/dev/null
 		dd if=/dev/zero of="$dir/junk" bs=64k count=40 conv=fsync status=none
-		sleep 1
+		sleep "$pause"
 	done
 }
 
@@ -81,7 +82,7 @@ fi
 cpu() {
 	local run
 	for ((run = 0; run < runs; run++)); do
-		/usr/bin/time -f '%U %S' -o "$dir/took" -a "$@" >/dev/null
+		/usr/bin/time -f '%U %S' -o "$dir/took" -a "$@" >/dev/null || fail "$*"
 	done
 	awk '{ print $1 + $2 }' "$dir/took" | sort -n | sed -n '1p;$p' | paste -sd' '
 	rm "$dir/took"
@@ -91,8 +92,12 @@ $client --queries-file="$src/fleet/schema.sql"
 cat "$file" >/dev/null
 export=$(cpu "$FLYRECCTL" export --format=clickhouse --session=bench -o "$dir/events.native" "$file")
 empty=$(cpu "$sql" client "$dir/data" --query="SELECT 1")
-insert=$(cpu sh -c "'$sql' client '$dir/data' --query='TRUNCATE TABLE flyrec.events; SYSTEM STOP MERGES flyrec.events;
-	INSERT INTO flyrec.events SETTINGS insert_deduplication_token = 1 FORMAT Native' <'$dir/events.native'")
+cat >"$dir/insert.sql" <<-EOF
+	TRUNCATE TABLE flyrec.events;
+	SYSTEM STOP MERGES flyrec.events;
+	INSERT INTO flyrec.events SETTINGS insert_deduplication_token = 'bench' FORMAT Native
+EOF
+insert=$(cpu sh -c "'$sql' client '$dir/data' --queries-file='$dir/insert.sql' <'$dir/events.native'")
 for table in tasks clocks findings snapshots; do
 	"$FLYRECCTL" export --format=clickhouse --session=bench --table=$table "$file" >"$dir/rows"
 	[ ! -s "$dir/rows" ] || $client --query="INSERT INTO flyrec.$table FORMAT Native" <"$dir/rows"

@@ -43,23 +43,30 @@ waits AS (
     FROM turns
     WHERE k = 'i' AND k1 IN ('w', 'u', 'p') AND t - if(k1 = 'u' AND k2 = 'w', t2, t1) > 10000000
 ),
+-- A row for each 10 ms that a wait reaches into, so that runs are not compared with all waits of their CPU
+pieces AS (
+    SELECT host, session, pid, cpu, task, since, till,
+        arrayJoin(range(intDiv(since, 10000000), intDiv(till, 10000000) + 1)) AS piece
+    FROM waits
+),
 -- Each run that ended while such a task waited on that CPU; the last one ends where the wait ends
 runs AS (
-    SELECT waits.host AS host, waits.session AS session, waits.pid AS pid, waits.task AS task,
-        waits.since AS since, waits.till AS till, s.comm AS comm, s.unit AS unit, s.t AS t,
-        s.t - greatest(waits.since, coalesce(lagInFrame(s.t) OVER (
-            PARTITION BY waits.host, waits.session, waits.pid, waits.till ORDER BY s.t
+    SELECT pieces.host AS host, pieces.session AS session, pieces.pid AS pid, pieces.task AS task,
+        pieces.since AS since, pieces.till AS till, s.comm AS comm, s.unit AS unit, s.t AS t,
+        s.t - greatest(pieces.since, coalesce(lagInFrame(s.t) OVER (
+            PARTITION BY pieces.host, pieces.session, pieces.pid, pieces.till ORDER BY s.t
             ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), 0)) AS nsec
     FROM (
         SELECT host, session, cpu, toUnixTimestamp64Nano(ts) AS t,
+            intDiv(toUnixTimestamp64Nano(ts), 10000000) AS piece,
             if(prev_pid = 0, 'idle', prev_comm) AS comm, if(prev_pid = 0, '', unit) AS unit
         FROM flyrec.events
         WHERE name = 'sched_switch'
             AND ts > {at:DateTime64(9, 'UTC')} - INTERVAL 60 SECOND AND ts <= {at:DateTime64(9, 'UTC')}
-            AND (host, cpu) IN (SELECT host, cpu FROM waits)
     ) AS s
-    INNER JOIN waits ON s.host = waits.host AND s.session = waits.session AND s.cpu = waits.cpu
-    WHERE s.t > waits.since AND s.t <= waits.till
+    INNER JOIN pieces ON s.host = pieces.host AND s.session = pieces.session AND s.cpu = pieces.cpu
+        AND s.piece = pieces.piece
+    WHERE s.t > pieces.since AND s.t <= pieces.till
 ),
 clock_errors AS (SELECT host, max(maxerror) AS error_us FROM flyrec.clocks GROUP BY host)
 SELECT runs.host AS host, runs.comm AS ran_comm, runs.unit AS ran_unit,
