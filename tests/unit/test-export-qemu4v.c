@@ -87,7 +87,13 @@ static enum convert_status export_to(const char *from, const char *to)
 	if (trace_dat_open(from, &dat, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
 	    event_filter_prepare(&filter, decoder, &why) < 0)
 		fail_msg("%s", why.text);
-	return export_qemu4v(&(struct export){&options, to, dat, decoder, &filter});
+	return export_qemu4v(&(struct export){
+		.options = &options,
+		.path = to,
+		.dat = dat,
+		.decoder = decoder,
+		.filter = &filter,
+	});
 }
 
 static void test_mmiotrace(void **state)

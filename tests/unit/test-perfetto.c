@@ -172,7 +172,13 @@ static enum convert_status export_from(int fd, const char *to, struct event_filt
 	if (trace_dat_open_fd(fd, "f.dat", &dat, &why) < 0 ||
 	    decoder_new(dat, &decoder, &why) < 0 || event_filter_prepare(filter, decoder, &why) < 0)
 		fail_msg("%s", why.text);
-	return export_perfetto(&(struct export){&options, to, dat, decoder, filter});
+	return export_perfetto(&(struct export){
+		.options = &options,
+		.path = to,
+		.dat = dat,
+		.decoder = decoder,
+		.filter = filter,
+	});
 }
 
 /* @all: with findings, if there are any; else it is as if --cpu= was given */
