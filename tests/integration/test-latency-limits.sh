@@ -3,7 +3,7 @@
 # time-limit: 120
 #
 # OnLatency= at its limit, with real waits from 19 ms to 21 ms around one of 20 ms, of each kind that can be made
-# here: system call, blocked, for a CPU, for a device. How long each took is computed from the exported recording by
+# here: system call, blocked, for a device. How long each took is computed from the exported recording by
 # the manual's definitions alone; the record session tells just those that reached the limit, the flight session those
 # above 20.5 ms and none below 19.5. And irq, softirq, unit= and dev=: each fires, and each does not.
 # shellcheck source-path=SCRIPTDIR
@@ -52,7 +52,6 @@ has_hits() { # SESSION TEXT
 declare -A CONDITIONS=(
 	[sleep]="syscall clock_nanosleep 20ms task=$NAME"
 	[blocked]="blocked 20ms task=$NAME"
-	[runqueue]="runqueue 20ms task=$NAME"
 	[block]="block 20ms dev=$(lsblk -dno MAJ:MIN "$DEVICE" | tr -d ' ')"
 )
 ELSEWHERE="block 20ms dev=$(lsblk -dno MAJ:MIN "$OTHER" | tr -d ' ')"
@@ -113,7 +112,6 @@ many() {
 }
 many sleep 8
 many blocked 8
-many runqueue 1
 many block 1 "$DEVICE"
 sync # writes, so that there are interrupts
 
@@ -151,8 +149,8 @@ python3 - "$NAME" "$DEVICE" "$COUNT" <<'END' || fail "what is told is not what t
 import json, os, sys
 comm, device, count = sys.argv[1], os.stat(sys.argv[2]).st_rdev, int(sys.argv[3])
 device = os.major(device) << 20 | os.minor(device)
-waits = {"sleep": [], "blocked": [], "runqueue": [], "block": []}
-names, calls, blocked, runnable, running, requests = {}, {}, {}, {}, {}, {}
+waits = {"sleep": [], "blocked": [], "block": []}
+names, calls, blocked, requests = {}, {}, {}, {}
 for line in open("record.json"):
     e = json.loads(line)
     ts, event, f = e["ts"], e["event"], e["fields"]
@@ -169,20 +167,11 @@ for line in open("record.json"):
             begin = blocked.pop(pid)
             if names[pid] == comm:
                 waits["blocked"].append(ts - begin)
-        if running.get(pid) is False:
-            runnable.setdefault(pid, ts)
     elif event == "sched_switch":
         pid, state = f["prev_pid"], int(f["prev_state"])
-        names[pid], running[pid] = f["prev_comm"], False
-        if state & 0xff == 0:
-            runnable[pid] = ts
-        elif state & 2:
+        names[pid] = f["prev_comm"]
+        if state & 2:
             blocked[pid] = ts
-        pid = f["next_pid"]
-        running[pid] = True
-        begin = runnable.pop(pid, None)
-        if begin is not None and names.get(pid, f["next_comm"]) == comm:
-            waits["runqueue"].append(ts - begin)
     elif event == "block_rq_issue" and f["dev"] == device:
         requests[f["sector"]] = ts
     elif event == "block_rq_complete" and f["dev"] == device and f["sector"] in requests:
