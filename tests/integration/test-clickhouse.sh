@@ -199,7 +199,7 @@ $client --query="ALTER TABLE flyrec.events DELETE WHERE host != 'h2' SETTINGS mu
 cp "$snapshot" "other/it's \\ one.dat"
 "$load" --host=h3 --session=rec --client="$client" "other/it's \\ one.dat" || fail "load a file with a quote in its name"
 [ "$(count)" = $((2 * n)) ] || fail "wrong data: $(count) rows of h2 and h3"
-"$FLYRECCTL" query --json "SELECT min(from_ts) / 1000000000 AS a, max(to_ts) / 1000000000 + 1 AS b FROM files" "$snapshot" >seconds
+"$FLYRECCTL" query --json "SELECT min(from_ts) / 1000000000 AS a, max(to_ts) / 1000000000 + 3 AS b FROM files" "$snapshot" >seconds
 since=$(date -ud "@$(jq '.rows[0][0]' seconds)" '+%F %T')
 until=$(date -ud "@$(jq '.rows[0][1]' seconds)" '+%F %T')
 
