@@ -18,6 +18,7 @@
 #include "formats/tail-message.h"
 #include "formats/trace-dat-read.h"
 
+#define WAIT_MSEC 200	    /* for flyrecd, once in a round */
 #define LOOK_MSEC 1000	    /* at a flight session's ring buffer: one wake-up a second */
 #define MEMORY	  (4 * MIB) /* for reading a file, all CPUs */
 /* Since the last round: who traces more shall have the disk and the CPUs for that */
@@ -58,17 +59,50 @@ struct process {
 	struct tail_message *message;
 	uint64_t number;	    /* of now, as the daemon counts segments */
 	struct event_filter filter; /* nothing but the time of the first event wanted */
+	uint32_t *left_out;	    /* by condition: hits that flyrecd had no time for */
+	bool late;		    /* it has had none in this round */
 };
 
 /* --- what it says */
 
-static int say(const struct process *p, const struct latency_message *message)
+/* Return: 0, -EAGAIN: flyrecd has had no time for it; without a peer we end soon: another */
+static int say(struct process *p, const struct latency_message *message)
 {
-	/* in a storm of them some are left out; without a peer we end soon */
-	return write(p->output, message, sizeof(*message)) < 0 && errno != EAGAIN ? -errno : 0;
+	struct pollfd fd = {.fd = p->output, .events = POLLOUT};
+
+	if (write(p->output, message, sizeof(*message)) >= 0)
+		return 0;
+	if (errno != EAGAIN || p->late)
+		return -errno;
+	p->late = poll(&fd, 1, WAIT_MSEC) <= 0;
+	if (p->late)
+		return -EAGAIN;
+	return write(p->output, message, sizeof(*message)) < 0 ? -errno : 0;
 }
 
-static _Noreturn void fail(const struct process *p, const struct fault *why)
+/* At the end of a round: hits that there was no time for are counted at least */
+static int say_left_out(struct process *p)
+{
+	int r = 0;
+
+	p->late = false;
+	for (size_t i = 0; i < p->n && r >= 0; i++) {
+		const struct latency_message message = {
+			.type = LATENCY_LEFT_OUT,
+			.condition = (uint32_t)i,
+			.left_out = p->left_out[i],
+		};
+
+		if (message.left_out == 0)
+			continue;
+		r = say(p, &message);
+		if (r >= 0)
+			p->left_out[i] = 0;
+	}
+	return r == -EAGAIN ? 0 : r;
+}
+
+static _Noreturn void fail(struct process *p, const struct fault *why)
 {
 	struct latency_message message = {.type = LATENCY_FAILED};
 
@@ -79,7 +113,7 @@ static _Noreturn void fail(const struct process *p, const struct fault *why)
 
 static int on_hit(void *userdata, size_t condition, const struct span *span)
 {
-	const struct process *p = userdata;
+	struct process *p = userdata;
 	struct latency_message message = {
 		.type = LATENCY_HIT,
 		.condition = (uint32_t)condition,
@@ -90,6 +124,7 @@ static int on_hit(void *userdata, size_t condition, const struct span *span)
 		.nsec = span->to - span->from,
 		.at_usec = analysis_usec(&p->facts, span->to),
 	};
+	int r;
 
 	if (span->task) {
 		message.pid = span->task->pid;
@@ -107,7 +142,10 @@ static int on_hit(void *userdata, size_t condition, const struct span *span)
 		(void)snprintf(message.text, sizeof(message.text), "%s%s%s", label ? label : "",
 			       device ? " " : "", device ? device : "");
 	}
-	return say(p, &message);
+	r = say(p, &message);
+	if (r == -EAGAIN)
+		p->left_out[condition]++;
+	return r == -EAGAIN ? 0 : r;
 }
 
 /* --- files */
@@ -302,6 +340,8 @@ static int take_events(struct process *p, uint64_t until, struct fault *why)
 	set_direct(&p->now, false);
 	if (r >= 0 && latency_tick(p->latency, until) < 0)
 		r = fault_errno(why, -ENOMEM, "cannot look for latencies");
+	if (r >= 0 && say_left_out(p) < 0)
+		return BEGIN_ANEW; /* nobody listens */
 	/* of those that have ended none is forgotten, and all are looked at */
 	return r >= 0 && spans_tasks(latency_spans(p->latency)) > TASKS_MAX ? BEGIN_ANEW : r;
 }
@@ -556,7 +596,8 @@ static int begin(struct process *p, int file, struct fault *why)
 	p->facts.machine = MACHINE_ARM64;
 #endif
 	p->message = malloc(MESSAGE_MAX);
-	r = p->message && conditions ? 0 : -ENOMEM;
+	p->left_out = calloc(p->n, sizeof(*p->left_out));
+	r = p->message && p->left_out && conditions ? 0 : -ENOMEM;
 	/* who a task is /proc tells flyrecd */
 	for (size_t i = 0; i < p->n && r >= 0; i++) {
 		conditions[i] = p->conditions[i];

@@ -25,7 +25,8 @@ struct latency_feed {
 enum latency_message_type {
 	LATENCY_WATCHING = 1, /* it has begun */
 	LATENCY_HIT,
-	LATENCY_FAILED, /* with text: it ends */
+	LATENCY_LEFT_OUT, /* hits that nobody took in time */
+	LATENCY_FAILED,	  /* with text: it ends */
 };
 
 #define LATENCY_TEXT 256U
@@ -33,7 +34,8 @@ enum latency_message_type {
 /* What it says, a packet each */
 struct latency_message {
 	uint32_t type;
-	uint32_t condition; /* of LATENCY_HIT, and all below */
+	uint32_t condition; /* of LATENCY_HIT, and all below; and of LATENCY_LEFT_OUT, with: */
+	uint32_t left_out;
 	uint32_t cpu;
 	int32_t pid, waker_pid; /* 0: none */
 	uint32_t open;		/* it goes on */

@@ -98,7 +98,7 @@ static bool is_sane(const struct latency_watch *w, const struct latency_message 
 	return m->comm[sizeof(m->comm) - 1] == '\0' &&
 	       m->waker_comm[sizeof(m->waker_comm) - 1] == '\0' &&
 	       m->text[sizeof(m->text) - 1] == '\0' && m->pid >= 0 && m->waker_pid >= 0 &&
-	       m->waker <= SPAN_WAKER_SOFTIRQ && (m->type != LATENCY_HIT || m->condition < w->n);
+	       m->waker <= SPAN_WAKER_SOFTIRQ && m->condition < w->n;
 }
 
 static int on_message(sd_event_source *source, int fd, uint32_t revents, void *userdata)
@@ -123,6 +123,9 @@ static int on_message(sd_event_source *source, int fd, uint32_t revents, void *u
 		break;
 	case LATENCY_HIT:
 		on_hit(w, &message);
+		break;
+	case LATENCY_LEFT_OUT:
+		w->calls.on_left_out(w->calls.userdata, message.condition, message.left_out);
 		break;
 	default:
 		fail(w, message.text);

@@ -18,6 +18,8 @@ struct latency_watch_calls {
 	/* A condition, by its index, is fulfilled. @usec: realtime; @lines: "KEY: VALUE" lines, the
 	 * first one says it in a sentence */
 	void (*on_hit)(void *userdata, size_t condition, uint64_t usec, const char *lines);
+	/* It was so more often, in a storm: nobody looked at the units of these */
+	void (*on_left_out)(void *userdata, size_t condition, uint32_t n);
 	/* NULL: it watches from now on; else why it does not */
 	void (*on_state)(void *userdata, const char *why);
 	void *userdata;

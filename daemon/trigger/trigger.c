@@ -757,6 +757,13 @@ static void on_latency(void *userdata, size_t condition, uint64_t usec, const ch
 	trigger_fire(all, &all->items[all->first_latency + condition], lines, usec);
 }
 
+static void on_latencies_left_out(void *userdata, size_t condition, uint32_t n)
+{
+	struct triggers *all = userdata;
+
+	all->items[all->first_latency + condition].suppressed += n;
+}
+
 static void on_latency_state(void *userdata, const char *why)
 {
 	struct triggers *all = userdata;
@@ -777,6 +784,7 @@ static int trigger_start_latencies(struct triggers *all)
 	const struct latency_watch_calls calls = {
 		.open = open_latency,
 		.on_hit = on_latency,
+		.on_left_out = on_latencies_left_out,
 		.on_state = on_latency_state,
 		.userdata = all,
 	};
