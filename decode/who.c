@@ -19,6 +19,9 @@
 /* Between a control group's first task and the event of its birth */
 #define BORN_NSEC (NSEC_PER_SEC / 1000)
 
+/* Of a pid: it takes days to get round so often, and a damaged file says so at once */
+#define SAID_MAX 4096
+
 #define WHOS_CHUNK   512
 #define CLONE_THREAD 0x10000
 
@@ -79,6 +82,7 @@ struct who {
 	size_t room;
 	void *places; /* tree of struct task_place, by path */
 	struct whos *whos;
+	struct said *forgotten; /* of SAID_MAX */
 
 	/* A control group that has got its first task, and whoever put it there: maybe by clone3 */
 	const struct task_place *populated; /* NULL: none */
@@ -178,15 +182,21 @@ int who_new(char *const *units, char *const *containers, bool keep, struct who *
 	return 0;
 }
 
+static void free_said(struct said *list)
+{
+	for (struct said *said = list, *next; said; said = next) {
+		next = said->next;
+		free(said);
+	}
+}
+
 struct who *who_free(struct who *who)
 {
 	if (!who)
 		return NULL;
 	for (size_t i = 0; i < who->room; i++)
-		for (struct said *said = who->slots[i].said, *next; said; said = next) {
-			next = said->next;
-			free(said);
-		}
+		free_said(who->slots[i].said);
+	free_said(who->forgotten);
 	for (struct whos *whos = who->whos, *next; whos; whos = next) {
 		next = whos->next;
 		free(whos);
@@ -390,12 +400,26 @@ static bool is_same(const struct task_who *who, const struct own_task *task,
 	       strncmp(who->process, task->name, sizeof(who->process) - 1) == 0;
 }
 
-/* @from: of a task that is not known yet; @look: else, when it was seen so */
+/* Without the first of all, which somebody may still have */
+static void forget_first(struct who *who, struct slot *slot)
+{
+	struct said **last = &slot->said;
+
+	while ((*last)->next)
+		last = &(*last)->next;
+	(*last)->next = who->forgotten;
+	who->forgotten = *last;
+	*last = NULL;
+}
+
+/* @from: of a task that is not known yet; @look: else, when it was seen so
+ * Return: 0, 1 there are so many of it that the first was forgotten, or -ENOMEM. */
 static int add_said(struct who *who, const struct own_task *task, uint64_t from, uint64_t look)
 {
 	const struct task_place *place = NULL;
 	struct slot *slot = task->pid > 0 ? get_slot(who, task->pid) : NULL;
 	struct said **at, *said;
+	unsigned n = 0;
 	bool first;
 
 	if (task->pid <= 0)
@@ -404,6 +428,10 @@ static int add_said(struct who *who, const struct own_task *task, uint64_t from,
 		place = get_place(who, task->cgroup, SIZE_MAX);
 	if (!slot || (task->cgroup && !place))
 		return -ENOMEM;
+	for (said = slot->said; said; said = said->next)
+		n++;
+	if (n >= SAID_MAX)
+		forget_first(who, slot);
 	for (said = slot->said; said; said = said->next)
 		if (said->start == task->start)
 			break;
@@ -425,7 +453,7 @@ static int add_said(struct who *who, const struct own_task *task, uint64_t from,
 	};
 	fill(&said->who, task->tgid, place, task->name, SIZE_MAX);
 	*at = said;
-	return 0;
+	return n >= SAID_MAX;
 }
 
 struct loading {
@@ -439,11 +467,14 @@ static int on_task(void *userdata, const struct own_look *look, const struct own
 {
 	struct loading *l = userdata;
 	uint64_t from = task->start > UINT64_MAX / TICK_NSEC ? 0 : task->start * TICK_NSEC;
+	int r;
 
 	l->file->says = true;
 	l->file->hierarchy = look->hierarchy;
 	from = to_trace(l->clocks, from);
-	return add_said(l->who, task, from - MIN(from, TICK_NSEC), to_trace(l->clocks, look->boot));
+	r = add_said(l->who, task, from - MIN(from, TICK_NSEC), to_trace(l->clocks, look->boot));
+	l->damaged |= r > 0;
+	return MIN(r, 0);
 }
 
 static void on_damage(void *userdata, size_t at)
@@ -546,7 +577,7 @@ int who_tell(struct who *who, const struct own_task *task, uint64_t ts)
 
 	if (r >= 0 && slot && slot->from <= ts)
 		slot->who = NULL;
-	return r;
+	return MIN(r, 0);
 }
 
 /* --- from events */

@@ -591,6 +591,25 @@ static void test_damage(void **state)
 	teardown(&f);
 }
 
+/* A file that says more of one pid than there can be: no more is kept than is quickly gone through
+ */
+static void test_damage_many(void **state)
+{
+	const unsigned n = 5000;
+	struct own_task *list = calloc(n + 1, sizeof(*list));
+	struct fixture f = {};
+
+	for (unsigned i = 0; i < n; i++)
+		list[i] = (struct own_task){50, 50, STARTED(n - i), "web", i % 2 ? "/a" : "/b"};
+	look(&f, BOOT(n + 1), 0, list);
+	free(list);
+	open_file(&f, "[mono]", NULL, NULL);
+	assert_true(f.file.says);
+	assert_string_equal(f.damage.text, "f: what it says of its tasks is damaged in part");
+	assert_who(&f, 50, TRACE(n + 2), "50 web /b");
+	teardown(&f);
+}
+
 /* Many tasks, each pid several times */
 static void test_many(void **state)
 {
@@ -699,7 +718,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_born_elsewhere), cmocka_unit_test(test_no_time),
 		cmocka_unit_test(test_wanted),	       cmocka_unit_test(test_files),
 		cmocka_unit_test(test_tell),	       cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_damage_many),    cmocka_unit_test(test_many),
 	};
 
 	if (argc == 2 && strncmp(argv[1], "--write-seed=", 13) == 0)
