@@ -74,10 +74,11 @@ mkdir -p "$STORE"
 echo "== something is slow, a trigger, and the others have it, too"
 # shellcheck disable=SC2016 # of the inner shell
 busy='while :; do :; done'
-# before all others, however busy the machine is
+# Before all others, however busy the machine is; the victim has a fifteenth of what the hog has, so that it waits
+# some fifty milliseconds again and again
 background in_unit hog.service taskset -c 0 nice -n -20 sh -c "$busy"
 hog=$!
-background in_unit victim.service taskset -c 0 nice -n 19 sh -c "$busy"
+background in_unit victim.service taskset -c 0 nice -n -8 sh -c "$busy"
 victim=$!
 on h2
 waited() {
