@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * waits KIND FROM TO COUNT [PAUSE] - be slow COUNT times, for FROM to TO microseconds, evenly
- * spread, PAUSE (5000) apart, under the name of its file. Prints how long each took, measured from
- * outside.
+ * waits KIND FROM TO COUNT [PAUSE [DEVICE]] - be slow COUNT times, for FROM to TO microseconds,
+ * evenly spread, PAUSE (5000) apart, under the name of its file. Prints how long each took,
+ * measured from outside.
  *
  *   sleep     in clock_nanosleep(2)
  *   blocked   in D state: a parent waits so for the child of vfork(2)
  *   runqueue  runnable, and a real-time task has CPU 0, where both are
+ *   block     a request to DEVICE, a loop device that is done by a worker, and real-time tasks have
+ * all CPUs
  */
 #include <err.h>
+#include <fcntl.h>
+#include <linux/aio_abi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -107,13 +112,90 @@ static void begin_hog(void)
 	(void)prctl(PR_SET_NAME, name);
 }
 
+static struct {
+	int fd, cpus;
+	aio_context_t aio;
+	volatile unsigned turn;	 /* all CPUs are taken once in each */
+	volatile uint64_t until; /* then */
+	volatile int there;
+} disk;
+
+static void take_cpu(int i)
+{
+	const struct sched_param fifo = {.sched_priority = 10};
+	cpu_set_t cpu;
+
+	CPU_ZERO(&cpu);
+	CPU_SET(i, &cpu);
+	if (sched_setaffinity(0, sizeof(cpu), &cpu) < 0 ||
+	    pthread_setschedparam(pthread_self(), SCHED_FIFO, &fifo) != 0)
+		errx(77, "no real-time priority on CPU %d here", i);
+}
+
+static void *taker_main(void *userdata)
+{
+	take_cpu((int)(intptr_t)userdata);
+	for (unsigned turn = 0;; turn++) {
+		while (disk.turn == turn)
+			sleep_usec(100);
+		(void)__atomic_add_fetch(&disk.there, 1, __ATOMIC_SEQ_CST);
+		while (now_usec() < disk.until)
+			;
+		(void)__atomic_sub_fetch(&disk.there, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static uint64_t wait_for_disk(uint64_t usec)
+{
+	static _Alignas(4096) char page[4096];
+	struct iocb request = {.aio_fildes = (uint32_t)disk.fd,
+			       .aio_lio_opcode = IOCB_CMD_PREAD,
+			       .aio_buf = (uintptr_t)page,
+			       .aio_nbytes = sizeof(page)};
+	struct iocb *requests[] = {&request};
+	struct io_event event;
+	uint64_t begin;
+
+	while (disk.there > 0)
+		sleep_usec(100);
+	disk.until = UINT64_MAX;
+	disk.turn++;
+	while (disk.there < disk.cpus - 1)
+		;
+	begin = now_usec();
+	if (syscall(SYS_io_submit, disk.aio, 1L, requests) != 1)
+		err(1, "io_submit");
+	disk.until = begin + usec;
+	while (now_usec() < begin + usec)
+		;
+	if (syscall(SYS_io_getevents, disk.aio, 1L, 1L, &event, NULL) != 1 ||
+	    event.res != sizeof(page))
+		errx(1, "a request failed");
+	return now_usec() - begin;
+}
+
+static void begin_disk(const char *device)
+{
+	pthread_t taker;
+
+	disk.fd = open(device, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	if (disk.fd < 0 || syscall(SYS_io_setup, 1, &disk.aio) < 0)
+		err(1, "%s", device);
+	disk.cpus = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	for (int i = 1; i < disk.cpus; i++)
+		if (pthread_create(&taker, NULL, taker_main, (void *)(intptr_t)i) != 0)
+			errx(1, "no thread");
+	take_cpu(0);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t (*wait)(uint64_t usec) = wait_asleep;
 	uint64_t from, to, count, pause;
 
 	if (argc < 5)
-		errx(2, "usage: waits sleep|blocked|runqueue FROM TO COUNT [PAUSE]");
+		errx(2, "usage: waits sleep|blocked|runqueue|block FROM TO COUNT [PAUSE [DEVICE]]");
 	from = strtoull(argv[2], NULL, 10);
 	to = strtoull(argv[3], NULL, 10);
 	count = strtoull(argv[4], NULL, 10);
@@ -123,8 +205,12 @@ int main(int argc, char **argv)
 		wait = wait_blocked;
 	else if (strcmp(argv[1], "runqueue") == 0)
 		wait = wait_for_cpu;
+	else if (strcmp(argv[1], "block") == 0)
+		wait = wait_for_disk;
 	if (wait == wait_for_cpu)
 		begin_hog();
+	if (wait == wait_for_disk)
+		begin_disk(argc > 6 ? argv[6] : "");
 	for (uint64_t i = 0; i < count; i++) {
 		const uint64_t usec = count > 1 ? from + (to - from) * i / (count - 1) : from;
 
