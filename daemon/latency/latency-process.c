@@ -652,6 +652,8 @@ _Noreturn void latency_process(const struct latency_feed *feed,
 	sigset_t none;
 	int file = -EBADF, r = 0;
 
+	/* of the whole control group, at a stop: it ends with its peer */
+	(void)signal(SIGTERM, SIG_IGN);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)prctl(PR_SET_NAME, "flyrec-latency");

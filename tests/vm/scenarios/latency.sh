@@ -212,10 +212,11 @@ configure k kernel
 wait_for 20 is_armed k "$SLEEP" || fail "not armed again"
 exec 7<"$TRACEFS/instances/flyrec.k.latency/per_cpu/cpu0/trace_pipe_raw"
 flyrecd_stop
-must_log 'flyrec.k.latency: held by per_cpu/cpu0/trace_pipe_raw, open in process [0-9]* (bash)'
+# Without rights to look into other processes it cannot say who that is
+must_log 'flyrec.k.latency: one of its files is open or mapped somewhere'
 [ "$(synthetic)" = 0 ] || fail "$(synthetic) synthetic events are left beside a file held open"
 flyrecd_start
-wait_for 20 logged 'Trigger latency syscall .* is unavailable, continuing without it: .*held by' ||
+wait_for 20 logged 'Trigger latency syscall .* is unavailable, continuing without it: .*one of its files is open' ||
 	fail "not said at the start"
 [ "$(status k "$SLEEP" state)" = unavailable ] || fail "not unavailable"
 exec 7<&-
