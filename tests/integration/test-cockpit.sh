@@ -243,8 +243,9 @@ cat >browse.py <<-'END'
 	    b.call("Page.setDownloadBehavior", behavior="allow", downloadPath=got)
 	    b.press("download " + path)
 	    copy, end = os.path.join(got, os.path.basename(path)), time.monotonic() + b.wait
-	    while not os.path.exists(copy):
-	        assert time.monotonic() < end, os.listdir(got)
+	    # Chromium makes an empty file of that name first
+	    while not os.path.exists(copy) or os.path.getsize(copy) != os.path.getsize(path):
+	        assert time.monotonic() < end, {name: os.path.getsize(os.path.join(got, name)) for name in os.listdir(got)}
 	        time.sleep(0.02)
 	    assert filecmp.cmp(path, copy, shallow=False), "another file"
 	    os.remove(copy)
