@@ -30,6 +30,7 @@ EventTrigger=sched:sched_switch hist:keys=next_pid:lat=common_timestamp.usecs-\$
 fi
 bash=$(readlink -f "$(command -v bash)")
 offset=$(nm -D "$bash" 2>/dev/null | sed -n 's/^0*\([0-9a-f]*\) T echo_builtin$/0x\1/p')
+# One segment, however many system calls the machine makes
 session all <<-EOF
 	[Trace]
 	Event=sched:sched_switch
@@ -43,6 +44,7 @@ session all <<-EOF
 	FlushSec=200ms
 	SyncIntervalSec=500ms
 	MaxUse=8G
+	MaxFileSize=4G
 EOF
 flyrecd_start
 ! logged "failed" || fail "$(tail -n 3 "$FLYRECD_LOG")"
