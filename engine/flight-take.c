@@ -5,6 +5,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "basic/io.h"
 #include "engine/flight-internal.h"
@@ -119,6 +122,17 @@ static int write_snapshot(struct flight *f, const char *text)
 }
 
 /*
+ * Whoever was writing an event when the buffers were swapped goes on in the one that was taken
+ * away, with preemption off: what is read before that is done lacks the event, and clearing loses
+ * it. This waits for an RCU grace period, which such sections hold up; membarrier(2). Kernels with
+ * nohz_full refuse.
+ */
+static void wait_for_writers(void)
+{
+	(void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+/*
  * What is on the other side comes first: a snapshot trigger of somebody's has put it there. A swap
  * does not clear: whoever swaps next would go on in the last sub-buffer, behind what was read of
  * it.
@@ -132,6 +146,8 @@ static int capture_by_swap(struct flight *f)
 		r = write_snapshot(f, clear);
 	if (r >= 0)
 		r = write_snapshot(f, swap);
+	if (r >= 0)
+		wait_for_writers();
 	if (r >= 0)
 		r = parallel_run(f->n_cpus, f->params.threads, capture_taken, f);
 	return r < 0 ? r : write_snapshot(f, clear);
