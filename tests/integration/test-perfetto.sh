@@ -53,6 +53,11 @@ has ' [1-9][0-9]* columns, [1-9][0-9]* described, [1-9][0-9]* typed'
 grep -q '"event":"print"' theirs.json || fail "no marker"
 grep -q '"symbols":{' theirs.json || fail "no symbols in the JSON"
 has ' [1-9][0-9]* symbols'
+# the same file as systrace, which Perfetto imports, too, as text: by a program that is not ours
+trace-cmd report -t -N kinds.dat >systrace.txt 2>/dev/null || fail "trace-cmd report"
+"$check" --systrace=systrace.txt ours.pb theirs.json >checked 2>&1 || fail "wrong data: systrace: $(tail -n 3 checked)"
+has ' [1-9][0-9]* rows of systrace'
+head -n 1 checked
 for seed in 1 2; do
 	"$TOOLS/graph-dat" --seed=$seed graph.dat
 	same graph.dat
