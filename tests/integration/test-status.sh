@@ -16,7 +16,7 @@ session rec <<-EOF
 	[Trace]
 	Event=sched:sched_switch
 	[Storage]
-	MaxUse=64M
+	MaxUse=512M
 	FlushSec=200ms
 EOF
 session fl <<-EOF
@@ -279,9 +279,9 @@ knows_budget() {
 	[ "$(of rec .budget_usec)" -gt 0 ]
 }
 wait_for 30 knows_budget || fail "$(ctl --json status rec)"
-[ "$(of rec .max_use)" = 67108864 ] || fail "$(ctl --json status rec)"
+[ "$(of rec .max_use)" = 536870912 ] || fail "$(ctl --json status rec)"
 ctl status rec >"$T/status"
-grep -q '^    Budget: MaxUse=64.0M lasts .* at the rate of the last day' "$T/status" || fail "$(cat "$T/status")"
+grep -q '^    Budget: MaxUse=512M lasts .* at the rate of the last day' "$T/status" || fail "$(cat "$T/status")"
 ctl stop rec
 [ "$(of rec .history_usec)" -gt 8000000 ] || fail "$(ctl --json status rec)"
 said 0 'rec does not record, it is stopped; these are the last events' ctl tail rec
