@@ -113,7 +113,7 @@ many() {
 many sleep 8
 many blocked 8
 many block 1 "$DEVICE"
-sync # writes, so that there are interrupts
+sync -f . # writes, so that there are interrupts
 
 # shellcheck disable=SC2016 # for the inner shell
 background sh -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' "$CGROUPS/$UNIT" "$TOOLS/waits" sleep 1000000000 1000000000 1

@@ -134,7 +134,7 @@ done
 if "$WAITS" runqueue 60000 60000 3 >"$T/took"; then
 	for s in r f; do
 		wait_for 10 has_hits $s "$RUNQUEUE" 3 ||
-			fail "$s: not all waits for a CPU were told, which took $(xargs <"$T/took"): $(ctl stats $s)"
+			fail "$s: not all waits for a CPU were told, which took $(xargs <"$T/took"): $("$FLYRECCTL" why "$NAME" "$STATE/r/record/current.dat" | head -n 60)"
 		wait_for 10 snapshot_says $s "$NAME [0-9]* waited [67][0-9.]*ms for CPU 0, woken by hog" ||
 			fail "$s: the file does not say so: $(cat stat)"
 	done

@@ -24,7 +24,7 @@ cat >work <<-'END'
 	done
 	"$TOOLS/storm" --count=20000
 	wait
-	sync
+	sync -f .
 END
 chmod +x work
 export TOOLS
@@ -296,7 +296,7 @@ middle=$(python3 - <<-'END'
 	at = run["start_usec"] + run["nsec"] // 2000
 	print(f"{at // 1000000}.{at % 1000000:06}")
 END
-) || fail "wrong data: why victim: $(head -c 1000 why.json)"
+) || fail "wrong data: why victim: $(cat "$T/peer-record.log") $(head -c 1000 why.json)"
 "$FLYRECCTL" why --at="$middle" victim blame.dat >out || fail "why --at=$middle"
 grep -q '^\[.*AAAA.*\]$' out || fail "why --at=$middle: no time line: $(head -c 500 out)"
 grep -qE '^A\b.*\bculprit\b' out || fail "why --at=$middle: $(head -c 500 out)"

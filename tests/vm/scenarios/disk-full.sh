@@ -34,7 +34,7 @@ done
 is_alive
 sleep 3 # in which it might say so again
 for fs in ext4 xfs; do
-	rm "$STATE/$fs/other" "$STATE/$fs/rest"
+	rm -f "$STATE/$fs/other" "$STATE/$fs/rest"
 	must_be_well $fs 60
 	count $fs 3 --count=200
 	once "cannot write to .*/$fs/record/current.dat: No space"
