@@ -16,13 +16,17 @@ free() {
 	df --output=avail --block-size=1 "$MNT" | tail -n 1
 }
 
-# fill LEAVE: somebody else's file takes all but so many bytes
+# fill LEAVE: somebody else's file takes all but so many bytes; with 0 also what xfs reserves for a file
+# that grows, and gives back once it is written
 fill() {
 	local n
 	n=$(($(free) - $1))
 	[ $n -le 0 ] || fallocate -l "$n" "$MNT/other" 2>/dev/null ||
 		dd if=/dev/zero of="$MNT/other" bs=64K count=$((n / 65536)) status=none 2>/dev/null || true
-	[ "$1" != 0 ] || dd if=/dev/zero of="$MNT/other.rest" bs=4K status=none 2>/dev/null || true
+	while [ "$1" = 0 ] && dd if=/dev/zero bs=4K count=1 status=none >>"$MNT/other.rest"; do
+		dd if=/dev/zero bs=4K status=none >>"$MNT/other.rest" || true
+		sync -f "$MNT/other.rest"
+	done 2>/dev/null
 }
 
 six_segments() {

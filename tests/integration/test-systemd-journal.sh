@@ -267,7 +267,7 @@ say "MESSAGE=flood" "MESSAGE_ID=$COREDUMP"
 must_have 9 "a flood"
 lines_are "$LAST"
 [ $((N > 1000 && LEFT > 100)) = 1 ] || fail "of a flood $N lines, $LEFT left out"
-prints "$LEFT older ones left out" "$FLYRECCTL" analyze "$LAST" || fail "analyze does not say what is left out"
+prints "$LEFT older ones left out" "$FLYRECCTL" analyze "$LAST" || fail "analyze does not say that $LEFT are left out: $(cat "$T/printed")"
 for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	say "MESSAGE=flood $i" "FLYREC_TEST=flood"
 done
