@@ -20,7 +20,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -31,19 +30,17 @@
 
 static const char help[] =
 	"load [--rate=N] [--skip=SEC] [--seconds=SEC] calls|pairs|network|compile [COMMAND...]\n"
-	"Prints, of the seconds behind those that are skipped: how many a second of all CPUs, the\n"
-	"share of the machine's CPU time that was not idle, and how many for each second of CPU time\n"
-	"that the load itself took, which others on the machine change little.\n";
+	"Prints, of the seconds behind those that are skipped: how many a second of all CPUs, and the\n"
+	"share of the machine's CPU time that was not idle.\n";
 
 #define BATCHES 200U /* a second, at a steady rate */
 
 extern char **environ;
 
 struct worker {
-	volatile uint64_t done;	    /* the parent reads it */
-	volatile uint64_t commands; /* likewise: CPU time of those that have ended, nanoseconds */
-	pid_t pid, partner;	    /* partner: 0 if there is none */
-	int in, out;		    /* to the partner */
+	volatile uint64_t done; /* the parent reads it */
+	pid_t pid, partner;	/* partner: 0 if there is none */
+	int in, out;		/* to the partner */
 	char *const *command;
 	char pad[64];
 };
@@ -90,22 +87,14 @@ static void send_and_wait(struct worker *w)
 		err(1, "partner");
 }
 
-static uint64_t nsec_of(const struct timeval *t)
-{
-	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_usec * 1000;
-}
-
 static void run_command(struct worker *w)
 {
-	struct rusage usage;
 	int status;
 	pid_t pid;
 
 	errno = posix_spawnp(&pid, w->command[0], NULL, NULL, w->command, environ);
 	if (errno || waitpid(pid, &status, 0) < 0 || status != 0)
 		errx(1, "%s does not work", w->command[0]);
-	if (getrusage(RUSAGE_CHILDREN, &usage) == 0)
-		w->commands = nsec_of(&usage.ru_utime) + nsec_of(&usage.ru_stime);
 }
 
 static pid_t begin_partner(int cpu, int in, int out)
@@ -207,46 +196,21 @@ static uint64_t sum(const struct worker *workers, unsigned n)
 	return done;
 }
 
-static uint64_t cpu_nsec(pid_t pid)
-{
-	struct timespec t;
-	clockid_t clock;
-
-	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
-		errx(1, "the CPU time of %d", (int)pid);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t cpu_time(const struct worker *workers, unsigned n)
-{
-	uint64_t nsec = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		nsec += cpu_nsec(workers[i].pid) + workers[i].commands;
-		if (workers[i].partner)
-			nsec += cpu_nsec(workers[i].partner);
-	}
-	return nsec;
-}
-
 static void measure(const struct worker *workers, unsigned n, double skip, double seconds)
 {
-	uint64_t begin = now_nsec() + (uint64_t)(skip * NSEC_PER_SEC), done, nsec, cpu;
+	uint64_t begin = now_nsec() + (uint64_t)(skip * NSEC_PER_SEC), done, nsec;
 	uint64_t all, idle, all_end, idle_end;
 
 	wait_until(begin);
 	begin = now_nsec();
 	done = sum(workers, n);
-	cpu = cpu_time(workers, n);
 	read_ticks(&all, &idle);
 	wait_until(begin + (uint64_t)(seconds * NSEC_PER_SEC));
 	nsec = now_nsec() - begin;
 	done = sum(workers, n) - done;
-	cpu = cpu_time(workers, n) - cpu;
 	read_ticks(&all_end, &idle_end);
-	printf("%.1f %.2f %.1f\n", (double)done * NSEC_PER_SEC / (double)nsec,
-	       100.0 - 100.0 * (double)(idle_end - idle) / (double)MAX(all_end - all, 1U),
-	       (double)done * NSEC_PER_SEC / (double)MAX(cpu, 1U));
+	printf("%.1f %.2f\n", (double)done * NSEC_PER_SEC / (double)nsec,
+	       100.0 - 100.0 * (double)(idle_end - idle) / (double)MAX(all_end - all, 1U));
 }
 
 int main(int argc, char **argv)

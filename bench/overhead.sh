@@ -14,9 +14,8 @@
 #   perf       perf record -a
 # All trace the same: raw_syscalls, sched, irq and net, all of each. The load begins when the recorder is there; the
 # first two seconds do not count, the next N (3) do. Variants take turns for N (1) rounds. Prints of each rate a line:
-# how often a second the load did it without tracing, then of each variant how often by that, in percent, how often for
-# each second of CPU time of the load itself, likewise, which others on the machine change little, and how much of the
-# machine's CPU time was not idle; medians of the rounds. Then what an event costs on this machine.
+# how often a second the load did it without tracing, then of each variant how often by that, in percent, and how much
+# of the machine's CPU time was not idle; medians of the rounds. Then what an event costs on this machine.
 # Wants root, tracefs, 4 GB below TMPDIR (/var/tmp), and perf and trace-cmd, whose columns are empty without.
 
 # functions are called by name
@@ -134,12 +133,10 @@ results = {}
 for line in open("results"):
     load, rate, variant, *figures = line.split()
     results.setdefault((load, rate), {}).setdefault(variant, []).append([float(f) for f in figures])
-print("| load | a second, each CPU | without tracing |" + "".join(f" {v} | by CPU time | busy |" for v in variants if v != "none"))
-print("|---|---:|---:|" + "---:|---:|---:|" * (len(variants) - 1))
-def percent(of, none, i):
-    ratios = [100 * a[i] / b[i] for a, b in zip(of, none) if b[i] > 0]
-    if not ratios:
-        return ""
+print("| load | a second, each CPU | without tracing |" + "".join(f" {v} | busy |" for v in variants if v != "none"))
+print("|---|---:|---:|" + "---:|---:|" * (len(variants) - 1))
+def percent(of, none):
+    ratios = [100 * a[0] / b[0] for a, b in zip(of, none)]
     text = f"{statistics.median(ratios):.1f} %"
     return text + (f" ({min(ratios):.1f}–{max(ratios):.1f})" if len(ratios) > 1 else "")
 for (load, rate), of in results.items():
@@ -150,9 +147,9 @@ for (load, rate), of in results.items():
         if v == "none":
             continue
         if v not in of:
-            row += " | | |"
+            row += " | |"
             continue
-        row += f" {percent(of[v], none, 0)} | {percent(of[v], none, 2)} | {statistics.median(a[1] for a in of[v]):.0f} % |"
+        row += f" {percent(of[v], none)} | {statistics.median(a[1] for a in of[v]):.0f} % |"
     print(row)
 END
 echo
