@@ -674,6 +674,18 @@ int events_teardown(const struct events *events, const struct tracedir *dir, str
 		&step, why);
 }
 
+/* Linux 7.3 prints this key of a histogram so, which it does not understand itself */
+static void mend_trigger(char *text)
+{
+	static const char twice[] = "common_cpucommon_cpu";
+	const size_t half = strlen(twice) / 2;
+
+	for (char *at = text; (at = strstr(at, twice));) {
+		at += half;
+		memmove(at, at + half, strlen(at + half) + 1);
+	}
+}
+
 /* "TRIGGER [active]" as the kernel prints it. Return: how many of the event's are gone now. */
 static unsigned clear_triggers_of(const struct tracedir *dir, const char *system, const char *name)
 {
@@ -692,6 +704,7 @@ static unsigned clear_triggers_of(const struct tracedir *dir, const char *system
 			continue;
 		if (state)
 			*state = '\0';
+		mend_trigger(l);
 		undo = strf("!%s", l);
 		n += undo && tracedir_write(dir, path, undo, 0, NULL, "cannot remove") >= 0;
 	}
