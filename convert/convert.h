@@ -52,6 +52,7 @@ struct export
 	const struct convert_options *options;
 	const char *path; /* --output=, NULL: standard output */
 	const struct trace_dat *dat;
+	uint64_t frame; /* of dat in its file, as in struct source */
 	const struct decoder *decoder;
 	const struct event_filter *filter; /* prepared for dat */
 	const struct out_file *output;	   /* open, its owner publishes it; NULL: not yet */

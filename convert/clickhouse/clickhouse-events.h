@@ -5,13 +5,9 @@
  */
 #pragma once
 
+#include "convert/clickhouse/native-rows.h"
 #include "decode/decoder.h"
 #include "decode/text.h"
-
-/* The first columns of each table. Borrowed */
-struct clickhouse_labels {
-	const char *host, *boot_id, *session, *file; /* "": not known */
-};
 
 struct clickhouse_events;
 

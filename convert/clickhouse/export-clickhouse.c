@@ -10,6 +10,7 @@
 #include "basic/log.h"
 #include "convert/clickhouse/clickhouse-events.h"
 #include "convert/clickhouse/clickhouse-facts.h"
+#include "convert/clickhouse/clickhouse-waits.h"
 #include "convert/convert.h"
 #include "decode/event-batches.h"
 #include "formats/own-clocks.h"
@@ -17,6 +18,7 @@
 
 #define BATCH_EVENTS 32768U
 #define UNAME_MAX    4096U
+#define TABLES	     "events waits tasks clocks findings snapshots"
 
 struct job {
 	const struct export *export;
@@ -144,14 +146,33 @@ static int run_facts(struct job *job, const char *table, int fd, size_t *n_fault
 	return r < 0 ? r : out_file_write(fd, out.bytes, out.size, why);
 }
 
+static int run_waits(struct job *job, int fd, size_t *n_faults, struct fault *why)
+{
+	struct clickhouse_waits waits = {
+		.export = job->export, .labels = job->labels, .on_fault = on_fault};
+	int r = clickhouse_waits_put(&waits, fd, why);
+
+	*n_faults += waits.n_faults;
+	return r;
+}
+
 static int run(struct job *job, const char *table, int fd, size_t *n_faults, struct fault *why)
 {
 	int r = find_labels(job, why);
 
 	if (r < 0)
 		return r;
-	return clickhouse_facts_has(table) ? run_facts(job, table, fd, n_faults, why)
-					   : run_events(job, fd, n_faults, why);
+	if (strcmp(table, "events") == 0)
+		return run_events(job, fd, n_faults, why);
+	if (strcmp(table, CLICKHOUSE_WAITS) == 0)
+		return run_waits(job, fd, n_faults, why);
+	return run_facts(job, table, fd, n_faults, why);
+}
+
+static bool is_table(const char *name)
+{
+	return strcmp(name, "events") == 0 || strcmp(name, CLICKHOUSE_WAITS) == 0 ||
+	       clickhouse_facts_has(name);
 }
 
 enum convert_status export_clickhouse(const struct export *export)
@@ -165,8 +186,8 @@ enum convert_status export_clickhouse(const struct export *export)
 	size_t n_faults = 0;
 	int r;
 
-	if (strcmp(table, "events") != 0 && !clickhouse_facts_has(table)) {
-		log_error("--table=%s: there are %s", table, CLICKHOUSE_TABLES);
+	if (!is_table(table)) {
+		log_error("--table=%s: there are %s", table, TABLES);
 		return CONVERT_USAGE;
 	}
 	if (!times->in_usecs || !times->has_date)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "convert/clickhouse/native.h"
+#include "convert/clickhouse/native-rows.h"
 
 #define EXPECT(text, wanted) expect(text, wanted, sizeof(wanted) - 1)
 
@@ -118,13 +118,94 @@ static void test_widths(void **state)
 	}
 }
 
+static const struct native_table table = {
+	"t",
+	{{"n", NATIVE_U8}, {"w", NATIVE_WORD}, {"pids", NATIVE_PIDS}, {"texts", NATIVE_TEXTS}},
+};
+
+static void add(struct native_rows *rows, uint64_t n, const char *word, size_t items,
+		struct text *out)
+{
+	const uint64_t pids[] = {1, (uint64_t)-1};
+	const char *const texts[] = {"a", ""};
+
+	assert_int_equal(native_rows_add(rows,
+					 (const struct native_value[]){
+						 {.number = n},
+						 {.text = word},
+						 {.n = items, .numbers = pids},
+						 {.n = items, .texts = texts},
+					 },
+					 out),
+			 0);
+}
+
+/* Arrays, of which one is empty; a word that no row has is no column */
+static void test_rows(void **state)
+{
+	const struct clickhouse_labels labels = {
+		.host = "h", .boot_id = "", .session = "", .file = ""};
+	_cleanup_(text_done) struct text out = {};
+	struct native_rows *rows;
+
+	assert_int_equal(native_rows_new(&table, &labels, &rows), 0);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	assert_int_equal(out.size, 0);
+	add(rows, 7, NULL, 2, &out);
+	add(rows, 8, "", 0, &out);
+	add(rows, 9, NULL, 1, &out);
+	assert_int_equal(out.size, 0);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	EXPECT(&out, "\x04\x03"
+		     "\x04host\x16LowCardinality(String)"
+		     "\x01\0\0\0\0\0\0\0\x00\x06\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+		     "\x01h\x03\0\0\0\0\0\0\0\0\0\0"
+		     "\x01n\x05UInt8\x07\x08\x09"
+		     "\x04pids\x0c"
+		     "Array(Int32)"
+		     "\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0"
+		     "\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0"
+		     "\x05texts\x0d"
+		     "Array(String)"
+		     "\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0"
+		     "\x01"
+		     "a\x00\x01"
+		     "a");
+	native_rows_free(rows);
+}
+
+/* A block is full, and the next one has none of its rows */
+static void test_full(void **state)
+{
+	const struct clickhouse_labels labels = {
+		.host = "", .boot_id = "", .session = "", .file = ""};
+	_cleanup_(text_done) struct text out = {};
+	struct native_rows *rows;
+
+	assert_int_equal(native_rows_new(&table, &labels, &rows), 0);
+	for (uint64_t i = 0; i < NATIVE_ROWS; i++) {
+		assert_int_equal(out.size, 0);
+		add(rows, i, "word", 2, &out);
+	}
+	/* 8192 rows */
+	assert_memory_equal(out.bytes, "\x04\x80\x40\x01n\x05UInt8\x00\x01\x02", 13);
+	out.size = 0;
+	add(rows, 5, NULL, 0, &out);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	EXPECT(&out, "\x03\x01\x01n\x05UInt8\x05"
+		     "\x04pids\x0c"
+		     "Array(Int32)\0\0\0\0\0\0\0\0"
+		     "\x05texts\x0d"
+		     "Array(String)\0\0\0\0\0\0\0\0");
+	native_rows_free(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_block),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_block),
+		cmocka_unit_test(test_words),	cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_rows),	cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
