@@ -38,7 +38,7 @@ struct convert_options {
  * that tells hosts apart is run once for each part, the first host's first, into one output.
  */
 struct export_part {
-	const char *host;
+	const char *host, *session;
 	unsigned index;	 /* of the host */
 	uint32_t n_cpus; /* that a host has at most */
 	uint64_t error;	 /* nanoseconds that its times may be wrong by; OWN_HOST_ERROR_UNKNOWN */

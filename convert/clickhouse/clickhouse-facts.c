@@ -198,7 +198,8 @@ static int add_causes(struct rows *rows, const struct source_look *look, struct 
 static int add_snapshots(struct rows *rows, struct fault *why)
 {
 	const struct trace_dat *dat = rows->facts->export->dat;
-	const struct source source = {.name = dat->path, .fd = dat->fd};
+	const struct source source = {
+		.name = dat->path, .fd = dat->fd, .frame = rows->facts->export->frame};
 	_cleanup_(source_set_freep) struct source_set *set = NULL;
 	const struct source_look *look;
 	int r = source_set_new(&source, 1, &set);

@@ -77,15 +77,20 @@ static int find_boot(struct job *job, struct fault *why)
 static int find_labels(struct job *job, struct fault *why)
 {
 	const struct convert_options *options = job->export->options;
+	const struct export_part *part = job->export->part;
 	const char *slash = strrchr(job->export->dat->path, '/');
 	int r = find_host(job, why);
 
 	if (r >= 0)
 		r = find_boot(job, why);
+	job->labels.session = options->session ? options->session : "";
 	if (options->host_name)
 		job->labels.host = options->host_name;
+	if (part) {
+		job->labels.host = part->host;
+		job->labels.session = part->session;
+	}
 	job->labels.boot_id = job->boot_id;
-	job->labels.session = options->session ? options->session : "";
 	job->labels.file = slash ? slash + 1 : job->export->dat->path;
 	return r;
 }
@@ -188,6 +193,12 @@ enum convert_status export_clickhouse(const struct export *export)
 
 	if (!is_table(table)) {
 		log_error("--table=%s: there are %s", table, TABLES);
+		return CONVERT_USAGE;
+	}
+	if (export->part && (export->options->host_name || export->options->session)) {
+		log_error("%s: is merged, and says which hosts and sessions it is of: without "
+			  "--host-name= and --session=",
+			  export->dat->path);
 		return CONVERT_USAGE;
 	}
 	if (!times->in_usecs || !times->has_date)
