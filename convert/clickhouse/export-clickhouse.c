@@ -2,7 +2,8 @@
 /*
  * export --format=clickhouse: rows of one of the tables of fleet/schema.sql, in ClickHouse's Native
  * format (native.h); without rows, nothing. Events are read by the main thread in the order of
- * time, workers make blocks of a batch of them each, which bounds memory. Main thread.
+ * time, workers make blocks of a batch of them each, which are brought in the order of the table.
+ * Main thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,19 +11,21 @@
 #include "basic/log.h"
 #include "convert/clickhouse/clickhouse-events.h"
 #include "convert/clickhouse/clickhouse-facts.h"
+#include "convert/clickhouse/clickhouse-order.h"
 #include "convert/clickhouse/clickhouse-waits.h"
 #include "convert/convert.h"
 #include "decode/event-batches.h"
 #include "formats/own-clocks.h"
 #include "formats/own-section.h"
 
-#define BATCH_EVENTS 32768U
+#define BATCH_EVENTS 16384U
 #define UNAME_MAX    4096U
 #define TABLES	     "events waits tasks clocks findings snapshots"
 
 struct job {
 	const struct export *export;
 	struct clickhouse_labels labels;
+	struct clickhouse_order *order;
 	char *uname, boot_id[37];
 };
 
@@ -97,27 +100,44 @@ static int find_labels(struct job *job, struct fault *why)
 
 /* --- events */
 
+struct maker {
+	struct clickhouse_events *events;
+	struct clickhouse_order *order;
+};
+
+static void maker_free(void *userdata)
+{
+	struct maker *maker = userdata;
+
+	if (maker)
+		clickhouse_events_free(maker->events);
+	free(maker);
+}
+
 static int maker_new(void *userdata, void **ret)
 {
 	const struct job *job = userdata;
-	struct clickhouse_events *events;
-	int r = clickhouse_events_new(job->export->decoder, &job->labels, &events);
+	struct maker *maker = calloc(1, sizeof(*maker));
+	int r = maker ? clickhouse_events_new(job->export->decoder, &job->labels, &maker->events)
+		      : -ENOMEM;
 
-	if (r >= 0)
-		*ret = events;
-	return r;
+	if (r < 0) {
+		maker_free(maker);
+		return r;
+	}
+	maker->order = job->order;
+	*ret = maker;
+	return 0;
 }
 
-static void maker_free(void *maker)
-{
-	clickhouse_events_free(maker);
-}
-
-static int make(void *maker, const struct decode_event *events, size_t n,
+/* Whoever's turn it is writes what is complete: there is no text for the main thread */
+static int make(void *userdata, const struct decode_event *events, size_t n,
 		const struct event_turn *turn, struct text *out)
 {
-	(void)turn;
-	return clickhouse_events_put(maker, events, n, out);
+	const struct maker *maker = userdata;
+
+	(void)out;
+	return clickhouse_events_put(maker->events, events, n, turn, maker->order);
 }
 
 static int run_events(struct job *job, int fd, size_t *n_faults, struct fault *why)
@@ -131,10 +151,17 @@ static int run_events(struct job *job, int fd, size_t *n_faults, struct fault *w
 		.maker_free = maker_free,
 		.make = make,
 	};
-	int r = export_events(job->export, &batches, why);
+	int written, r = clickhouse_order_new(job->export->decoder, fd, &job->order);
 
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot export", job->export->dat->path);
+	r = export_events(job->export, &batches, why);
 	*n_faults += batches.n_faults;
-	return r;
+	if (r == 0)
+		(void)clickhouse_order_flush(job->order, true);
+	written = clickhouse_order_written(job->order, why);
+	clickhouse_order_free(job->order);
+	return written != 0 ? written : r;
 }
 
 /* --- all */

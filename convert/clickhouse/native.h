@@ -61,6 +61,34 @@ static inline void native_number(struct text *out, uint64_t value, size_t size)
 	text_bytes(out, &value, size);
 }
 
+/* The numbers of a column, one after the other */
+struct native_numbers {
+	char *to; /* NULL: no memory */
+	size_t size;
+};
+
+/**
+ * native_numbers_begin() - room for @n numbers of @size bytes, all of which have to follow
+ */
+static inline struct native_numbers native_numbers_begin(struct text *out, size_t n, size_t size)
+{
+	/* whole words are written, each over what the one before has too much */
+	char *to = text_reserve(out, n * size + sizeof(uint64_t));
+
+	if (to)
+		out->size += n * size;
+	return (struct native_numbers){to, size};
+}
+
+static inline void native_numbers_next(struct native_numbers *numbers, uint64_t value)
+{
+	value = htole64(value);
+	if (!numbers->to)
+		return;
+	memcpy(numbers->to, &value, sizeof(value));
+	numbers->to += numbers->size;
+}
+
 void native_varint(struct text *out, uint64_t value);
 void native_string(struct text *out, const void *bytes, size_t size);
 

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks of ClickHouse's Native format, byte for byte. That ClickHouse means the same by them
- * test-clickhouse.sh shows.
+ * Blocks of ClickHouse's Native format, byte for byte, and their order. That ClickHouse means the
+ * same by them test-clickhouse.sh shows.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "convert/clickhouse/clickhouse-order.h"
 #include "convert/clickhouse/native-rows.h"
+#include "tests/unit/analysis-fixture.h"
 
 #define EXPECT(text, wanted) expect(text, wanted, sizeof(wanted) - 1)
 
@@ -198,6 +203,69 @@ static void test_full(void **state)
 		     "\x05texts\x0d"
 		     "Array(String)\0\0\0\0\0\0\0\0");
 	native_rows_free(rows);
+}
+
+/* --- the order of blocks */
+
+static uint32_t kind_of(const struct decoder *decoder, const char *name)
+{
+	uint32_t kind = 1;
+
+	while (strcmp(decoder_name(decoder, kind - 1), name) != 0)
+		kind++;
+	return kind;
+}
+
+static void expect_written(int fd, const char *text)
+{
+	char bytes[64] = "";
+
+	assert_int_equal(pread(fd, bytes, sizeof(bytes) - 1, 0), strlen(text));
+	assert_string_equal(bytes, text);
+}
+
+/* By name, each kind's in the order in which they came; written when there are enough */
+static void test_order(void **state)
+{
+	const struct craft_file file = {.formats = fixture_formats, .n_formats = FIXTURE_FORMATS};
+	struct craft c = craft_kinds[0];
+	struct clickhouse_order *order;
+	struct decoder *decoder;
+	struct trace_dat *dat;
+	uint32_t irq, switches, waking;
+	int dat_fd, fd;
+	struct fault why = {};
+
+	craft_file(&c, &file);
+	craft_open(&c, &dat_fd, &dat, &decoder);
+	irq = kind_of(decoder, "irq_handler_entry");
+	switches = kind_of(decoder, "sched_switch");
+	waking = kind_of(decoder, "sched_waking");
+	fd = memfd_create("order", MFD_CLOEXEC);
+	assert_int_equal(clickhouse_order_new(decoder, fd, &order), 0);
+	assert_int_equal(clickhouse_order_add(order, waking, "w1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, switches, "s1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, irq, "i1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, switches, "s2", 2, CLICKHOUSE_ORDER_ROWS - 4),
+			 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	expect_written(fd, "");
+	assert_int_equal(clickhouse_order_add(order, irq, "i2", 2, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	expect_written(fd, "i1i2s1s2w1");
+	assert_int_equal(clickhouse_order_add(order, waking, "w2", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, 0, "?", 1, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	assert_int_equal(clickhouse_order_flush(order, true), 0);
+	expect_written(fd, "i1i2s1s2w1?w2");
+	assert_int_equal(clickhouse_order_written(order, &why), 0);
+	close(fd);
+	assert_int_equal(clickhouse_order_add(order, irq, "i3", 2, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, true), -EPIPE);
+	assert_int_equal(clickhouse_order_written(order, &why), -EBADF);
+	assert_int_equal(why.error, -EBADF);
+	clickhouse_order_free(order);
+	craft_close(dat_fd, dat, decoder);
 }
 
 int main(void)
