@@ -62,7 +62,8 @@ static int add_frames(struct host_sources *hosts, const struct source *source, c
 		frame.frame = of.list[i].frame;
 		frame.error = of.list[i].error;
 		frame.name = name ? keep(&hosts->texts, name) : NULL;
-		r = frame.name ? add(hosts, &frame, of.list[i].host) : -ENOMEM;
+		frame.session = keep(&hosts->texts, of.list[i].name);
+		r = frame.name && frame.session ? add(hosts, &frame, of.list[i].host) : -ENOMEM;
 	}
 	return r < 0 ? r : (int)of.n;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "analysis/run-history.h"
 
@@ -83,4 +85,69 @@ bool run_history_next(const struct run_history *history, uint32_t cpu, uint64_t 
 		return false;
 	*ret = ring->slices[(ring->n - 1 - i) % RUN_HISTORY_SLICES];
 	return ret->to > since;
+}
+
+bool run_history_within(const struct run_history *history, const struct span *span, size_t *at,
+			struct run_slice *ret)
+{
+	struct run_slice slice;
+
+	while (run_history_next(history, span->cpu, span->from, at, &slice)) {
+		slice.from = MAX(slice.from, span->from);
+		slice.to = MIN(slice.to, span->to);
+		if (slice.to <= slice.from)
+			continue;
+		*ret = slice;
+		return true;
+	}
+	return false;
+}
+
+/* --- shares */
+
+struct sums {
+	struct run_share list[4 * RUN_SHARES];
+	size_t n;
+	uint64_t others;
+};
+
+static void add_share(struct sums *sums, const struct run_slice *slice)
+{
+	size_t i = 0;
+
+	while (i < sums->n && sums->list[i].task != slice->task)
+		i++;
+	if (i == ARRAY_SIZE(sums->list)) {
+		sums->others += slice->to - slice->from;
+		return;
+	}
+	if (i == sums->n)
+		sums->list[sums->n++] = (struct run_share){.task = slice->task};
+	sums->list[i].nsec += slice->to - slice->from;
+	sums->list[i].runs++;
+}
+
+static int by_nsec(const void *a, const void *b)
+{
+	const struct run_share *x = a, *y = b;
+
+	return x->nsec < y->nsec ? 1 : -(x->nsec > y->nsec);
+}
+
+void run_history_shares(const struct run_history *history, const struct span *span,
+			struct run_shares *ret)
+{
+	struct sums sums = {};
+	struct run_slice slice;
+	size_t at = 0;
+
+	while (run_history_within(history, span, &at, &slice))
+		add_share(&sums, &slice);
+	if (sums.n > 0)
+		qsort(sums.list, sums.n, sizeof(sums.list[0]), by_nsec);
+	ret->n = MIN(sums.n, (size_t)RUN_SHARES);
+	memcpy(ret->list, sums.list, ret->n * sizeof(ret->list[0]));
+	ret->others = sums.others;
+	for (size_t i = ret->n; i < sums.n; i++)
+		ret->others += sums.list[i].nsec;
 }

@@ -18,7 +18,9 @@ struct source {
 	unsigned recording;
 	const char *host; /* whose it is; NULL: nobody asks */
 	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
-	uint64_t error;	  /* of a frame: struct own_host's */
+	/* Of a frame, as struct own_host has them */
+	const char *session;
+	uint64_t error;
 };
 
 /* Whose clock it was, and how its times are shown */

@@ -578,6 +578,7 @@ static int on_switch(struct spans *s, const struct decode_event *event)
 	if (r >= 0)
 		r = switch_in(s, event, next);
 	s->cpus[event->cpu].out = prev;
+	s->cpus[event->cpu].pid = -1; /* the next event tells who runs, and that from then on */
 	return r;
 }
 

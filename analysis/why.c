@@ -64,50 +64,10 @@ static uint64_t length_of(const struct span *span)
 
 char why_letter(const struct why_wait *wait, const struct span_task *task)
 {
-	for (size_t i = 0; task && i < wait->n_shares; i++)
-		if (wait->shares[i].task == task)
+	for (size_t i = 0; task && i < wait->shares.n; i++)
+		if (wait->shares.list[i].task == task)
 			return (char)('A' + i);
 	return task ? '+' : '-';
-}
-
-struct shares {
-	struct why_share list[4 * WHY_SHARES];
-	size_t n;
-	uint64_t others;
-};
-
-static void add_share(struct shares *shares, const struct run_slice *slice)
-{
-	size_t i = 0;
-
-	while (i < shares->n && shares->list[i].task != slice->task)
-		i++;
-	if (i == ARRAY_SIZE(shares->list)) {
-		shares->others += slice->to - slice->from;
-		return;
-	}
-	if (i == shares->n)
-		shares->list[shares->n++] = (struct why_share){.task = slice->task};
-	shares->list[i].nsec += slice->to - slice->from;
-	shares->list[i].runs++;
-}
-
-static int by_nsec(const void *a, const void *b)
-{
-	const struct why_share *x = a, *y = b;
-
-	return x->nsec < y->nsec ? 1 : -(x->nsec > y->nsec);
-}
-
-static void take_shares(struct why_wait *wait, struct shares *shares)
-{
-	if (shares->n > 0)
-		qsort(shares->list, shares->n, sizeof(shares->list[0]), by_nsec);
-	wait->n_shares = MIN(shares->n, (size_t)WHY_SHARES);
-	memcpy(wait->shares, shares->list, wait->n_shares * sizeof(wait->shares[0]));
-	wait->others = shares->others;
-	for (size_t i = wait->n_shares; i < shares->n; i++)
-		wait->others += shares->list[i].nsec;
 }
 
 /* In place of the shortest one, if there is no room */
@@ -166,20 +126,14 @@ static void fill_slices(const struct why *why, struct why_wait *wait)
 {
 	const struct span *span = &wait->span;
 	struct part parts[WHY_LINE] = {};
-	struct shares shares = {};
 	struct run_slice slice;
 	size_t at = 0;
 
-	while (run_history_next(why->history, span->cpu, span->from, &at, &slice)) {
-		slice.from = MAX(slice.from, span->from);
-		slice.to = MIN(slice.to, span->to);
-		if (slice.to <= slice.from)
-			continue;
-		add_share(&shares, &slice);
+	run_history_shares(why->history, span, &wait->shares);
+	while (run_history_within(why->history, span, &at, &slice)) {
 		add_slice(wait, &slice);
 		add_to_parts(span, parts, &slice);
 	}
-	take_shares(wait, &shares);
 	for (unsigned k = 0; k < WHY_LINE; k++)
 		wait->line[k] = '.';
 	for (unsigned k = 0; k < WHY_LINE; k++)

@@ -9,7 +9,6 @@
 #include "decode/who.h"
 
 #define WHY_SLICES 64U /* of a wait; shorter ones are added up */
-#define WHY_SHARES 16U /* likewise */
 #define WHY_LINE   60U /* characters */
 
 struct why_config {
@@ -23,19 +22,10 @@ struct why_config {
 	const uint64_t *at;
 };
 
-/* How long a task, or the idle task, had the CPU meanwhile */
-struct why_share {
-	const struct span_task *task;
-	uint64_t nsec;
-	uint32_t runs;
-};
-
 struct why_wait {
 	struct span span; /* SPAN_RUNQUEUE or SPAN_BLOCKED */
 	/* Who ran on the CPU meanwhile, as far as it is known; nobody if the task was blocked */
-	struct why_share shares[WHY_SHARES]; /* the largest one first */
-	size_t n_shares;
-	uint64_t others; /* nanoseconds of tasks for which there was no room */
+	struct run_shares shares;
 	/* The same in order, the last one first */
 	struct run_slice slices[WHY_SLICES];
 	size_t n;

@@ -55,6 +55,23 @@ const char *analysis_task(const struct span_task *task)
 	return task->comm[0] ? task->comm : "<...>";
 }
 
+const char *analysis_waker_kind(enum span_waker waker)
+{
+	switch (waker) {
+	case SPAN_WAKER_TASK:
+		return "task";
+	case SPAN_WAKER_IDLE:
+		return "idle";
+	case SPAN_WAKER_IRQ:
+		return "irq";
+	case SPAN_WAKER_SOFTIRQ:
+		return "softirq";
+	case SPAN_WAKER_UNKNOWN:
+		break;
+	}
+	return NULL;
+}
+
 const char *analysis_waker(enum span_waker waker, const struct span_task *task)
 {
 	switch (waker) {

@@ -19,6 +19,9 @@ uint64_t analysis_usec(const struct sources_facts *facts, uint64_t ts);
 /* Who woke: a task's name, or what it was else; static, or of the task */
 const char *analysis_waker(enum span_waker waker, const struct span_task *task);
 
+/* "task", "idle", "irq", "softirq"; NULL: not known */
+const char *analysis_waker_kind(enum span_waker waker);
+
 /* "<idle>" for none, "<...>" without a name */
 const char *analysis_task(const struct span_task *task);
 

@@ -98,7 +98,7 @@ cat >"$dir/insert.sql" <<-EOF
 	INSERT INTO flyrec.events SETTINGS insert_deduplication_token = 'bench' FORMAT Native
 EOF
 insert=$(cpu sh -c "'$sql' client '$dir/data' --queries-file='$dir/insert.sql' <'$dir/events.native'")
-for table in tasks clocks findings snapshots; do
+for table in waits tasks clocks findings snapshots; do
 	"$FLYRECCTL" export --format=clickhouse --session=bench --table=$table "$file" >"$dir/rows"
 	[ ! -s "$dir/rows" ] || $client --query="INSERT INTO flyrec.$table FORMAT Native" <"$dir/rows"
 done
@@ -121,7 +121,7 @@ awk -v n="$events" -v export="$export" -v insert="$insert" -v empty="$empty" -v 
 		printf "on the disk      %.2f bytes an event\n", bytes / n
 	}'
 
-for table in events clocks findings snapshots; do
+for table in events waits clocks findings snapshots; do
 	$client --query="INSERT INTO flyrec.$table SELECT t.* REPLACE(concat('h', toString(n.number)) AS host)
 		FROM flyrec.$table AS t CROSS JOIN numbers(2, $((hosts - 1))) AS n"
 done

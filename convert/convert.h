@@ -38,7 +38,7 @@ struct convert_options {
  * that tells hosts apart is run once for each part, the first host's first, into one output.
  */
 struct export_part {
-	const char *host;
+	const char *host, *session;
 	unsigned index;	 /* of the host */
 	uint32_t n_cpus; /* that a host has at most */
 	uint64_t error;	 /* nanoseconds that its times may be wrong by; OWN_HOST_ERROR_UNKNOWN */
@@ -52,6 +52,7 @@ struct export
 	const struct convert_options *options;
 	const char *path; /* --output=, NULL: standard output */
 	const struct trace_dat *dat;
+	uint64_t frame; /* of dat in its file, as in struct source */
 	const struct decoder *decoder;
 	const struct event_filter *filter; /* prepared for dat */
 	const struct out_file *output;	   /* open, its owner publishes it; NULL: not yet */

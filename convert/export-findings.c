@@ -31,7 +31,8 @@ static int take_wanted(const struct taker *taker, const struct own_finding *find
 static int analyze(const struct export *export, struct findings *findings, struct who *who,
 		   struct sources_facts *ret_facts, struct fault *why)
 {
-	const struct source source = {export->dat->path, export->dat->fd};
+	const struct source source = {
+		.name = export->dat->path, .fd = export->dat->fd, .frame = export->frame};
 	/* the texts are borrowed */
 	const struct event_filter filter = {
 		.since = export->filter->since,

@@ -91,7 +91,7 @@ static const struct row {
 	{0, "memory", "=ADDR=FILE", LIST, F(convert.memory),
 	 "Memory that shall be in the Arm snapshot; may be repeated", "snapshot export", "arm-snapshot"},
 	{0, "table", "=TABLE", TEXT, F(convert.table),
-	 "clickhouse: events (default), tasks, clocks, findings or snapshots", "export", "clickhouse"},
+	 "clickhouse: events (default), waits, tasks, clocks, findings or snapshots", "export", "clickhouse"},
 	{0, "host-name", "=NAME", TEXT, F(convert.host_name),
 	 "clickhouse: of the host (default: as the file says)", "export", "clickhouse"},
 	{0, "session", "=NAME", TEXT, F(convert.session),

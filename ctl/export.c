@@ -47,13 +47,12 @@ static const struct format {
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
 	bool binary;	 /* nothing for a terminal */
-	bool one_host;	 /* tasks are told apart by their pids */
 	bool parts;	 /* it takes each host of a merged file by itself: struct export_part */
 } formats[] = {
 	[TEXT] = {NULL},
 	[JSON] = {NULL},
 	[PERFETTO] = {export_perfetto, .binary = true, .parts = true},
-	[CLICKHOUSE] = {export_clickhouse, .binary = true, .one_host = true},
+	[CLICKHOUSE] = {export_clickhouse, .binary = true, .parts = true},
 	[ARM_SNAPSHOT] = {NULL, .no_file = true},
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
@@ -206,19 +205,21 @@ static enum convert_status run_html(const struct work *w, const struct export *e
 static int find_hosts(const struct work *w, struct host_sources *hosts, struct fault *why)
 {
 	const struct source source = {.name = w->name, .fd = w->fd};
-	const bool asks = w->format->one_host || w->format->parts;
-	int r = asks ? host_sources_find(&source, 1, hosts, why) : 0;
+	int r = w->format->parts ? host_sources_find(&source, 1, hosts, why) : 0;
 
 	if (r < 0 || !hosts->names || !hosts->names[1])
 		return r;
-	if (w->format->one_host)
-		return fault_set(why, -EINVAL,
-				 "%s: is of several hosts, whose tasks have the same pids; export "
-				 "the files that it was merged from",
-				 w->name);
-	return strv_length(hosts->names) <= HOSTS_MAX
+	return strv_length(hosts->names) <= HOSTS_MAX || w->format == &formats[CLICKHOUSE]
 		       ? 0
 		       : fault_set(why, -E2BIG, "%s: is of more than %u hosts", w->name, HOSTS_MAX);
+}
+
+/* Rows have a session, too: also where all files that were merged are of one host */
+static bool has_parts(const struct work *w, const struct host_sources *hosts)
+{
+	if (!hosts->names)
+		return false;
+	return hosts->names[1] || (w->format == &formats[CLICKHOUSE] && hosts->list[0].frame > 0);
 }
 
 struct part {
@@ -254,7 +255,9 @@ static enum convert_status run_part(const struct work *w, struct export *export,
 	}
 	export->dat = part.dat;
 	export->decoder = part.decoder;
+	export->frame = source->frame;
 	export->part->host = source->host;
+	export->part->session = source->session;
 	export->part->error = source->error;
 	return w->format->run(export);
 }
@@ -281,6 +284,7 @@ static enum convert_status run_hosts(const struct work *w, struct export *export
 {
 	enum convert_status status = CONVERT_DONE;
 	struct export_part part = {};
+	bool complete = true;
 	struct fault why;
 
 	if (count_cpus(hosts, &part.n_cpus, &why) < 0) {
@@ -289,10 +293,15 @@ static enum convert_status run_hosts(const struct work *w, struct export *export
 	}
 	export->part = &part;
 	for (; hosts->names[part.index]; part.index++)
-		for (size_t i = 0; i < hosts->n; i++)
-			if (hosts->list[i].host == hosts->names[part.index] &&
-			    run_part(w, export, &hosts->list[i]) != CONVERT_DONE)
+		for (size_t i = 0; i < hosts->n; i++) {
+			if (hosts->list[i].host != hosts->names[part.index])
+				continue;
+			*export->ret_complete = false;
+			if (run_part(w, export, &hosts->list[i]) != CONVERT_DONE)
 				status = CONVERT_FAILED;
+			complete &= *export->ret_complete;
+		}
+	*export->ret_complete = complete;
 	free(part.kept);
 	return status;
 }
@@ -327,7 +336,7 @@ static int export_open(void *userdata)
 	export.decoder = decoder;
 	if (w->format == &formats[HTML])
 		status = run_html(w, &export, &hosts);
-	else if (hosts.names && hosts.names[1])
+	else if (has_parts(w, &hosts))
 		status = run_hosts(w, &export, &hosts);
 	else if (w->format->run)
 		status = w->format->run(&export);

@@ -44,12 +44,12 @@ static uint64_t length_of(const struct span *span)
 /* Of the wait so much is not told: the CPU's events were lost, or are too long ago */
 static uint64_t unknown_of(const struct why_wait *wait)
 {
-	uint64_t sum = wait->others, all = length_of(&wait->span);
+	uint64_t sum = wait->shares.others, all = length_of(&wait->span);
 
 	if (wait->span.kind != SPAN_RUNQUEUE)
 		return 0;
-	for (size_t i = 0; i < wait->n_shares; i++)
-		sum += wait->shares[i].nsec;
+	for (size_t i = 0; i < wait->shares.n; i++)
+		sum += wait->shares.list[i].nsec;
 	return all - MIN(all, sum);
 }
 
@@ -110,8 +110,8 @@ static void add_task(struct table *t, const struct span_task *task)
 /* Does the recording tell a unit of who ran? */
 static bool has_units(const struct shown *shown, const struct why_wait *wait)
 {
-	for (size_t i = 0; i < wait->n_shares; i++)
-		if (analysis_unit(&shown->a, wait->shares[i].task))
+	for (size_t i = 0; i < wait->shares.n; i++)
+		if (analysis_unit(&shown->a, wait->shares.list[i].task))
 			return true;
 	return false;
 }
@@ -125,8 +125,8 @@ static int print_shares(const struct shown *shown, const struct why_wait *wait)
 		.numbers = 0x2e,
 	};
 
-	for (size_t i = 0; i < wait->n_shares; i++) {
-		const struct why_share *share = &wait->shares[i];
+	for (size_t i = 0; i < wait->shares.n; i++) {
+		const struct run_share *share = &wait->shares.list[i];
 		const char *unit = analysis_unit(&shown->a, share->task);
 
 		table_add(&t, strf("%c", why_letter(wait, share->task)));
@@ -176,12 +176,12 @@ static int print_wait(const struct shown *shown, const struct why_wait *wait)
 	if (wait->n > 0) {
 		printf("[%s]\n", wait->line);
 		r = print_shares(shown, wait);
-		print_rest("others ran", wait->others);
+		print_rest("others ran", wait->shares.others);
 		print_rest("not known who ran:", unknown_of(wait));
 		/* one after the other, if that says more */
-		if (r >= 0 && wait->n > wait->n_shares)
+		if (r >= 0 && wait->n > wait->shares.n)
 			r = print_slices(wait);
-		if (wait->n > wait->n_shares)
+		if (wait->n > wait->shares.n)
 			print_rest("shorter runs than these:", wait->shorter);
 	} else {
 		print_rest("not known who ran:", unknown_of(wait));
@@ -210,7 +210,7 @@ static struct json_object *task_json(const struct shown *shown, const struct spa
 	return o;
 }
 
-static struct json_object *share_json(const struct shown *shown, const struct why_share *share)
+static struct json_object *share_json(const struct shown *shown, const struct run_share *share)
 {
 	struct json_object *o = task_json(shown, share->task);
 
@@ -249,8 +249,8 @@ static struct json_object *wait_json(const struct shown *shown, const struct why
 	const struct own_journal_line *near;
 	size_t n_near;
 
-	for (size_t i = 0; i < wait->n_shares; i++)
-		json_append(blame, share_json(shown, &wait->shares[i]));
+	for (size_t i = 0; i < wait->shares.n; i++)
+		json_append(blame, share_json(shown, &wait->shares.list[i]));
 	for (size_t i = wait->n; i-- > 0;)
 		json_append(runs, slice_json(shown, &wait->slices[i]));
 	if (span->kind == SPAN_BLOCKED && span->waker)
@@ -273,7 +273,7 @@ static struct json_object *wait_json(const struct shown *shown, const struct why
 	json_add(o, "stack", span->label ? json_text(span->label->text) : NULL);
 	json_add(o, "before", before);
 	json_add(o, "after_nsec", json_number(wait->after));
-	json_add(o, "others_nsec", json_number(wait->others));
+	json_add(o, "others_nsec", json_number(wait->shares.others));
 	json_add(o, "unknown_nsec", json_number(unknown_of(wait)));
 	json_add(o, "blame", blame);
 	json_add(o, "runs", runs);

@@ -51,6 +51,40 @@ PARTITION BY toStartOfHour(ts)
 ORDER BY (name, host, ts)
 SETTINGS non_replicated_deduplication_window = 10000;
 
+-- Each time that a task waited for a CPU or was blocked for 1 ms or longer, as flyrec's analysis finds it
+-- in the whole file: a question about these need not look at events.
+CREATE TABLE IF NOT EXISTS flyrec.waits
+(
+    host LowCardinality(String),
+    boot_id LowCardinality(String),
+    session LowCardinality(String),
+    file LowCardinality(String),
+    ts DateTime64(9, 'UTC'),         -- when it began
+    nsec UInt64,
+    kind LowCardinality(String),     -- runqueue: for a CPU; blocked: in D state
+    preempted UInt8,                 -- runqueue: it had not slept
+    open UInt8,                      -- it had not ended when the file did
+    cpu UInt16,                      -- where it ended
+    pid Int32,
+    tgid Int32,
+    comm LowCardinality(String),
+    unit LowCardinality(String),
+    container LowCardinality(String),
+    waker LowCardinality(String),    -- task, idle, irq, softirq; "": not known, or preempted
+    waker_pid Int32,
+    waker_comm LowCardinality(String),
+    waker_unit LowCardinality(String),
+    ran_pid Array(Int32),            -- runqueue: who had the CPU meanwhile, the longest first; 0: idle
+    ran_comm Array(String),
+    ran_unit Array(String),
+    ran_nsec Array(UInt64),
+    ran_others UInt64                -- nanoseconds of all beyond 16
+)
+ENGINE = MergeTree
+PARTITION BY toStartOfHour(ts)
+ORDER BY (kind, unit, host, ts)
+SETTINGS non_replicated_deduplication_window = 10000;
+
 CREATE TABLE IF NOT EXISTS flyrec.tasks
 (
     host LowCardinality(String),

@@ -238,23 +238,6 @@ static int made_value(struct query_scan *scan, char *text, struct value *ret)
 	return text ? 0 : -ENOMEM;
 }
 
-static const char *waker_name(enum span_waker waker)
-{
-	switch (waker) {
-	case SPAN_WAKER_TASK:
-		return "task";
-	case SPAN_WAKER_IDLE:
-		return "idle";
-	case SPAN_WAKER_IRQ:
-		return "irq";
-	case SPAN_WAKER_SOFTIRQ:
-		return "softirq";
-	case SPAN_WAKER_UNKNOWN:
-		break;
-	}
-	return NULL;
-}
-
 static int label_value(struct query_scan *scan, const struct wait *w, enum what what,
 		       struct value *ret)
 {
@@ -298,7 +281,7 @@ static int task_value(const struct wait *w, enum what what, struct value *ret)
 			*ret = value_number(w->tgid);
 		return 0;
 	case WHAT_WAKER:
-		*ret = text_value(waker_name(w->waker));
+		*ret = text_value(analysis_waker_kind(w->waker));
 		return 0;
 	case WHAT_WAKER_PID:
 		if (w->waker_task)

@@ -5,7 +5,8 @@
 
 #include "basic/strv.h"
 #include "convert/clickhouse/clickhouse-events.h"
-#include "convert/clickhouse/native.h"
+#include "convert/clickhouse/clickhouse-order.h"
+#include "decode/event-batches.h"
 #include "decode/field-value.h"
 #include "decode/json-printer.h"
 #include "decode/who.h"
@@ -79,6 +80,8 @@ struct clickhouse_events {
 	uint32_t *kind_of;
 	const struct decode_event **events; /* kind by kind */
 	size_t room;
+	struct text blocks; /* likewise, and where they end: */
+	size_t *ends;
 };
 
 /* The events that a block is of */
@@ -177,12 +180,15 @@ static struct plan *get_plan(struct clickhouse_events *maker, uint32_t kind)
 
 /* --- columns that all events have */
 
-static void put_numbers(struct rows *rows, const char *name, const char *type, size_t size,
-			uint64_t (*get)(const struct decode_event *event))
+static inline void put_numbers(struct rows *rows, const char *name, const char *type, size_t size,
+			       uint64_t (*get)(const struct decode_event *event))
 {
+	struct native_numbers to;
+
 	native_column(&rows->block, name, type);
+	to = native_numbers_begin(rows->block.out, rows->n, size);
 	for (size_t i = 0; i < rows->n; i++)
-		native_number(rows->block.out, get(rows->events[i]), size);
+		native_numbers_next(&to, get(rows->events[i]));
 }
 
 static uint64_t get_ts(const struct decode_event *event)
@@ -348,13 +354,14 @@ static void put_arrays(struct rows *rows, const struct plan_field *f)
 static void put_field(struct rows *rows, const struct plan_field *f)
 {
 	const struct column *column = f->column;
+	struct native_numbers to;
 
 	if (column->size) {
 		native_column(&rows->block, column->name, column->type);
+		to = native_numbers_begin(rows->block.out, rows->n, column->size);
 		for (size_t i = 0; i < rows->n; i++)
-			native_number(rows->block.out,
-				      (uint64_t)field_signed(&f->value.at, rows->events[i]),
-				      column->size);
+			native_numbers_next(&to,
+					    (uint64_t)field_signed(&f->value.at, rows->events[i]));
 	} else if (f->value.kind == VALUE_STRING) {
 		put_strings(rows, f);
 	} else {
@@ -435,17 +442,12 @@ static void sort_events(struct clickhouse_events *maker, size_t n_kinds,
 		maker->events[maker->counts[maker->kind_of[i]]++] = &list[i];
 }
 
-int clickhouse_events_put(struct clickhouse_events *maker, const struct decode_event *list,
-			  size_t n, struct text *out)
+static int put_blocks(struct clickhouse_events *maker, size_t n_kinds)
 {
 	uint32_t begin = 0;
-	size_t n_kinds;
-	int r = make_room(maker, n);
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	n_kinds = count_kinds(maker, list, n);
-	sort_events(maker, n_kinds, list, n);
+	maker->blocks.size = 0;
 	for (size_t i = 0; i < n_kinds; i++) {
 		const uint32_t end = maker->counts[maker->kinds[i]];
 		struct rows rows = {
@@ -456,11 +458,36 @@ int clickhouse_events_put(struct clickhouse_events *maker, const struct decode_e
 		};
 
 		if (r >= 0)
-			r = rows.plan ? put_block(&rows, out) : -ENOMEM;
-		maker->counts[maker->kinds[i]] = 0;
+			r = rows.plan ? put_block(&rows, &maker->blocks) : -ENOMEM;
+		maker->ends[i] = maker->blocks.size;
+		maker->counts[maker->kinds[i]] = end - begin;
 		begin = end;
 	}
 	return r;
+}
+
+int clickhouse_events_put(struct clickhouse_events *maker, const struct decode_event *list,
+			  size_t n, const struct event_turn *turn, struct clickhouse_order *order)
+{
+	size_t n_kinds = 0, begin = 0;
+	int r = make_room(maker, n);
+
+	if (r >= 0) {
+		n_kinds = count_kinds(maker, list, n);
+		sort_events(maker, n_kinds, list, n);
+		r = put_blocks(maker, n_kinds);
+	}
+	event_turn_wait(turn);
+	for (size_t i = 0; i < n_kinds; i++) {
+		const uint32_t kind = maker->kinds[i];
+
+		if (r >= 0)
+			r = clickhouse_order_add(order, kind, maker->blocks.bytes + begin,
+						 maker->ends[i] - begin, maker->counts[kind]);
+		maker->counts[kind] = 0;
+		begin = maker->ends[i];
+	}
+	return r < 0 ? r : clickhouse_order_flush(order, false);
 }
 
 /* --- all */
@@ -479,7 +506,8 @@ int clickhouse_events_new(const struct decoder *decoder, const struct clickhouse
 	maker->plans = calloc(kinds, sizeof(*maker->plans));
 	maker->counts = calloc(kinds, sizeof(*maker->counts));
 	maker->kinds = calloc(kinds, sizeof(*maker->kinds));
-	r = maker->plans && maker->counts && maker->kinds
+	maker->ends = calloc(kinds, sizeof(*maker->ends));
+	r = maker->plans && maker->counts && maker->kinds && maker->ends
 		    ? json_printer_new_fields(decoder, &maker->json)
 		    : -ENOMEM;
 	if (r < 0)
@@ -498,6 +526,8 @@ struct clickhouse_events *clickhouse_events_free(struct clickhouse_events *maker
 	free(maker->plans);
 	free(maker->counts);
 	free(maker->kinds);
+	free(maker->ends);
+	text_done(&maker->blocks);
 	free(maker->kind_of);
 	free(maker->events);
 	json_printer_free(maker->json);

@@ -5,13 +5,8 @@
  */
 #pragma once
 
+#include "convert/clickhouse/native-rows.h"
 #include "decode/decoder.h"
-#include "decode/text.h"
-
-/* The first columns of each table. Borrowed */
-struct clickhouse_labels {
-	const char *host, *boot_id, *session, *file; /* "": not known */
-};
 
 struct clickhouse_events;
 
@@ -22,9 +17,13 @@ int clickhouse_events_new(const struct decoder *decoder, const struct clickhouse
 			  struct clickhouse_events **ret);
 struct clickhouse_events *clickhouse_events_free(struct clickhouse_events *events);
 
+struct clickhouse_order;
+struct event_turn;
+
 /**
- * clickhouse_events_put() - append blocks with the rows of @n events
- * Return: 0 or -ENOMEM.
+ * clickhouse_events_put() - make blocks with the rows of @n events
+ * @turn: of this thread; from when it comes @order is used
+ * Return: 0, -ENOMEM, or as clickhouse_order_flush().
  */
 int clickhouse_events_put(struct clickhouse_events *events, const struct decode_event *list,
-			  size_t n, struct text *out);
+			  size_t n, const struct event_turn *turn, struct clickhouse_order *order);

@@ -3,70 +3,28 @@
 #include <string.h>
 
 #include "analysis/source-set.h"
-#include "basic/array-room.h"
 #include "convert/clickhouse/clickhouse-facts.h"
-#include "convert/clickhouse/native.h"
 #include "decode/who.h"
 #include "formats/own-cause.h"
 #include "formats/own-clocks.h"
 #include "formats/own-findings.h"
 #include "formats/own-section.h"
 
-#define COLUMNS_MAX 10U
-
-struct cell {
-	uint64_t number;
-	size_t at, size; /* of a text, in texts */
-};
-
-/* Rows until there are all */
+/* Rows of a table on their way out */
 struct rows {
 	struct clickhouse_facts *facts;
-	const struct table *table;
-	struct text texts;
-	struct cell *cells;
-	size_t n_cells;
+	struct native_rows *rows;
+	struct text *out;
 };
 
 struct table {
-	const char *name;
 	int (*add)(struct rows *rows, struct fault *why);
-	struct {
-		const char *name, *type;
-		size_t size; /* of a number; 0: a text */
-	} columns[COLUMNS_MAX];
+	struct native_table native;
 };
 
-/* For add_row(): a value of a column */
-struct value {
-	uint64_t number;
-	const char *text; /* NULL: "" */
-};
-
-static size_t n_columns(const struct table *table)
+static int add_row(const struct rows *rows, const struct native_value *values)
 {
-	size_t n = 0;
-
-	while (n < COLUMNS_MAX && table->columns[n].name)
-		n++;
-	return n;
-}
-
-/* As many as the table has columns */
-static int add_row(struct rows *rows, const struct value *values)
-{
-	const size_t n = n_columns(rows->table);
-
-	for (size_t i = 0; i < n; i++) {
-		const char *text = values[i].text ? values[i].text : "";
-
-		if (array_grow(&rows->cells, rows->n_cells, sizeof(*rows->cells)) < 0)
-			return -ENOMEM;
-		rows->cells[rows->n_cells++] = (struct cell){
-			.number = values[i].number, .at = rows->texts.size, .size = strlen(text)};
-		text_string(&rows->texts, text);
-	}
-	return rows->texts.no_memory ? -ENOMEM : 0;
+	return native_rows_add(rows->rows, values, rows->out);
 }
 
 static void tell(struct clickhouse_facts *facts, const char *line)
@@ -99,7 +57,7 @@ static int add_task(void *userdata, int32_t pid, uint64_t from, uint64_t to,
 {
 	const struct task_place *place = is->place;
 
-	return add_row(userdata, (const struct value[]){
+	return add_row(userdata, (const struct native_value[]){
 					 {.number = (uint64_t)pid},
 					 {.number = (uint64_t)is->tgid},
 					 {.text = is->process},
@@ -134,7 +92,7 @@ static int add_reading(struct rows *rows, const char *clock, const struct own_cl
 {
 	const bool status = !(c->flags & OWN_CLOCK_NO_STATUS);
 
-	return add_row(rows, (const struct value[]){
+	return add_row(rows, (const struct native_value[]){
 				     {.text = own_clock_at_name(c->at)},
 				     {.number = c->realtime},
 				     {.text = clock},
@@ -173,7 +131,7 @@ static int add_finding(void *userdata, const struct own_finding *finding)
 	const bool usecs = decoder_facts(rows->facts->export->decoder)->in_usecs;
 
 	return add_row(userdata,
-		       (const struct value[]){
+		       (const struct native_value[]){
 			       {.number = finding->start_usec * (usecs ? NSEC_PER_USEC : 1)},
 			       {.number = finding->duration_nsec},
 			       {.number = finding->score},
@@ -204,7 +162,7 @@ static int add_cause(struct rows *rows, const struct own_cause *cause,
 
 	if (!id)
 		return -ENOMEM;
-	return add_row(rows, (const struct value[]){
+	return add_row(rows, (const struct native_value[]){
 				     {.number = cause->usec * NSEC_PER_USEC},
 				     {.text = id},
 				     {.text = cause->reason},
@@ -240,7 +198,8 @@ static int add_causes(struct rows *rows, const struct source_look *look, struct 
 static int add_snapshots(struct rows *rows, struct fault *why)
 {
 	const struct trace_dat *dat = rows->facts->export->dat;
-	const struct source source = {.name = dat->path, .fd = dat->fd};
+	const struct source source = {
+		.name = dat->path, .fd = dat->fd, .frame = rows->facts->export->frame};
 	_cleanup_(source_set_freep) struct source_set *set = NULL;
 	const struct source_look *look;
 	int r = source_set_new(&source, 1, &set);
@@ -253,54 +212,54 @@ static int add_snapshots(struct rows *rows, struct fault *why)
 /* --- all */
 
 static const struct table tables[] = {
-	{"tasks",
-	 add_tasks,
-	 {{"pid", NATIVE_I32, 4},
-	  {"tgid", NATIVE_I32, 4},
-	  {"comm", NATIVE_WORD, 0},
-	  {"unit", NATIVE_WORD, 0},
-	  {"container", NATIVE_WORD, 0},
-	  {"cgroup", NATIVE_WORD, 0},
-	  {"from_ts", NATIVE_TIME, 8},
-	  {"to_ts", NATIVE_TIME, 8}}},
-	{"clocks",
-	 add_clocks,
-	 {{"at", NATIVE_WORD, 0},
-	  {"ts", NATIVE_TIME, 8},
-	  {"clock", NATIVE_WORD, 0},
-	  {"trace", NATIVE_U64, 8},
-	  {"mono_raw", NATIVE_U64, 8},
-	  {"boot", NATIVE_U64, 8},
-	  {"width", NATIVE_U32, 4},
-	  {"maxerror", NATIVE_U32, 4},
-	  {"status", NATIVE_U32, 4},
-	  {"tai", NATIVE_I32, 4}}},
-	{"findings",
-	 add_findings,
-	 {{"ts", NATIVE_TIME, 8},
-	  {"nsec", NATIVE_U64, 8},
-	  {"score", NATIVE_U64, 8},
-	  {"rule", NATIVE_WORD, 0},
-	  {"pid", NATIVE_I32, 4},
-	  {"task", NATIVE_WORD, 0},
-	  {"unit", NATIVE_WORD, 0},
-	  {"text", NATIVE_WORD, 0}}},
-	{"snapshots",
-	 add_snapshots,
-	 {{"ts", NATIVE_TIME, 8},
-	  {"id", NATIVE_WORD, 0},
-	  {"reason", NATIVE_WORD, 0},
-	  {"text", NATIVE_WORD, 0},
-	  {"from_ts", NATIVE_TIME, 8},
-	  {"to_ts", NATIVE_TIME, 8},
-	  {"cpus", NATIVE_U16, 2},
-	  {"bytes", NATIVE_U64, 8}}},
+	{add_tasks,
+	 {"tasks",
+	  {{"pid", NATIVE_I32},
+	   {"tgid", NATIVE_I32},
+	   {"comm", NATIVE_WORD},
+	   {"unit", NATIVE_WORD},
+	   {"container", NATIVE_WORD},
+	   {"cgroup", NATIVE_WORD},
+	   {"from_ts", NATIVE_TIME},
+	   {"to_ts", NATIVE_TIME}}}},
+	{add_clocks,
+	 {"clocks",
+	  {{"at", NATIVE_WORD},
+	   {"ts", NATIVE_TIME},
+	   {"clock", NATIVE_WORD},
+	   {"trace", NATIVE_U64},
+	   {"mono_raw", NATIVE_U64},
+	   {"boot", NATIVE_U64},
+	   {"width", NATIVE_U32},
+	   {"maxerror", NATIVE_U32},
+	   {"status", NATIVE_U32},
+	   {"tai", NATIVE_I32}}}},
+	{add_findings,
+	 {"findings",
+	  {{"ts", NATIVE_TIME},
+	   {"nsec", NATIVE_U64},
+	   {"score", NATIVE_U64},
+	   {"rule", NATIVE_WORD},
+	   {"pid", NATIVE_I32},
+	   {"task", NATIVE_WORD},
+	   {"unit", NATIVE_WORD},
+	   {"text", NATIVE_WORD}}}},
+	{add_snapshots,
+	 {"snapshots",
+	  {{"ts", NATIVE_TIME},
+	   {"id", NATIVE_WORD},
+	   {"reason", NATIVE_WORD},
+	   {"text", NATIVE_WORD},
+	   {"from_ts", NATIVE_TIME},
+	   {"to_ts", NATIVE_TIME},
+	   {"cpus", NATIVE_U16},
+	   {"bytes", NATIVE_U64}}}},
 };
 
 static const struct table *find_table(const char *name)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-		if (strcmp(tables[i].name, name) == 0)
+		if (strcmp(tables[i].native.name, name) == 0)
 			return &tables[i];
 	return NULL;
 }
@@ -310,60 +269,19 @@ bool clickhouse_facts_has(const char *table)
 	return find_table(table) != NULL;
 }
 
-static void put_column(const struct rows *rows, size_t column, struct native_block *block,
-		       struct native_words *words)
-{
-	const struct table *table = rows->table;
-	const size_t step = n_columns(table), size = table->columns[column].size;
-
-	if (size)
-		native_column(block, table->columns[column].name, table->columns[column].type);
-	else
-		native_words_begin(words, block->rows);
-	for (size_t i = column; i < rows->n_cells; i += step) {
-		const struct cell *cell = &rows->cells[i];
-
-		if (size)
-			native_number(block->out, cell->number, size);
-		else
-			native_words_add(words, cell->size ? rows->texts.bytes + cell->at : "",
-					 cell->size);
-	}
-	if (!size)
-		native_words_put(words, block, table->columns[column].name);
-}
-
-static void put_block(const struct rows *rows, struct text *out)
-{
-	const struct clickhouse_labels *labels = &rows->facts->labels;
-	const size_t n = n_columns(rows->table);
-	struct native_words words = {};
-	struct native_block block;
-
-	native_begin(&block, out, rows->n_cells / n);
-	native_word(&block, "host", labels->host);
-	native_word(&block, "boot_id", labels->boot_id);
-	native_word(&block, "session", labels->session);
-	native_word(&block, "file", labels->file);
-	for (size_t i = 0; i < n; i++)
-		put_column(rows, i, &block, &words);
-	native_words_done(&words);
-}
-
 int clickhouse_facts_put(struct clickhouse_facts *facts, const char *table, struct text *out,
 			 struct fault *why)
 {
-	struct rows rows = {.facts = facts, .table = find_table(table)};
-	int r;
+	const struct table *is = find_table(table);
+	struct rows rows = {.facts = facts, .out = out};
+	int r = native_rows_new(&is->native, &facts->labels, &rows.rows);
 
 	why->error = 0;
-	r = rows.table->add(&rows, why);
-	if (r >= 0 && rows.n_cells > 0)
-		put_block(&rows, out);
-	if (out->no_memory)
-		r = -ENOMEM;
-	text_done(&rows.texts);
-	free(rows.cells);
+	if (r >= 0)
+		r = is->add(&rows, why);
+	if (r >= 0)
+		r = native_rows_end(rows.rows, out);
+	native_rows_free(rows.rows);
 	return r < 0 && why->error == 0
 		       ? fault_errno(why, r, "%s: cannot export", facts->export->dat->path)
 		       : MIN(r, 0);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a file says beside its events, as rows of the other tables: tasks, clocks, findings,
- * snapshots. A block each. Main thread.
+ * snapshots. Main thread.
  */
 #pragma once
 
-#include "convert/clickhouse/clickhouse-events.h"
+#include "convert/clickhouse/native-rows.h"
 #include "convert/convert.h"
 
 struct clickhouse_facts {
@@ -15,16 +15,13 @@ struct clickhouse_facts {
 	size_t n_faults; /* what was damaged and left out */
 };
 
-/* That there are; "events" is not made here */
-#define CLICKHOUSE_TABLES "events tasks clocks findings snapshots"
-
 /**
  * clickhouse_facts_has() - is there such a table?
  */
 bool clickhouse_facts_has(const char *table);
 
 /**
- * clickhouse_facts_put() - append a block with all rows of one, if it has any
+ * clickhouse_facts_put() - append blocks with all rows of one
  * Return: 0 or negative errno with @why.
  */
 int clickhouse_facts_put(struct clickhouse_facts *facts, const char *table, struct text *out,

@@ -2,7 +2,8 @@
 /*
  * export --format=clickhouse: rows of one of the tables of fleet/schema.sql, in ClickHouse's Native
  * format (native.h); without rows, nothing. Events are read by the main thread in the order of
- * time, workers make blocks of a batch of them each, which bounds memory. Main thread.
+ * time, workers make blocks of a batch of them each, which are brought in the order of the table.
+ * Main thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,17 +11,21 @@
 #include "basic/log.h"
 #include "convert/clickhouse/clickhouse-events.h"
 #include "convert/clickhouse/clickhouse-facts.h"
+#include "convert/clickhouse/clickhouse-order.h"
+#include "convert/clickhouse/clickhouse-waits.h"
 #include "convert/convert.h"
 #include "decode/event-batches.h"
 #include "formats/own-clocks.h"
 #include "formats/own-section.h"
 
-#define BATCH_EVENTS 32768U
+#define BATCH_EVENTS 16384U
 #define UNAME_MAX    4096U
+#define TABLES	     "events waits tasks clocks findings snapshots"
 
 struct job {
 	const struct export *export;
 	struct clickhouse_labels labels;
+	struct clickhouse_order *order;
 	char *uname, boot_id[37];
 };
 
@@ -75,42 +80,64 @@ static int find_boot(struct job *job, struct fault *why)
 static int find_labels(struct job *job, struct fault *why)
 {
 	const struct convert_options *options = job->export->options;
+	const struct export_part *part = job->export->part;
 	const char *slash = strrchr(job->export->dat->path, '/');
 	int r = find_host(job, why);
 
 	if (r >= 0)
 		r = find_boot(job, why);
+	job->labels.session = options->session ? options->session : "";
 	if (options->host_name)
 		job->labels.host = options->host_name;
+	if (part) {
+		job->labels.host = part->host;
+		job->labels.session = part->session;
+	}
 	job->labels.boot_id = job->boot_id;
-	job->labels.session = options->session ? options->session : "";
 	job->labels.file = slash ? slash + 1 : job->export->dat->path;
 	return r;
 }
 
 /* --- events */
 
+struct maker {
+	struct clickhouse_events *events;
+	struct clickhouse_order *order;
+};
+
+static void maker_free(void *userdata)
+{
+	struct maker *maker = userdata;
+
+	if (maker)
+		clickhouse_events_free(maker->events);
+	free(maker);
+}
+
 static int maker_new(void *userdata, void **ret)
 {
 	const struct job *job = userdata;
-	struct clickhouse_events *events;
-	int r = clickhouse_events_new(job->export->decoder, &job->labels, &events);
+	struct maker *maker = calloc(1, sizeof(*maker));
+	int r = maker ? clickhouse_events_new(job->export->decoder, &job->labels, &maker->events)
+		      : -ENOMEM;
 
-	if (r >= 0)
-		*ret = events;
-	return r;
+	if (r < 0) {
+		maker_free(maker);
+		return r;
+	}
+	maker->order = job->order;
+	*ret = maker;
+	return 0;
 }
 
-static void maker_free(void *maker)
-{
-	clickhouse_events_free(maker);
-}
-
-static int make(void *maker, const struct decode_event *events, size_t n,
+/* Whoever's turn it is writes what is complete: there is no text for the main thread */
+static int make(void *userdata, const struct decode_event *events, size_t n,
 		const struct event_turn *turn, struct text *out)
 {
-	(void)turn;
-	return clickhouse_events_put(maker, events, n, out);
+	const struct maker *maker = userdata;
+
+	(void)out;
+	return clickhouse_events_put(maker->events, events, n, turn, maker->order);
 }
 
 static int run_events(struct job *job, int fd, size_t *n_faults, struct fault *why)
@@ -124,10 +151,17 @@ static int run_events(struct job *job, int fd, size_t *n_faults, struct fault *w
 		.maker_free = maker_free,
 		.make = make,
 	};
-	int r = export_events(job->export, &batches, why);
+	int written, r = clickhouse_order_new(job->export->decoder, fd, &job->order);
 
+	if (r < 0)
+		return fault_errno(why, r, "%s: cannot export", job->export->dat->path);
+	r = export_events(job->export, &batches, why);
 	*n_faults += batches.n_faults;
-	return r;
+	if (r == 0)
+		(void)clickhouse_order_flush(job->order, true);
+	written = clickhouse_order_written(job->order, why);
+	clickhouse_order_free(job->order);
+	return written != 0 ? written : r;
 }
 
 /* --- all */
@@ -144,14 +178,33 @@ static int run_facts(struct job *job, const char *table, int fd, size_t *n_fault
 	return r < 0 ? r : out_file_write(fd, out.bytes, out.size, why);
 }
 
+static int run_waits(struct job *job, int fd, size_t *n_faults, struct fault *why)
+{
+	struct clickhouse_waits waits = {
+		.export = job->export, .labels = job->labels, .on_fault = on_fault};
+	int r = clickhouse_waits_put(&waits, fd, why);
+
+	*n_faults += waits.n_faults;
+	return r;
+}
+
 static int run(struct job *job, const char *table, int fd, size_t *n_faults, struct fault *why)
 {
 	int r = find_labels(job, why);
 
 	if (r < 0)
 		return r;
-	return clickhouse_facts_has(table) ? run_facts(job, table, fd, n_faults, why)
-					   : run_events(job, fd, n_faults, why);
+	if (strcmp(table, "events") == 0)
+		return run_events(job, fd, n_faults, why);
+	if (strcmp(table, CLICKHOUSE_WAITS) == 0)
+		return run_waits(job, fd, n_faults, why);
+	return run_facts(job, table, fd, n_faults, why);
+}
+
+static bool is_table(const char *name)
+{
+	return strcmp(name, "events") == 0 || strcmp(name, CLICKHOUSE_WAITS) == 0 ||
+	       clickhouse_facts_has(name);
 }
 
 enum convert_status export_clickhouse(const struct export *export)
@@ -165,8 +218,14 @@ enum convert_status export_clickhouse(const struct export *export)
 	size_t n_faults = 0;
 	int r;
 
-	if (strcmp(table, "events") != 0 && !clickhouse_facts_has(table)) {
-		log_error("--table=%s: there are %s", table, CLICKHOUSE_TABLES);
+	if (!is_table(table)) {
+		log_error("--table=%s: there are %s", table, TABLES);
+		return CONVERT_USAGE;
+	}
+	if (export->part && (export->options->host_name || export->options->session)) {
+		log_error("%s: is merged, and says which hosts and sessions it is of: without "
+			  "--host-name= and --session=",
+			  export->dat->path);
 		return CONVERT_USAGE;
 	}
 	if (!times->in_usecs || !times->has_date)

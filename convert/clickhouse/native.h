@@ -11,8 +11,9 @@
  *   version:u64 (1)  width:u64 (of an index: 0, 1, 2 for 1, 2, 4 bytes; and 0x600: texts follow)
  *   texts:u64 string*  rows:u64 index*
  *
- * Array(UInt64): where each row's numbers end, a u64 a row; then all numbers. The source of this is
- * ClickHouse's src/Formats/NativeWriter.cpp and SerializationLowCardinality.cpp. One thread.
+ * Arrays: where each row's numbers or strings end, a u64 a row; then all of them. The source of
+ * this is ClickHouse's src/Formats/NativeWriter.cpp and SerializationLowCardinality.cpp. One
+ * thread.
  */
 #pragma once
 
@@ -23,6 +24,7 @@
 #define NATIVE_COLUMNS_MAX 127U /* their number is written last, into one byte */
 
 /* Types as they are in blocks and in schema.sql */
+#define NATIVE_U8      "UInt8"
 #define NATIVE_U16     "UInt16"
 #define NATIVE_U32     "UInt32"
 #define NATIVE_U64     "UInt64"
@@ -32,6 +34,8 @@
 #define NATIVE_STRING  "String"
 #define NATIVE_WORD    "LowCardinality(String)"
 #define NATIVE_NUMBERS "Array(UInt64)"
+#define NATIVE_PIDS    "Array(Int32)"
+#define NATIVE_TEXTS   "Array(String)"
 
 struct native_block {
 	struct text *out;
@@ -55,6 +59,34 @@ static inline void native_number(struct text *out, uint64_t value, size_t size)
 {
 	value = htole64(value);
 	text_bytes(out, &value, size);
+}
+
+/* The numbers of a column, one after the other */
+struct native_numbers {
+	char *to; /* NULL: no memory */
+	size_t size;
+};
+
+/**
+ * native_numbers_begin() - room for @n numbers of @size bytes, all of which have to follow
+ */
+static inline struct native_numbers native_numbers_begin(struct text *out, size_t n, size_t size)
+{
+	/* whole words are written, each over what the one before has too much */
+	char *to = text_reserve(out, n * size + sizeof(uint64_t));
+
+	if (to)
+		out->size += n * size;
+	return (struct native_numbers){to, size};
+}
+
+static inline void native_numbers_next(struct native_numbers *numbers, uint64_t value)
+{
+	value = htole64(value);
+	if (!numbers->to)
+		return;
+	memcpy(numbers->to, &value, sizeof(value));
+	numbers->to += numbers->size;
 }
 
 void native_varint(struct text *out, uint64_t value);

@@ -101,7 +101,7 @@ static void ask_why(int fd)
 		&facts, &fault);
 	n = why_waits(why, &waits);
 	for (size_t i = 0; i < n; i++)
-		if (waits[i]->n > WHY_SLICES || waits[i]->n_shares > WHY_SHARES ||
+		if (waits[i]->n > WHY_SLICES || waits[i]->shares.n > RUN_SHARES ||
 		    waits[i]->span.to < waits[i]->span.from)
 			abort();
 	why_free(why);

@@ -5,7 +5,7 @@
 #
 # flyrecctl export --format=clickhouse: a reader of its own finds the rows of the JSON in ClickHouse's blocks, of all
 # kinds of events, of several sessions in a file, compressed, filtered; the other tables are what query and analyze
-# say. flyrec-fleet-load gives each table to the client, says what failed, and knows the session. With chdb and
+# say, and who ran while a task waited for a CPU is what the switches say. flyrec-fleet-load gives each table to the client, says what failed, and knows the session. With chdb and
 # DuckDB (scripts/test --all): loaded twice it is there once; who ran while late.service waited is told; nothing is said
 # to be first that clocks 300 ms apart cannot tell; and both answer each of the ten queries alike.
 # shellcheck source-path=SCRIPTDIR
@@ -28,10 +28,10 @@ same() {
 	echo "$*: $(head -n 1 checked)"
 }
 
-# same_table FILE TABLE: as the lines of JSON in theirs.json
+# same_table FILE TABLE [EVENTS [OPTION...]]: as the lines of JSON in theirs.json, and in EVENTS
 same_table() {
-	"$FLYRECCTL" export --format=clickhouse --table="$2" -o ours.native "$1" 2>err || fail "export of $2: $(cat err)"
-	"$check" "$schema" "$2" ours.native theirs.json >checked 2>&1 || fail "wrong data: $2: $(tail -n 4 checked)"
+	"$FLYRECCTL" export --format=clickhouse --table="$2" -o ours.native "$1" "${@:4}" 2>err || fail "export of $2: $(cat err)"
+	"$check" "$schema" "$2" ours.native theirs.json ${3:+"$3"} >checked 2>&1 || fail "wrong data: $2: $(tail -n 4 checked)"
 	echo "$2: $(head -n 1 checked)"
 }
 
@@ -76,7 +76,15 @@ for _ in 1 2 3; do
 	dd if=/dev/zero of=junk bs=64k count=5 conv=fsync status=none
 	"$TOOLS/forkstorm" --count=30
 done
-snapshot=$(ctl snapshot rec --last=3s --reason=mine) || fail "snapshot"
+# waits of 1 ms and longer: in D state; and for CPU 0, which two tasks want at the same time
+"$TOOLS/waits" blocked 2000 9000 5 >/dev/null
+want_cpu() {
+	taskset -c 0 bash -c 'for ((i = 0; i < 30000; i++)); do :; done'
+}
+want_cpu &
+want_cpu
+wait "$!"
+snapshot=$(ctl snapshot rec --last=10s --reason=mine) || fail "snapshot"
 together=$(ctl snapshot --together --last=1s) || fail "snapshot --together"
 ! thorough || late_stop
 flyrecd_stop
@@ -119,6 +127,28 @@ query "SELECT pid, coalesce(tgid, 0) AS tgid, coalesce(comm, '') AS comm, coales
 	coalesce(container, '') AS container, coalesce(cgroup, '') AS cgroup, coalesce(from_ts, 0) AS from_ts,
 	coalesce(to_ts, 9223372036854775807) AS to_ts FROM tasks WHERE tgid IS NOT NULL"
 same_table "$snapshot" tasks
+# waits TABLE KIND PREEMPTED CONDITION: as the table waits has them; names of tasks the query may have from later on
+waits() {
+	echo "SELECT ts, nsec, '$2' AS kind, $3 AS preempted, cpu, coalesce(pid, 0) AS pid, coalesce(tgid, 0) AS tgid,
+		coalesce(unit, '') AS unit, coalesce(container, '') AS container, coalesce(waker, '') AS waker,
+		coalesce(waker_pid, 0) AS waker_pid FROM $1 WHERE nsec >= 1000000 $4"
+}
+# checked_waits [CONDITION [OPTION...]]
+checked_waits() {
+	local where=${1:-}
+	query "$(waits runqueue runqueue preempted "$where") UNION ALL $(waits blocked blocked 0 "$where")"
+	same_table "$snapshot" waits events.json "${@:2}"
+}
+"$FLYRECCTL" export --format=json -o events.json "$snapshot"
+checked_waits
+cp ours.native first.waits
+[ "$(jq '[.rows[] | select(.[2] == "blocked" and .[1] >= 2000000)] | length' theirs.json)" -ge 5 ] ||
+	fail "waits of what was blocked: $(head -c 500 theirs.json)"
+[ "$(jq '[.rows[] | select(.[2] == "runqueue" and .[3] == 1)] | length' theirs.json)" -ge 2 ] ||
+	fail "no waits of who was preempted: $(head -c 500 theirs.json)"
+checked_waits "AND cpu = 0" --cpu=0
+"$FLYRECCTL" export --format=clickhouse --table=waits "$snapshot" --event=sched:sched_switch | cmp - first.waits ||
+	fail "other waits if events are chosen"
 query "SELECT at, ts, trace, mono_raw, boot, width, coalesce(maxerror, 4294967295) AS maxerror,
 	coalesce(status, 0) AS status, tai FROM clocks"
 same_table "$snapshot" clocks
@@ -133,7 +163,7 @@ echo "== what is refused"
 status=0
 "$FLYRECCTL" export --format=clickhouse --table=nothing "$snapshot" >out 2>err || status=$?
 [ "$status $(cat out)" = "2 " ] || fail "--table=nothing: $status"
-grep -q 'events tasks clocks findings snapshots' err || fail "--table=nothing: $(cat err)"
+grep -q 'events waits tasks clocks findings snapshots' err || fail "--table=nothing: $(cat err)"
 status=0
 "$FLYRECCTL" export --format=json --table=tasks "$snapshot" >out 2>err || status=$?
 [ "$status" = 2 ] || fail "--table= for JSON: $status"
@@ -152,18 +182,18 @@ export FLYRECCTL GOT=$T/got REFUSE=none
 mkdir got
 "$load" --create --client="$T/client" "$snapshot" 2>err || fail "load: $(cat err)"
 # a table without rows is left out: there may be no findings
-[ "$(grep -v findings got/calls | paste -sd' ')" = "--queries-file=$schema events tasks clocks snapshots" ] ||
+[ "$(grep -v findings got/calls | paste -sd' ')" = "--queries-file=$schema events waits tasks clocks snapshots" ] ||
 	fail "calls: $(cat got/calls)"
-for table in events clocks snapshots; do
+for table in events waits clocks snapshots; do
 	"$FLYRECCTL" export --format=clickhouse --table=$table --session=rec "$snapshot" | cmp - got/$table.native ||
 		fail "load: other $table"
 done
 rm got/*
 status=0
-REFUSE=tasks "$load" --client="$T/client" "$snapshot" 2>err || status=$?
+REFUSE=waits "$load" --client="$T/client" "$snapshot" 2>err || status=$?
 [ "$status" = 1 ] || fail "refused: $status"
-grep -q "^flyrec-fleet: $snapshot: not loaded: table tasks" err || fail "refused: $(cat err)"
-[ "$(paste -sd' ' got/calls)" = "events tasks" ] || fail "calls after one failed: $(cat got/calls)"
+grep -q "^flyrec-fleet: $snapshot: not loaded: table waits" err || fail "refused: $(cat err)"
+[ "$(paste -sd' ' got/calls)" = "events waits" ] || fail "calls after one failed: $(cat got/calls)"
 head -c 100 "$snapshot" >broken.dat
 status=0
 "$load" --client="$T/client" broken.dat 2>err || status=$?

@@ -146,9 +146,48 @@ for host in one two; do
 	grep -aq "flyrec $host, its clock may be wrong by [0-9]* ns" "$T/both.pb" || fail "no track of $host"
 done
 
-echo "== in SQL"
 # query SQL FILE...
 query() { "$FLYRECCTL" query --csv "$@" | tr -d '\r'; }
+
+echo "== as rows for ClickHouse"
+for table in events tasks clocks; do
+	"$FLYRECCTL" export --format=clickhouse --table=$table -o "$T/$table.native" "$both" || fail "export of $table"
+done
+# rows TABLE HOST: in the lines of JSON in $T/theirs, and no others
+rows() {
+	"$SRC/tests/tools/check-clickhouse" "$SRC/fleet/schema.sql" "$1@$2" "$T/$1.native" "$T/theirs" >"$T/checked" 2>&1 ||
+		fail "wrong data: $1 of $2: $(tail -n 4 "$T/checked")"
+	echo "$1 of $2: $(head -n 1 "$T/checked")"
+}
+cat >"$T/move.py" <<-'END'
+	import json, sys
+	for line in sys.stdin:
+	    event = json.loads(line)
+	    print(json.dumps(event | {"ts": event["ts"] + int(sys.argv[1]), "buffer": sys.argv[2]}))
+END
+for name in one:web two:db; do
+	file=$web
+	[ $name = one:web ] || file=$db
+	moved=$(($(query "SELECT min(ts) AS t FROM events WHERE host = '${name%:*}'" "$both" | tail -n 1) - \
+		$(query "SELECT min(ts) AS t FROM events" "$file" | tail -n 1)))
+	[ "${moved#-}" -lt 500000 ] || fail "$name is off by $moved ns"
+	"$FLYRECCTL" export --format=json "$file" | python3 "$T/move.py" "$moved" "${name#*:}" >"$T/theirs"
+	rows events "${name%:*}"
+	[ "$(tail -n 1 "$T/checked" | jq -c '[.session, .file]')" = "[[\"${name#*:}\"],[\"both.dat ($name)\"]]" ] ||
+		fail "whose: $(tail -n 1 "$T/checked")"
+	"$FLYRECCTL" query --json "SELECT at, ts, coalesce(maxerror, 4294967295) AS maxerror FROM clocks" "$file" >"$T/theirs"
+	rows clocks "${name%:*}"
+	"$FLYRECCTL" query --json "SELECT pid, coalesce(comm, '') AS comm, coalesce(cgroup, '') AS cgroup
+		FROM tasks WHERE tgid IS NOT NULL" "$file" >"$T/theirs"
+	rows tasks "${name%:*}"
+done
+"$FLYRECCTL" merge -o "$T/alone.dat" "one=$web" "one=$db" >/dev/null || fail "merge of one host"
+"$FLYRECCTL" export --format=clickhouse --table=snapshots -o "$T/snapshots.native" "$T/alone.dat"
+"$FLYRECCTL" query --json "SELECT 'one' AS host, 'web' AS session, cpus FROM files" "$web" |
+	jq '.rows += [["one", "db", .rows[0][2]]]' >"$T/theirs"
+rows snapshots one
+
+echo "== in SQL"
 for table in events sched_sched_switch runqueue tasks; do
 	{
 		echo "host,n"
@@ -192,7 +231,8 @@ refused "not a trace.dat" merge -o "$T/no.dat" "$web" "$T/report"
 refused "is the file to merge" merge -o "$db" "$web" "$db"
 refused "a file is wanted" merge -o - "$web" "$db"
 refused "is merged from other files" convert --version=7 -o "$T/no.dat" "$both"
-refused "is of several hosts" export --format=clickhouse -o "$T/no.dat" "$both"
+refused "is merged, and says" export --format=clickhouse --host-name=x -o "$T/no.dat" "$both"
+refused "is merged, and says" export --format=clickhouse --session=x -o "$T/no.dat" "$both"
 head -c 100000 "$web" >"$T/cut.dat"
 refused "cut.dat" merge -o "$T/no.dat" "$T/cut.dat" "$db"
 

@@ -273,6 +273,25 @@ static void test_hidden_switches(void **state)
 	teardown(&f);
 }
 
+/* Who was switched in is not known: then its own events tell, those since the last switch */
+static void test_hidden_runs(void **state)
+{
+	struct fixture f;
+
+	setup(&f, SPAN_BIT(SPAN_RUN));
+	switches(&f, 100, 0, 5, S, 6);
+	wakes(&f, 110, 0, ID_WAKING, 6, 9, 1);
+	switches(&f, 120, 0, 6, S, 7);
+	expect(&f, "run t6 100-120@0");
+	/* from 7 back to 6, and no event in between */
+	switches(&f, 200, 0, 6, S, 7);
+	expect(&f, "");
+	wakes(&f, 250, 0, ID_WAKING, 6, 9, 1);
+	switches(&f, 300, 0, 6, S, 7);
+	expect(&f, "run t6 250-300@0");
+	teardown(&f);
+}
+
 static void test_loss(void **state)
 {
 	struct fixture f;
@@ -875,10 +894,10 @@ static void test_why(void **state)
 	assert_int_equal(waits[0]->slices[0].from, 1010);
 	assert_int_equal(waits[0]->slices[0].to, 1020);
 	assert_int_equal(waits[0]->slices[0].prio, 120);
-	assert_int_equal(waits[0]->n_shares, 1);
-	assert_string_equal(waits[0]->shares[0].task->comm, "t6");
-	assert_int_equal(waits[0]->shares[0].nsec, 10);
-	assert_int_equal(waits[0]->shares[0].runs, 1);
+	assert_int_equal(waits[0]->shares.n, 1);
+	assert_string_equal(waits[0]->shares.list[0].task->comm, "t6");
+	assert_int_equal(waits[0]->shares.list[0].nsec, 10);
+	assert_int_equal(waits[0]->shares.list[0].runs, 1);
 	assert_int_equal(waits[0]->before.kind, SPAN_RUN);
 	assert_int_equal(waits[0]->before.from, 1000);
 	assert_int_equal(waits[0]->after, 10);
@@ -942,13 +961,13 @@ static void test_many_runs(void **state)
 	assert_int_equal(why_waits(why, &waits), 1);
 	wait = waits[0];
 	assert_int_equal(wait->span.to - wait->span.from, 50010 + 19990);
-	assert_int_equal(wait->n_shares, 2);
-	assert_string_equal(wait->shares[0].task->comm, "t6");
-	assert_int_equal(wait->shares[0].nsec, RUN_HISTORY_SLICES / 2 * 10 + 19990);
-	assert_int_equal(wait->shares[0].runs, RUN_HISTORY_SLICES / 2);
-	assert_null(wait->shares[1].task);
-	assert_int_equal(wait->shares[1].nsec, RUN_HISTORY_SLICES / 2 * 10);
-	assert_int_equal(wait->others, 0);
+	assert_int_equal(wait->shares.n, 2);
+	assert_string_equal(wait->shares.list[0].task->comm, "t6");
+	assert_int_equal(wait->shares.list[0].nsec, RUN_HISTORY_SLICES / 2 * 10 + 19990);
+	assert_int_equal(wait->shares.list[0].runs, RUN_HISTORY_SLICES / 2);
+	assert_null(wait->shares.list[1].task);
+	assert_int_equal(wait->shares.list[1].nsec, RUN_HISTORY_SLICES / 2 * 10);
+	assert_int_equal(wait->shares.others, 0);
 	assert_int_equal(wait->n, WHY_SLICES);
 	first = &wait->slices[WHY_SLICES - 1];
 	assert_int_equal(first->to - first->from, 20000);
@@ -960,7 +979,7 @@ static void test_many_runs(void **state)
 	for (unsigned k = 8; k < WHY_LINE; k++)
 		assert_true(wait->line[k] == 'A' || wait->line[k] == '-');
 	assert_memory_equal(wait->line + 18, "AAAAAAAAAAAAAAA", 15);
-	assert_int_equal(why_letter(wait, wait->shares[0].task), 'A');
+	assert_int_equal(why_letter(wait, wait->shares.list[0].task), 'A');
 	assert_int_equal(why_letter(wait, NULL), '-');
 	assert_int_equal(why_letter(wait, wait->span.task), '+');
 	why_free(why);
@@ -1143,6 +1162,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_wakeups),
 		cmocka_unit_test(test_hidden_switches),
+		cmocka_unit_test(test_hidden_runs),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_stack),
 		cmocka_unit_test(test_interrupts),

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Blocks of ClickHouse's Native format, byte for byte. That ClickHouse means the same by them
- * test-clickhouse.sh shows.
+ * Blocks of ClickHouse's Native format, byte for byte, and their order. That ClickHouse means the
+ * same by them test-clickhouse.sh shows.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
-#include "convert/clickhouse/native.h"
+#include "convert/clickhouse/clickhouse-order.h"
+#include "convert/clickhouse/native-rows.h"
+#include "tests/unit/analysis-fixture.h"
 
 #define EXPECT(text, wanted) expect(text, wanted, sizeof(wanted) - 1)
 
@@ -118,13 +123,157 @@ static void test_widths(void **state)
 	}
 }
 
+static const struct native_table table = {
+	"t",
+	{{"n", NATIVE_U8}, {"w", NATIVE_WORD}, {"pids", NATIVE_PIDS}, {"texts", NATIVE_TEXTS}},
+};
+
+static void add(struct native_rows *rows, uint64_t n, const char *word, size_t items,
+		struct text *out)
+{
+	const uint64_t pids[] = {1, (uint64_t)-1};
+	const char *const texts[] = {"a", ""};
+
+	assert_int_equal(native_rows_add(rows,
+					 (const struct native_value[]){
+						 {.number = n},
+						 {.text = word},
+						 {.n = items, .numbers = pids},
+						 {.n = items, .texts = texts},
+					 },
+					 out),
+			 0);
+}
+
+/* Arrays, of which one is empty; a word that no row has is no column */
+static void test_rows(void **state)
+{
+	const struct clickhouse_labels labels = {
+		.host = "h", .boot_id = "", .session = "", .file = ""};
+	_cleanup_(text_done) struct text out = {};
+	struct native_rows *rows;
+
+	assert_int_equal(native_rows_new(&table, &labels, &rows), 0);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	assert_int_equal(out.size, 0);
+	add(rows, 7, NULL, 2, &out);
+	add(rows, 8, "", 0, &out);
+	add(rows, 9, NULL, 1, &out);
+	assert_int_equal(out.size, 0);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	EXPECT(&out, "\x04\x03"
+		     "\x04host\x16LowCardinality(String)"
+		     "\x01\0\0\0\0\0\0\0\x00\x06\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+		     "\x01h\x03\0\0\0\0\0\0\0\0\0\0"
+		     "\x01n\x05UInt8\x07\x08\x09"
+		     "\x04pids\x0c"
+		     "Array(Int32)"
+		     "\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0"
+		     "\x01\0\0\0\xff\xff\xff\xff\x01\0\0\0"
+		     "\x05texts\x0d"
+		     "Array(String)"
+		     "\x02\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0"
+		     "\x01"
+		     "a\x00\x01"
+		     "a");
+	native_rows_free(rows);
+}
+
+/* A block is full, and the next one has none of its rows */
+static void test_full(void **state)
+{
+	const struct clickhouse_labels labels = {
+		.host = "", .boot_id = "", .session = "", .file = ""};
+	_cleanup_(text_done) struct text out = {};
+	struct native_rows *rows;
+
+	assert_int_equal(native_rows_new(&table, &labels, &rows), 0);
+	for (uint64_t i = 0; i < NATIVE_ROWS; i++) {
+		assert_int_equal(out.size, 0);
+		add(rows, i, "word", 2, &out);
+	}
+	/* 8192 rows */
+	assert_memory_equal(out.bytes, "\x04\x80\x40\x01n\x05UInt8\x00\x01\x02", 13);
+	out.size = 0;
+	add(rows, 5, NULL, 0, &out);
+	assert_int_equal(native_rows_end(rows, &out), 0);
+	EXPECT(&out, "\x03\x01\x01n\x05UInt8\x05"
+		     "\x04pids\x0c"
+		     "Array(Int32)\0\0\0\0\0\0\0\0"
+		     "\x05texts\x0d"
+		     "Array(String)\0\0\0\0\0\0\0\0");
+	native_rows_free(rows);
+}
+
+/* --- the order of blocks */
+
+static uint32_t kind_of(const struct decoder *decoder, const char *name)
+{
+	uint32_t kind = 1;
+
+	while (strcmp(decoder_name(decoder, kind - 1), name) != 0)
+		kind++;
+	return kind;
+}
+
+static void expect_written(int fd, const char *text)
+{
+	char bytes[64] = "";
+
+	assert_int_equal(pread(fd, bytes, sizeof(bytes) - 1, 0), strlen(text));
+	assert_string_equal(bytes, text);
+}
+
+/* By name, each kind's in the order in which they came; written when there are enough */
+static void test_order(void **state)
+{
+	const struct craft_file file = {.formats = fixture_formats, .n_formats = FIXTURE_FORMATS};
+	struct craft c = craft_kinds[0];
+	struct clickhouse_order *order;
+	struct decoder *decoder;
+	struct trace_dat *dat;
+	uint32_t irq, switches, waking;
+	int dat_fd, fd;
+	struct fault why = {};
+
+	craft_file(&c, &file);
+	craft_open(&c, &dat_fd, &dat, &decoder);
+	irq = kind_of(decoder, "irq_handler_entry");
+	switches = kind_of(decoder, "sched_switch");
+	waking = kind_of(decoder, "sched_waking");
+	fd = memfd_create("order", MFD_CLOEXEC);
+	assert_int_equal(clickhouse_order_new(decoder, fd, &order), 0);
+	assert_int_equal(clickhouse_order_add(order, waking, "w1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, switches, "s1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, irq, "i1", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, switches, "s2", 2, CLICKHOUSE_ORDER_ROWS - 4),
+			 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	expect_written(fd, "");
+	assert_int_equal(clickhouse_order_add(order, irq, "i2", 2, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	expect_written(fd, "i1i2s1s2w1");
+	assert_int_equal(clickhouse_order_add(order, waking, "w2", 2, 1), 0);
+	assert_int_equal(clickhouse_order_add(order, 0, "?", 1, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, false), 0);
+	assert_int_equal(clickhouse_order_flush(order, true), 0);
+	expect_written(fd, "i1i2s1s2w1?w2");
+	assert_int_equal(clickhouse_order_written(order, &why), 0);
+	close(fd);
+	assert_int_equal(clickhouse_order_add(order, irq, "i3", 2, 1), 0);
+	assert_int_equal(clickhouse_order_flush(order, true), -EPIPE);
+	assert_int_equal(clickhouse_order_written(order, &why), -EBADF);
+	assert_int_equal(why.error, -EBADF);
+	clickhouse_order_free(order);
+	craft_close(dat_fd, dat, decoder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_block),
-		cmocka_unit_test(test_words),
-		cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_numbers), cmocka_unit_test(test_block),
+		cmocka_unit_test(test_words),	cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_rows),	cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
