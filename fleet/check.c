@@ -255,7 +255,6 @@ int verb_check(struct fleet *fleet, int argc, char *argv[])
 		check_certificates,
 		check_broker,
 		check_recorder,
-		check_store,
 		check_clock,
 		check_store,
 	};
