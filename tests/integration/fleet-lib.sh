@@ -69,7 +69,7 @@ broker_start() {
 		-e "s,/etc/mosquitto/fleet/broker\.,$PKI/${1:-broker}.," -e "s,/etc/mosquitto/fleet/acl,$T/broker/acl," \
 		-e /^message_size_limit/d \
 		"$SRC/doc/examples/fleet-mosquitto.conf" >"$T/broker/mosquitto.conf"
-	printf 'user root\npersistence true\npersistence_location %s/\nlog_dest stderr\nautosave_interval 1\n' \
+	printf 'user root\npersistence true\npersistence_location %s/\nlog_dest stderr\n' \
 		"$T/broker" >>"$T/broker/mosquitto.conf"
 	background "${IN_BROKER_NET[@]}" mosquitto -c "$T/broker/mosquitto.conf" 2>>"$BROKER_LOG"
 	BROKER_PID=$!
