@@ -36,7 +36,7 @@ cat >bin/systemctl <<-END
 		as mosquitto mosquitto -c "$T/mosquitto.conf"
 		;;
 	"systemctl enable --now flyrec-announce.socket flyrec-announce.service flyrec-follow.service")
-		as flyrec-announce systemd-socket-activate --datagram --listen=/run/flyrec/trigger "\${user[@]}" "$T/bin/flyrec-announce"
+		as flyrec-announce systemd-socket-activate --setenv=FLYREC_TEST_PREFIX --datagram --listen=/run/flyrec/trigger "\${user[@]}" "$T/bin/flyrec-announce"
 		as flyrec-follow "\${user[@]}" "$T/bin/flyrec-follow"
 		until [ -S /run/flyrec/trigger ]; do sleep 0.05; done
 		;;
