@@ -1,32 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrec-announce: tells the other hosts of each trigger, at once. What the broker has not confirmed
- * is kept, up to a number and for as long as it is of use; also as files STATE_DIRECTORY/ID.json, from
- * which the next process goes on. Main thread.
+ * flyrec-announce: tells the other hosts of each trigger, at once. What the broker has not
+ * confirmed is kept, up to a number and for as long as it is of use, also over a restart. Main
+ * thread.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
-#include <unistd.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/now.h"
 #include "basic/strv.h"
 #include "fleet/broker.h"
 #include "fleet/notice.h"
+#include "fleet/pending.h"
 #include "fleet/program.h"
 
 #define KEPT_MAX   64U
 #define NOTICE_MAX 65536 /* bytes */
-#define SUFFIX	   ".json"
 
 struct kept {
 	struct kept *next;
@@ -46,40 +41,9 @@ struct announce {
 	unsigned n_kept;
 	int fd; /* flyrecd's notices */
 	char *buffer;
-	int state_fd; /* the directory of files; -EBADF: none */
-	bool refusal_said, storing_failed_said;
+	struct pending pending;
+	bool refusal_said;
 };
-
-/* --- files, each there until the broker has confirmed the message */
-
-static void file_name(const char *id, char name[static OWN_ID_MAX + sizeof(SUFFIX)])
-{
-	(void)snprintf(name, OWN_ID_MAX + sizeof(SUFFIX), "%s" SUFFIX, id);
-}
-
-static void store(struct announce *a, struct kept *k)
-{
-	char name[OWN_ID_MAX + sizeof(SUFFIX)];
-	int r;
-
-	if (a->state_fd < 0 || k->stored)
-		return;
-	file_name(k->id, name);
-	r = io_replace_file_at(a->state_fd, name, k->payload, strlen(k->payload), 0600);
-	k->stored = r >= 0;
-	if (r < 0 && !a->storing_failed_said)
-		(void)log_warning_errno(r, "Failed to store %s, a restart would lose it: %m", name);
-	a->storing_failed_said = r < 0;
-}
-
-static void unstore(const struct announce *a, const char *id)
-{
-	char name[OWN_ID_MAX + sizeof(SUFFIX)];
-
-	file_name(id, name);
-	if (unlinkat(a->state_fd, name, 0) < 0 && errno != ENOENT)
-		(void)log_warning_errno(-errno, "Failed to remove %s, ignoring: %m", name);
-}
 
 /* --- what is to be sent */
 
@@ -94,7 +58,7 @@ static void kept_free(struct announce *a, struct kept *k)
 static void forget(struct announce *a, struct kept *k)
 {
 	if (k->stored)
-		unstore(a, k->id);
+		pending_remove(&a->pending, k->id);
 	kept_free(a, k);
 }
 
@@ -144,59 +108,16 @@ static int keep(struct announce *a, const struct message *m, uint64_t left_usec,
 	return 0;
 }
 
-/* --- what another process has left */
-
-static bool is_stored(const char *name)
+/* What another process has left */
+static bool on_found(void *userdata, const struct message *m, uint64_t age_usec)
 {
-	size_t n = strlen(name), suffix = strlen(SUFFIX);
-
-	return n > suffix && strcmp(name + n - suffix, SUFFIX) == 0;
-}
-
-/* Return: was it a message of ours? */
-static bool load(struct announce *a, const char *name)
-{
+	struct announce *a = userdata;
 	const uint64_t expire = a->fleet.config->announce.expire_usec;
-	const uint64_t now = now_usec(CLOCK_REALTIME);
-	_cleanup_free_ char *payload = NULL;
-	char expected[OWN_ID_MAX + sizeof(SUFFIX)];
-	uint64_t since, age;
-	struct message m;
-	struct fault why;
-	struct stat st;
-	size_t size;
 
-	if (io_read_stored_file_at(a->state_fd, name, MESSAGE_MAX, &payload, &size) < 0 ||
-	    fstatat(a->state_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    message_read(payload, size, &m, &why) != MESSAGE_OK || m.check ||
-	    strcmp(m.host, a->fleet.config->host) != 0)
+	if (strcmp(m->host, a->fleet.config->host) != 0)
 		return false;
-	file_name(m.id, expected);
-	if (strcmp(name, expected) != 0)
-		return false;
-	since = (uint64_t)st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec / 1000;
-	age = now - MIN(since, now);
-	(void)keep(a, &m, expire - MIN(age, expire), true);
+	(void)keep(a, m, expire - MIN(age_usec, expire), true);
 	return true;
-}
-
-static void load_all(struct announce *a)
-{
-	const char *dir = getenv("STATE_DIRECTORY");
-	_cleanup_(strv_freep) char **names = NULL;
-	int r;
-
-	if (!dir)
-		return;
-	a->state_fd = io_open_dir_at(AT_FDCWD, dir);
-	r = a->state_fd < 0 ? a->state_fd : io_list_at(a->state_fd, ".", is_stored, &names);
-	if (r < 0)
-		(void)log_warning_errno(r, "Cannot read %s, ignoring: %m", dir);
-	STRV_FOREACH (name, names)
-		if (!load(a, *name)) {
-			(void)log_warning("%s/%s is no message of this host, removed", dir, *name);
-			(void)unlinkat(a->state_fd, *name, 0);
-		}
 }
 
 /* --- the broker */
@@ -264,7 +185,7 @@ static int on_notice(sd_event_source *source, int fd, uint32_t events, void *use
 	publish_all(a);
 	/* Not before: others shall know first */
 	for (struct kept *k = a->kept; k; k = k->next)
-		store(a, k);
+		k->stored = k->stored || pending_put(&a->pending, k->id, k->payload);
 	return 0;
 }
 
@@ -304,7 +225,8 @@ static int run(struct announce *a)
 	r = open_socket(a);
 	if (r < 0)
 		return r;
-	load_all(a);
+	pending_open(&a->pending);
+	pending_read(&a->pending, on_found, a);
 	r = sd_event_add_io(a->event, NULL, a->fd, EPOLLIN, on_notice, a);
 	if (r >= 0)
 		r = broker_new(a->event, a->fleet.config, &client, false, a, &a->broker);
@@ -313,7 +235,8 @@ static int run(struct announce *a)
 
 int main(int argc, char *argv[])
 {
-	struct announce a = {.fleet = {.name = "flyrec-announce"}, .fd = -EBADF, .state_fd = -EBADF};
+	struct announce a = {
+		.fleet = {.name = "flyrec-announce"}, .fd = -EBADF, .pending = {.fd = -EBADF}};
 	int r = fleet_program(&a.fleet, argc, argv,
 			      "Tell the other hosts of each trigger of this one's flyrecd.");
 
@@ -323,7 +246,7 @@ int main(int argc, char *argv[])
 	while (a.kept)
 		kept_free(&a, a.kept);
 	close_p(&a.fd);
-	close_p(&a.state_fd);
+	pending_close(&a.pending);
 	free(a.topic);
 	free(a.buffer);
 	(void)sd_event_unref(a.event);

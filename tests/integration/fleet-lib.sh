@@ -86,7 +86,7 @@ broker_stop() { # [SIGNAL]
 
 # host_new NAME: a host whose fleet.conf has standard input, too
 host_new() {
-	mkdir -p "$T/$1/etc/sessions.d" "$T/$1/run" "$T/$1/state" "$T/$1/announce"
+	mkdir -p "$T/$1/etc/sessions.d" "$T/$1/run" "$T/$1/state" "$T/$1"/{announce,follow}
 	printf '[Daemon]\nInstancePrefix=%s%s.\n' "$PREFIX" "$1" >"$T/$1/etc/flyrecd.conf"
 	{
 		printf '[Fleet]\nGroup=web\nHost=%s\n[Broker]\nHost=%s\nPort=%s\nCA=%s/ca.crt\nCertificate=%s/%s.crt\nKey=%s/%s.key\n' \
@@ -109,7 +109,7 @@ on() {
 fleet_start() {
 	local program
 	for program in "$@"; do
-		STATE_DIRECTORY=$T/$FLEET_HOST/announce background "${IN_NET[@]}" "$BUILD/flyrec-$program" \
+		STATE_DIRECTORY=$T/$FLEET_HOST/$program background "${IN_NET[@]}" "$BUILD/flyrec-$program" \
 			"--config=$T/$FLEET_HOST/fleet.conf" "--runtime-dir=$RUNTIME" 2>>"$(fleet_log "$program")"
 		HOST_PROGRAM[$FLEET_HOST.$program]=$!
 	done

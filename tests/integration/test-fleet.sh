@@ -160,7 +160,7 @@ cp "h1/announce/$first.json" h1/announce/another-name.json
 echo '{"v":1,' >h1/announce/h1-half.json
 announce_again
 for name in h1-forged another-name h1-half; do
-	said_once announce "/$name.json is no message of this host, removed"
+	said_once announce "Removing $name.json, which is of no use"
 done
 broker_start
 for id in "$first" "$ID"; do
@@ -201,9 +201,20 @@ id=$ID
 have_it "$id" h2
 on h3
 said_once follow 'flyrecd is away'
+wait_for 10 test -s "h3/follow/$id.json" || fail "$id is not stored"
+# and follow is restarted meanwhile
+kill -KILL "${HOST_PROGRAM[h3.follow]}"
+wait "${HOST_PROGRAM[h3.follow]}" 2>/dev/null || true
+: >"$(fleet_log follow)"
+jq -c '.id = "h1-ancient" | .since -= 600000000 | .until -= 600000000' "h3/follow/$id.json" >h3/follow/h1-ancient.json
+fleet_start follow
+said_once follow 'flyrecd is away'
+said_once follow 'Removing h1-ancient.json, which is of no use'
 flyrecd_start
 have_it "$id" h3
 said_once follow 'flyrecd is back'
+all_asked() { [ -z "$(ls h3/follow)" ]; }
+wait_for 10 all_asked || fail "files of follow are left: $(ls h3/follow)"
 
 echo "== certificates"
 on h1
