@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrec-announce: tells the other hosts of each trigger, at once. What the broker has not confirmed
- * is kept, up to a number and for as long as it is of use. Main thread.
+ * flyrec-announce: tells the other hosts of each trigger, at once. What the broker has not
+ * confirmed is kept, up to a number and for as long as it is of use, also over a restart. Main
+ * thread.
  */
 #include <errno.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include "basic/strv.h"
 #include "fleet/broker.h"
 #include "fleet/notice.h"
+#include "fleet/pending.h"
 #include "fleet/program.h"
 
 #define KEPT_MAX   64U
@@ -27,6 +29,7 @@ struct kept {
 	char *payload;
 	uint64_t expires_usec; /* by the clock that runs on while the machine sleeps */
 	int number;	       /* under which it was published; 0: not on this connection */
+	bool stored;	       /* there is a file */
 };
 
 struct announce {
@@ -38,17 +41,25 @@ struct announce {
 	unsigned n_kept;
 	int fd; /* flyrecd's notices */
 	char *buffer;
+	struct pending pending;
 	bool refusal_said;
 };
 
 /* --- what is to be sent */
 
-static void forget(struct announce *a, struct kept *k)
+static void kept_free(struct announce *a, struct kept *k)
 {
 	LIST_REMOVE(a->kept, k);
 	a->n_kept--;
 	free(k->payload);
 	free(k);
+}
+
+static void forget(struct announce *a, struct kept *k)
+{
+	if (k->stored)
+		pending_remove(&a->pending, k->id);
+	kept_free(a, k);
 }
 
 static void publish(struct announce *a, struct kept *k, uint64_t now)
@@ -73,7 +84,8 @@ static void publish_all(struct announce *a)
 	}
 }
 
-static int keep(struct announce *a, const struct message *m)
+/* @left_usec: so long it is of use */
+static int keep(struct announce *a, const struct message *m, uint64_t left_usec, bool stored)
 {
 	struct kept *k = calloc(1, sizeof(*k)), **at = &a->kept;
 
@@ -82,8 +94,8 @@ static int keep(struct announce *a, const struct message *m)
 		return log_error_errno(-ENOMEM, "Cannot tell other hosts of %s: %m", m->id);
 	}
 	(void)snprintf(k->id, sizeof(k->id), "%s", m->id);
-	k->expires_usec =
-		now_usec(CLOCK_BOOTTIME) + a->fleet.config->announce.expire_usec;
+	k->expires_usec = now_usec(CLOCK_BOOTTIME) + left_usec;
+	k->stored = stored;
 	while (*at)
 		at = &(*at)->next;
 	*at = k;
@@ -94,6 +106,18 @@ static int keep(struct announce *a, const struct message *m)
 		forget(a, a->kept);
 	}
 	return 0;
+}
+
+/* What another process has left */
+static bool on_found(void *userdata, const struct message *m, uint64_t age_usec)
+{
+	struct announce *a = userdata;
+	const uint64_t expire = a->fleet.config->announce.expire_usec;
+
+	if (strcmp(m->host, a->fleet.config->host) != 0)
+		return false;
+	(void)keep(a, m, expire - MIN(age_usec, expire), true);
+	return true;
 }
 
 /* --- the broker */
@@ -146,7 +170,7 @@ static void tell(struct announce *a, const char *bytes, size_t size)
 	if (notice_read(a->fleet.config, bytes, size, &m, &why) < 0)
 		(void)log_warning("A notice of flyrecd, ignoring: %s", why.text);
 	else if (!sessions || strv_contains(sessions, m.session))
-		(void)keep(a, &m);
+		(void)keep(a, &m, a->fleet.config->announce.expire_usec, false);
 }
 
 static int on_notice(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -159,6 +183,9 @@ static int on_notice(sd_event_source *source, int fd, uint32_t events, void *use
 	if (errno != EAGAIN && errno != EINTR)
 		return log_error_errno(-errno, "Cannot read flyrecd's notices: %m");
 	publish_all(a);
+	/* Not before: others shall know first */
+	for (struct kept *k = a->kept; k; k = k->next)
+		k->stored = k->stored || pending_put(&a->pending, k->id, k->payload);
 	return 0;
 }
 
@@ -198,6 +225,8 @@ static int run(struct announce *a)
 	r = open_socket(a);
 	if (r < 0)
 		return r;
+	pending_open(&a->pending);
+	pending_read(&a->pending, on_found, a);
 	r = sd_event_add_io(a->event, NULL, a->fd, EPOLLIN, on_notice, a);
 	if (r >= 0)
 		r = broker_new(a->event, a->fleet.config, &client, false, a, &a->broker);
@@ -206,7 +235,8 @@ static int run(struct announce *a)
 
 int main(int argc, char *argv[])
 {
-	struct announce a = {.fleet = {.name = "flyrec-announce"}, .fd = -EBADF};
+	struct announce a = {
+		.fleet = {.name = "flyrec-announce"}, .fd = -EBADF, .pending = {.fd = -EBADF}};
 	int r = fleet_program(&a.fleet, argc, argv,
 			      "Tell the other hosts of each trigger of this one's flyrecd.");
 
@@ -214,8 +244,9 @@ int main(int argc, char *argv[])
 		r = run(&a);
 	broker_free(a.broker);
 	while (a.kept)
-		forget(&a, a.kept);
+		kept_free(&a, a.kept);
 	close_p(&a.fd);
+	pending_close(&a.pending);
 	free(a.topic);
 	free(a.buffer);
 	(void)sd_event_unref(a.event);

@@ -7,6 +7,8 @@
  *	ASKING -> DONE       on_taken(): all have answered; it stays, so that its id is known
  *	any -> WAITING       ask_wait(): flyrecd is away
  *	WAITING -> DONE      no longer of use
+ *
+ * One that has to wait has a file from then on, until it is DONE.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,13 +43,15 @@ struct ask {
 	char **sessions; /* of ASKING */
 	size_t n_begun;	 /* of them */
 	unsigned n_calls;
-	bool away; /* flyrecd, for one of them */
+	bool away;   /* flyrecd, for one of them */
+	bool stored; /* there is a file */
 };
 
 struct asks {
 	sd_event *event;
 	const struct fleet_follow_config *config;
 	struct recorder *recorder;
+	struct pending *pending;
 	sd_event_source *again; /* armed while flyrecd is away */
 	struct ask *list;	/* oldest first */
 	unsigned n_calls;
@@ -64,6 +68,9 @@ static void asks_run(struct asks *a);
 static void set_state(struct ask *ask, enum ask_state state)
 {
 	ask->state = state;
+	if (state == ASK_DONE && ask->stored)
+		pending_remove(ask->asks->pending, ask->m.id);
+	ask->stored = ask->stored && state != ASK_DONE;
 }
 
 static void ask_free(struct ask *ask)
@@ -79,7 +86,7 @@ static int on_again(sd_event_source *source, uint64_t usec, void *userdata)
 }
 
 int asks_new(sd_event *event, const struct fleet_follow_config *config, const char *runtime_dir,
-	     struct asks **ret)
+	     struct pending *pending, struct asks **ret)
 {
 	struct asks *a = calloc(1, sizeof(*a));
 	int r = a ? recorder_new(event, runtime_dir, &a->recorder) : -ENOMEM;
@@ -87,6 +94,7 @@ int asks_new(sd_event *event, const struct fleet_follow_config *config, const ch
 	if (r >= 0) {
 		a->event = sd_event_ref(event);
 		a->config = config;
+		a->pending = pending;
 		r = sd_event_add_time_relative(event, &a->again, CLOCK_MONOTONIC, 0, 0, on_again,
 					       a);
 	}
@@ -116,6 +124,14 @@ void asks_free(struct asks *a)
 
 /* --- flyrecd is away */
 
+static void ask_store(struct ask *ask)
+{
+	_cleanup_free_ char *payload = NULL;
+
+	if (!ask->stored && message_write(&ask->m, &payload) >= 0)
+		ask->stored = pending_put(ask->asks->pending, ask->m.id, payload);
+}
+
 static void ask_wait(struct ask *ask, const char *why)
 {
 	struct asks *a = ask->asks;
@@ -128,6 +144,7 @@ static void ask_wait(struct ask *ask, const char *why)
 	ask->sessions = NULL;
 	ask->n_begun = 0;
 	set_state(ask, ASK_WAITING);
+	ask_store(ask);
 	if (sd_event_source_set_time_relative(a->again, AGAIN_USEC) < 0 ||
 	    sd_event_source_set_enabled(a->again, SD_EVENT_ONESHOT) < 0)
 		(void)log_error("Failed to set a timer");
@@ -135,8 +152,7 @@ static void ask_wait(struct ask *ask, const char *why)
 
 static bool ask_too_old(const struct ask *ask)
 {
-	return ask->window.until_usec + ask->asks->config->max_age_usec <
-	       now_usec(CLOCK_REALTIME);
+	return ask->window.until_usec + ask->asks->config->max_age_usec < now_usec(CLOCK_REALTIME);
 }
 
 static void flyrecd_answers(struct asks *a)
@@ -230,8 +246,7 @@ static int call_begin(struct ask *ask, const char *session)
 
 /* --- which sessions */
 
-static void on_listed(void *userdata, enum recorder_result result, char **sessions,
-		      const char *why)
+static void on_listed(void *userdata, enum recorder_result result, char **sessions, const char *why)
 {
 	struct ask *ask = userdata;
 	struct asks *a = ask->asks;
@@ -349,5 +364,7 @@ int asks_add(struct asks *a, const struct message *m, const struct window *windo
 	*at = ask;
 	asks_forget(a, n + 1);
 	asks_run(a);
+	if (ask->state == ASK_WAITING)
+		ask_store(ask);
 	return ASKS_TAKEN;
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What flyrecd is asked for on behalf of other hosts: each id once, some at a time, and not for what
- * so many have asked for before that one more id would find no room in the file. While flyrecd is away
- * they wait, for as long as they are of use. Main thread, of an sd-event loop.
+ * What flyrecd is asked for on behalf of other hosts: each id once, some at a time, and not for
+ * what so many have asked for before that one more id would find no room in the file. While flyrecd
+ * is away they wait, for as long as they are of use, also over a restart. Main thread, of an
+ * sd-event loop.
  */
 #pragma once
 
 #include <systemd/sd-event.h>
 
+#include "fleet/pending.h"
 #include "fleet/window.h"
 
 struct asks;
@@ -20,11 +22,11 @@ enum asks_result {
 };
 
 /**
- * asks_new() - @config stays where it is
+ * asks_new() - @config and @pending stay where they are
  * Return: 0 or -ENOMEM.
  */
 int asks_new(sd_event *event, const struct fleet_follow_config *config, const char *runtime_dir,
-	     struct asks **ret);
+	     struct pending *pending, struct asks **ret);
 
 void asks_free(struct asks *asks);
 

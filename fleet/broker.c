@@ -22,13 +22,13 @@
 #include "basic/strv.h"
 #include "fleet/broker.h"
 
-#define KEEP_ALIVE_SEC 20 /* so long until a silent broker, or connection, counts as lost */
-#define FIRST_USEC     (USEC_PER_SEC / 4)
-#define LAST_USEC      (10 * USEC_PER_SEC) /* between tries, up to half more */
+#define KEEP_ALIVE_SEC	20 /* so long until a silent broker, or connection, counts as lost */
+#define FIRST_USEC	(USEC_PER_SEC / 4)
+#define LAST_USEC	(10 * USEC_PER_SEC) /* between tries, up to half more */
 #define CONNECTION_LOST "connection lost"
-#define HANGS_UP "it hangs up, maybe at the sight of Certificate="
-#define CANNOT_CONNECT "cannot connect"
-#define TICK_USEC      USEC_PER_SEC
+#define HANGS_UP	"it hangs up, maybe at the sight of Certificate="
+#define CANNOT_CONNECT	"cannot connect"
+#define TICK_USEC	USEC_PER_SEC
 
 enum broker_state {
 	BROKER_WAITING,
@@ -93,8 +93,7 @@ static void disconnect(struct broker *b)
 /* That it cannot be reached either is none about a broker that is away */
 static bool is_news(const struct broker *b, const char *reason)
 {
-	return !b->said[0] ||
-	       (strcmp(reason, b->said) != 0 && strcmp(reason, CANNOT_CONNECT) != 0);
+	return !b->said[0] || (strcmp(reason, b->said) != 0 && strcmp(reason, CANNOT_CONNECT) != 0);
 }
 
 static void lose(struct broker *b)
@@ -270,7 +269,8 @@ static int set_up(struct broker *b)
 	mosquitto_subscribe_v5_callback_set(b->connection, on_suback);
 	mosquitto_message_v5_callback_set(b->connection, on_message);
 	mosquitto_publish_v5_callback_set(b->connection, on_puback);
-	/* MQTT 5 says more, but the library can ask for a session that lasts only where it may block */
+	/* MQTT 5 says more, but the library can ask for a session that lasts only where it may
+	 * block */
 	r = mosquitto_int_option(b->connection, MOSQ_OPT_PROTOCOL_VERSION,
 				 b->client->persistent ? MQTT_PROTOCOL_V311 : MQTT_PROTOCOL_V5);
 	if (r == MOSQ_ERR_SUCCESS)

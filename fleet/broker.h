@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The connection to the broker: MQTT over TLS with a certificate on both sides, made again for as long as
- * it takes. That the broker is away is said once, and once that it is back. Each connection reads the
- * certificates anew. Main thread, of an sd-event loop.
+ * The connection to the broker: MQTT over TLS with a certificate on both sides, made again for as
+ * long as it takes. That the broker is away is said once, and once that it is back. Each connection
+ * reads the certificates anew. Main thread, of an sd-event loop.
  */
 #pragma once
 

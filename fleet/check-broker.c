@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the broker lets this host do: messages to itself, which others ignore, and one in the name of
- * a host that there is not, which has to be refused.
+ * What the broker lets this host do: messages to itself, which others ignore, and one in the name
+ * of a host that there is not, which has to be refused.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Certificates: those of this host, by themselves, and that of the broker, in a handshake of which the
- * library of MQTT would say only that it failed.
+ * Certificates: those of this host, by themselves, and that of the broker, in a handshake of which
+ * the library of MQTT would say only that it failed.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -71,8 +71,8 @@ static EVP_PKEY *read_key(struct check *check, const char *path)
 	struct stat st;
 
 	if (f && !key)
-		check_fail(check, "certificate",
-			   "Key=%s: no key in PEM form, without a passphrase", path);
+		check_fail(check, "certificate", "Key=%s: no key in PEM form, without a passphrase",
+			   path);
 	if (f && fstat(fileno(f), &st) == 0 && (st.st_mode & (S_IROTH | S_IWOTH)))
 		check_warn(check, "certificate", "Key=%s: all users may read it", path);
 	ERR_clear_error();
@@ -146,8 +146,7 @@ static void check_chain(struct check *check, X509 *certificate)
 		check_ok(check, "certificate", "is signed by CA=%s", b->ca);
 	else
 		check_fail(check, "certificate", "Certificate=%s: %s, by CA=%s", b->certificate,
-			   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)),
-			   b->ca);
+			   X509_verify_cert_error_string(X509_STORE_CTX_get_error(context)), b->ca);
 	ERR_clear_error();
 }
 
@@ -221,8 +220,8 @@ static SSL *handshake(const struct fleet_broker_config *b, SSL_CTX *context, int
 	}
 	ERR_clear_error();
 	(void)SSL_set_tlsext_host_name(tls, b->host);
-	/* With TLS 1.3 the broker tells afterwards whether it takes ours: a ticket, of which the caller
-	 * sees nothing, or an alert */
+	/* With TLS 1.3 the broker tells afterwards whether it takes ours: a ticket, of which the
+	 * caller sees nothing, or an alert */
 	(void)SSL_clear_mode(tls, SSL_MODE_AUTO_RETRY);
 	if (SSL_connect(tls) == 1 && SSL_version(tls) >= TLS1_3_VERSION)
 		(void)SSL_peek(tls, &byte, 1);
@@ -248,7 +247,8 @@ bool check_tls(struct check *check)
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	tls = handshake(b, context, fd);
 	verdict = tls ? SSL_get_verify_result(tls) : X509_V_OK;
-	if (tls && SSL_is_init_finished(tls) && ERR_peek_last_error() != 0 && verdict == X509_V_OK) {
+	if (tls && SSL_is_init_finished(tls) && ERR_peek_last_error() != 0 &&
+	    verdict == X509_V_OK) {
 		check_fail(check, "broker", "%s:%u does not take Certificate=%s: %s", b->host,
 			   b->port, b->certificate, tls_error());
 		return false;

@@ -15,8 +15,8 @@
 #include "fleet/check.h"
 #include "fleet/recorder.h"
 
-#define USER		"flyrec-fleet"
-#define ERROR_MAX_USEC	10000 /* of the clock, beyond which moments of hosts are apart */
+#define USER		       "flyrec-fleet"
+#define ERROR_MAX_USEC	       10000 /* of the clock, beyond which moments of hosts are apart */
 #define RECORDER_PATIENCE_USEC (10 * USEC_PER_SEC)
 
 static void say(const char *verdict, const char *what, const char *format, va_list ap)
@@ -68,8 +68,7 @@ struct listing {
 	char *why;
 };
 
-static void on_listed(void *userdata, enum recorder_result result, char **sessions,
-		      const char *why)
+static void on_listed(void *userdata, enum recorder_result result, char **sessions, const char *why)
 {
 	struct listing *l = userdata;
 
@@ -252,12 +251,7 @@ static int become_user(void)
 int verb_check(struct fleet *fleet, int argc, char *argv[])
 {
 	static void (*const checks[])(struct check *) = {
-		check_certificates,
-		check_broker,
-		check_recorder,
-		check_store,
-		check_clock,
-		check_store,
+		check_certificates, check_broker, check_recorder, check_clock, check_store,
 	};
 	struct check check = {.fleet = fleet};
 	int r = become_user();

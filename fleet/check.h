@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrec-fleet check: one line for each thing that has to be right, with what is wrong and what would
- * help. Main thread.
+ * flyrec-fleet check: one line for each thing that has to be right, with what is wrong and what
+ * would help. Main thread.
  */
 #pragma once
 
@@ -25,11 +25,10 @@ void check_fail(struct check *check, const char *what, const char *format, ...) 
 
 /* Each says one thing at least */
 void check_certificates(struct check *check); /* CA=, Certificate=, Key= */
-void check_broker(struct check *check);	      /* who it is, whom it lets in, and what it lets them do */
-void check_recorder(struct check *check);     /* flyrecd, its sessions, its notices */
-void check_store(struct check *check);	      /* if it is installed */
+void check_broker(struct check *check);	  /* who it is, whom it lets in, and what it lets them do */
+void check_recorder(struct check *check); /* flyrecd, its sessions, its notices */
 void check_clock(struct check *check);
-void check_store(struct check *check); /* Remote= */
+void check_store(struct check *check); /* Remote=, if the program for it is installed */
 
 /**
  * verb_check() - all of them

@@ -125,16 +125,16 @@ static const struct config_key fleet_keys[] = {
 };
 /* clang-format on */
 
-#define FOR_EACH_KEY(key) \
-	for (const struct config_key *key = fleet_keys; \
-	     key < fleet_keys + ARRAY_SIZE(fleet_keys); key++)
+#define FOR_EACH_KEY(key)                                                                          \
+	for (const struct config_key *key = fleet_keys; key < fleet_keys + ARRAY_SIZE(fleet_keys); \
+	     key++)
 
 void fleet_config_free(struct fleet_config *config)
 {
 	if (!config)
 		return;
-	FOR_EACH_KEY (key)
-		key->kind->clear(key, config);
+	FOR_EACH_KEY(key)
+	key->kind->clear(key, config);
 	free(config);
 }
 
@@ -144,9 +144,9 @@ static int config_new(struct fleet_config **ret)
 	int r = config ? 0 : -ENOMEM;
 
 	if (r >= 0)
-		FOR_EACH_KEY (key)
-			if (r >= 0)
-				r = value_init(key, config);
+		FOR_EACH_KEY(key)
+	if (r >= 0)
+		r = value_init(key, config);
 	if (r >= 0)
 		*ret = TAKE_PTR(config);
 	return r;
@@ -182,9 +182,9 @@ static void loading_complain(struct loading *l, const char *format, ...)
 
 static const struct config_key *find_key(const char *section, const char *name)
 {
-	FOR_EACH_KEY (key)
-		if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0)
-			return key;
+	FOR_EACH_KEY(key)
+	if (strcmp(key->section, section) == 0 && strcmp(key->name, name) == 0)
+		return key;
 	return NULL;
 }
 
@@ -194,7 +194,8 @@ static void explain_unknown(struct loading *l, const struct ini_entry *e)
 	char meant[NEAR_TEXT_SIZE];
 	bool section = false;
 
-	FOR_EACH_KEY (key) {
+	FOR_EACH_KEY(key)
+	{
 		if (strcmp(key->section, e->section) == 0) {
 			section = true;
 			near_add(&near, e->key, key->name);
@@ -304,7 +305,8 @@ int fleet_config_print(const struct fleet_config *config, const char *what, FILE
 {
 	const char *section = NULL;
 
-	FOR_EACH_KEY (key) {
+	FOR_EACH_KEY(key)
+	{
 		size_t n = strlen(key->section);
 
 		if (what && strncmp(what, key->section, n) == 0 && what[n] == '.' &&

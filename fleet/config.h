@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fleet.conf: what the programs of flyrec-fleet are told, all in one file, which flyrec-fleet.conf(5)
- * describes. Main thread.
+ * fleet.conf: what the programs of flyrec-fleet are told, all in one file, which
+ * flyrec-fleet.conf(5) describes. Main thread.
  */
 #pragma once
 
@@ -74,7 +74,7 @@ void fleet_config_free(struct fleet_config *config);
 int fleet_config_print(const struct fleet_config *config, const char *what, FILE *f);
 
 /**
- * fleet_name_valid() - can this be a host, or group, in a topic? Letters, digits, ".", "_" and "-", the
- * first one a letter or digit, FLEET_NAME_MAX at most
+ * fleet_name_valid() - can this be a host, or group, in a topic? Letters, digits, ".", "_" and "-",
+ * the first one a letter or digit, FLEET_NAME_MAX at most
  */
 bool fleet_name_valid(const char *name);

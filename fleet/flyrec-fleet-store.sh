@@ -100,7 +100,7 @@ why() {
 	local text
 	text=$(tail -n 1 "$errors" | tr -cd '[:print:]' | cut -c 1-300)
 	text=${text#[0-9][0-9][0-9][0-9]/[0-9][0-9]/[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9] }
-	echo "${text:-rclone failed without a word}"
+	echo "${text:-no reason was given}"
 }
 
 # add_entries FOLDER WHERE: names, which are small, and never replaced. Return: as rclone; 6: another content was

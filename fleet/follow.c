@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * flyrec-follow: keeps the same moment as other hosts of the group. Whatever comes from the broker may
- * have been made up: it is read as such, judged by this host's bounds and clock, and what is refused
- * is said once of each kind. Main thread.
+ * flyrec-follow: keeps the same moment as other hosts of the group. Whatever comes from the broker
+ * may have been made up: it is read as such, judged by this host's bounds and clock, and what is
+ * refused is said once of each kind. Main thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -38,6 +38,7 @@ struct follow {
 	sd_event *event;
 	struct broker *broker;
 	struct asks *asks;
+	struct pending pending;
 	char *topic;
 	bool follows; /* the broker has said so */
 	struct refused refused[REFUSED_N];
@@ -138,6 +139,22 @@ static void on_message(void *userdata, const char *topic, const void *payload, s
 		ask(f, topic, &m, &window);
 }
 
+/* What another process could not ask for yet */
+static bool on_found(void *userdata, const struct message *m, uint64_t age_usec)
+{
+	struct follow *f = userdata;
+	struct window window;
+	struct fault why;
+
+	if (strcmp(m->host, f->fleet.config->host) == 0 ||
+	    window_judge(&f->fleet.config->follow, m, now_usec(CLOCK_REALTIME), &window, &why) !=
+		    WINDOW_OK)
+		return false;
+	/* It makes another one if it has to wait again */
+	pending_remove(&f->pending, m->id);
+	return asks_add(f->asks, m, &window) == ASKS_TAKEN;
+}
+
 static void on_subscribed(void *userdata)
 {
 	struct follow *f = userdata;
@@ -167,12 +184,15 @@ static int run(struct follow *f)
 				       on_covered, f);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(f->covered_timer, SD_EVENT_OFF);
+	pending_open(&f->pending);
 	if (r >= 0)
-		r = asks_new(f->event, &f->fleet.config->follow, f->fleet.runtime_dir, &f->asks);
+		r = asks_new(f->event, &f->fleet.config->follow, f->fleet.runtime_dir, &f->pending,
+			     &f->asks);
 	if (r >= 0)
 		r = broker_new(f->event, f->fleet.config, &client, false, f, &f->broker);
 	if (r < 0)
 		return log_error_errno(r, "Cannot begin: %m");
+	pending_read(&f->pending, on_found, f);
 	r = fleet_run(f->event);
 	broker_free(TAKE_PTR(f->broker));
 	return r;
@@ -180,7 +200,7 @@ static int run(struct follow *f)
 
 int main(int argc, char *argv[])
 {
-	struct follow f = {.fleet = {.name = "flyrec-follow"}};
+	struct follow f = {.fleet = {.name = "flyrec-follow"}, .pending = {.fd = -EBADF}};
 	int r = fleet_program(&f.fleet, argc, argv,
 			      "Have this host's flyrecd keep the same moment as other hosts of the "
 			      "group.");
@@ -188,6 +208,7 @@ int main(int argc, char *argv[])
 	if (r == 1)
 		r = run(&f);
 	asks_free(f.asks);
+	pending_close(&f.pending);
 	(void)sd_event_source_disable_unref(f.covered_timer);
 	(void)sd_event_unref(f.event);
 	free(f.topic);

@@ -53,8 +53,8 @@ static char *usage_text(void)
 		lines = more;
 	}
 	return strf("flyrec-fleet [OPTIONS...] VERB ...\n\n"
-		    "Have many hosts keep the same moment, and ask them.\n\n%s\n"
-		    FLEET_OPTIONS_HELP "\n"
+		    "Have many hosts keep the same moment, and ask them.\n\n%s\n" FLEET_OPTIONS_HELP
+		    "\n"
 		    "See flyrec-fleet(7).\n",
 		    lines ? lines : "");
 }

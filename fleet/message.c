@@ -9,7 +9,7 @@
 #include "fleet/message.h"
 
 #define MESSAGE_VERSION 1
-#define DEPTH	3
+#define DEPTH		3
 /* Beyond are no times, and sums of them could overflow */
 #define USEC_MAX ((int64_t)(UINT64_C(1) << 53))
 

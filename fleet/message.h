@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What one host tells the others: that it has a trigger, and which window is worth keeping. JSON, of
- * which other programs can make sense, too:
+ * What one host tells the others: that it has a trigger, and which window is worth keeping. JSON,
+ *of which other programs can make sense, too:
  *
  *	TOPIC/snapshot/GROUP/HOST
  *	{"v":1,"id":"h1-20261124T062400.882495Z","host":"h1","trigger":USEC,"since":USEC,"until":USEC,
  *	 "reason":"event","session":"sched","text":"..."}
  *
- * Times are microseconds since 1970. Whoever reads it believes nothing: all of it may have been made
- * up. Pure functions, any thread.
+ * Times are microseconds since 1970. Whoever reads it believes nothing: all of it may have been
+ *made up. Pure functions, any thread.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct message {
 	char id[OWN_ID_MAX + 1];
 	char host[FLEET_NAME_MAX + 1];
 	char reason[MESSAGE_REASON_MAX + 1], session[SESSION_NAME_MAX + 1];
-	char text[MESSAGE_TEXT_MAX + 1];		/* without control characters; or "" */
+	char text[MESSAGE_TEXT_MAX + 1];	       /* without control characters; or "" */
 	uint64_t trigger_usec, since_usec, until_usec; /* realtime, in this order */
 };
 

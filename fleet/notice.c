@@ -41,8 +41,8 @@ int notice_read(const struct fleet_config *config, const char *bytes, size_t siz
 {
 	_cleanup_free_ char *lines = strndup(bytes, size);
 	const struct fleet_follow_config *limits = &config->follow;
-	const uint64_t most = limits->max_window_usec -
-			      MIN(2 * limits->margin_usec, limits->max_window_usec / 2);
+	const uint64_t most =
+		limits->max_window_usec - MIN(2 * limits->margin_usec, limits->max_window_usec / 2);
 	struct message m = {};
 
 	if (!lines)
@@ -60,7 +60,8 @@ int notice_read(const struct fleet_config *config, const char *bytes, size_t siz
 	if (m.since_usec == 0 && m.trigger_usec != UINT64_MAX)
 		m.since_usec = m.trigger_usec - MIN(m.trigger_usec, config->announce.before_usec);
 	if (!own_id_valid(m.id) || !m.reason[0] || !m.session[0] || m.trigger_usec == UINT64_MAX ||
-	    m.since_usec == UINT64_MAX || m.until_usec == UINT64_MAX || m.since_usec >= m.until_usec)
+	    m.since_usec == UINT64_MAX || m.until_usec == UINT64_MAX ||
+	    m.since_usec >= m.until_usec)
 		return fault_set(why, -EBADMSG, "not as flyrecd's: %s", m.id);
 	/* More than others take: what is next to the trigger */
 	m.since_usec = MAX(m.since_usec, m.until_usec - MIN(m.until_usec, most));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What flyrecd tells of a trigger, lines KEY=VALUE in a datagram: see flyrecd(8). Pure functions, any
- * thread.
+ * What flyrecd tells of a trigger, lines KEY=VALUE in a datagram: see flyrecd(8). Pure functions,
+ * any thread.
  */
 #pragma once
 

@@ -24,10 +24,10 @@ struct fleet {
  */
 int fleet_options(struct fleet *fleet, int argc, char *argv[], const char *usage);
 
-#define FLEET_OPTIONS_HELP \
+#define FLEET_OPTIONS_HELP                                                       \
 	"  --config=FILE        Configuration (default " FLEET_CONFIG_FILE ")\n" \
-	"  --runtime-dir=DIR    Of flyrecd (default /run/flyrec)\n" \
-	"  -h --help            This text\n" \
+	"  --runtime-dir=DIR    Of flyrecd (default /run/flyrec)\n"              \
+	"  -h --help            This text\n"                                     \
 	"  --version            The version\n"
 
 /**

@@ -139,8 +139,8 @@ static int read_triggers(sd_bus_message *m, bool *ret)
 
 	if (r >= 0)
 		r = sd_bus_message_enter_container(m, 'a', "(sssstts)");
-	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstts)", &kind, NULL, NULL, NULL, NULL, NULL,
-						  NULL)) > 0)
+	while (r >= 0 && (r = sd_bus_message_read(m, "(sssstts)", &kind, NULL, NULL, NULL, NULL,
+						  NULL, NULL)) > 0)
 		*ret = *ret || strcmp(kind, "peer") == 0;
 	if (r >= 0)
 		r = sd_bus_message_exit_container(m);

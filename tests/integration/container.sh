@@ -7,7 +7,9 @@
 #	guest systemctl status flyrecd
 #	container_stop
 #
-# NSPAWN_OPTIONS, NSPAWN_BINDS, if set before: further options, and others than the two directories.
+# NSPAWN_OPTIONS, NSPAWN_BINDS, NSPAWN_NETWORK, if set before: further options, and others than the two directories, and
+# no network. A test that has several containers changes CONTAINER, the directory of the one that is meant, GUEST_PID
+# and NSPAWN; one that needs more packages adds them to CONTAINER_PACKAGES, with a name of its own in CONTAINER_TREE.
 #
 # It shares the kernel's tracefs, mounted in it by its own systemd; $CONFIG is its /etc/flyrec and
 # $STATE its /var/lib/flyrec. /proc/sys and the rest of /sys are read-only there. It needs neither
@@ -20,11 +22,12 @@
 no_sanitizers "the container does not have their libraries, and the units' sandboxes no room for them"
 # shellcheck source=tests/tools/debian-tree.sh
 . "$SRC/tests/tools/debian-tree.sh"
-GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=()
+CONTAINER=$T GUEST_PID='' NSPAWN='' CGROUP='' NSPAWN_OPTIONS=() NSPAWN_NETWORK=(--private-network)
 NSPAWN_BINDS=("--bind=$CONFIG:/etc/flyrec" "--bind=$STATE:/var/lib/flyrec")
 
 # what flyrecd and flyrecctl are linked with, beside systemd and the bus itself
 CONTAINER_PACKAGES=systemd,dbus,systemd-sysv,libelf1,libtracefs1,libsqlite3-0,libedit2,libtraceevent1,libtraceevent1-plugin,libjson-c5
+CONTAINER_TREE=container
 
 # Would change the machine, or waits for what a container does not have
 CONTAINER_MASKED='systemd-sysctl.service systemd-modules-load.service systemd-binfmt.service
@@ -48,7 +51,7 @@ container_tree() {
 	# shellcheck source=/dev/null
 	. /etc/os-release
 	[ "${ID:-}" = debian ] || skip "makes its container of Debian's packages"
-	debian_cached "container-$VERSION_CODENAME" "$CONTAINER_PACKAGES $CONTAINER_MASKED" \
+	debian_cached "$CONTAINER_TREE-$VERSION_CODENAME" "$CONTAINER_PACKAGES $CONTAINER_MASKED" \
 		make_tree "$VERSION_CODENAME"
 	TREE=$CACHED
 }
@@ -56,6 +59,7 @@ container_tree() {
 # A cgroup of its own, as nspawn puts its container below the one it is in
 container_cgroup() {
 	local root
+	[ -z "$CGROUP" ] || return 0
 	root=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
 	[ -n "$root" ] || skip "no cgroup2 is mounted"
 	CGROUP=$root/flyrec-${PREFIX%.}
@@ -68,17 +72,20 @@ remove_cgroup() {
 }
 
 nspawn() {
-	echo "$BASHPID" >"$CGROUP/cgroup.procs"
+	local group=$CGROUP
+	[ "$CONTAINER" = "$T" ] || group+=/${CONTAINER##*/}
+	mkdir -p "$group"
+	echo "$BASHPID" >"$group/cgroup.procs"
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	exec unshare --mount --propagation private bash -c '
 		mount -t tmpfs tmpfs /run || exit
 		if [ "$(stat -f -c %T /sys/fs/cgroup)" != cgroup2fs ]; then
 			umount -R /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup || exit
 		fi
-		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$T/root" --register=no --keep-unit \
-		--console=pipe --private-network --capability=all \
+		exec systemd-nspawn "$@"' nspawn --quiet --boot --directory="$CONTAINER/root" --register=no --keep-unit \
+		--console=pipe --capability=all \
 		--system-call-filter="landlock_create_ruleset landlock_add_rule landlock_restrict_self" \
-		"${NSPAWN_BINDS[@]}" "${NSPAWN_OPTIONS[@]}"
+		"${NSPAWN_NETWORK[@]}" "${NSPAWN_BINDS[@]}" "${NSPAWN_OPTIONS[@]}"
 }
 
 guest() {
@@ -97,30 +104,30 @@ guest_is_up() {
 container_make() {
 	container_tree
 	container_cgroup
-	mkdir -p "$T"/{upper,work,root} "$STATE" "$CONFIG/sessions.d"
+	mkdir -p "$CONTAINER"/{upper,work,root} "$STATE" "$CONFIG/sessions.d"
 	daemon_config </dev/null
-	mount -t overlay -o "lowerdir=$TREE,upperdir=$T/upper,workdir=$T/work" overlay "$T/root" ||
+	mount -t overlay -o "lowerdir=$TREE,upperdir=$CONTAINER/upper,workdir=$CONTAINER/work" overlay "$CONTAINER/root" ||
 		skip "cannot mount an overlay"
-	MOUNTS+=("$T/root")
+	MOUNTS+=("$CONTAINER/root")
 }
 
 # container_start [UNIT...]: with flyrec installed, these units enabled; waits until all is up
 container_start() {
 	container_make
-	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$T/root" >"$T/install.log" 2>&1 ||
+	make -C "$BUILD" --no-print-directory -s install "DESTDIR=$CONTAINER/root" >"$T/install.log" 2>&1 ||
 		fail "make install: $(tail -n 5 "$T/install.log")"
 	# Debian's bus does not look below /usr/local
-	mkdir -p "$T/root/etc/dbus-1/system.d"
-	cp "$SRC/systemd/org.flyrec.Recorder1.conf" "$T/root/etc/dbus-1/system.d/"
-	[ $# = 0 ] || systemctl --quiet --root="$T/root" enable "$@" || fail "cannot enable $*"
+	mkdir -p "$CONTAINER/root/etc/dbus-1/system.d"
+	cp "$SRC/systemd/org.flyrec.Recorder1.conf" "$CONTAINER/root/etc/dbus-1/system.d/"
+	[ $# = 0 ] || systemctl --quiet --root="$CONTAINER/root" enable "$@" || fail "cannot enable $*"
 	container_boot
 }
 
 container_boot() {
-	background nspawn >"$T/console" 2>&1 </dev/null
+	background nspawn >"$CONTAINER/console" 2>&1 </dev/null
 	NSPAWN=$!
-	wait_for 30 guest_is_up || fail "systemd does not come up: $(tail -n 5 "$T/console")"
-	! ended "$NSPAWN" || fail "systemd-nspawn: $(tail -n 5 "$T/console")"
+	wait_for 30 guest_is_up || fail "systemd does not come up: $(tail -n 5 "$CONTAINER/console")"
+	! ended "$NSPAWN" || fail "systemd-nspawn: $(tail -n 5 "$CONTAINER/console")"
 	# some versions of nspawn hide it, a machine does not
 	! guest mountpoint -q /proc/kallsyms ||
 		guest sh -c 'umount /proc/kallsyms && systemctl try-restart flyrecd'

@@ -9,9 +9,13 @@
 #	host_new h1 <<-EOF       # [Follow] and so on; sessions: on h1; session NAME
 #	on h1                    # whose ctl, CONFIG, STATE, RUNTIME, FLYRECD_LOG are meant from now on
 #	flyrecd_start; fleet_start announce follow
+#
+# Programs of hosts that net-lib.sh, read after this one, has given a network run there. BROKER_HOST, BROKER_ADDRESS
+# and IN_BROKER_NET, if set before fleet_pki, are where the broker is.
 
 PKI=$T/pki BROKER_PID='' BROKER_PORT='' BROKER_LOG=$T/broker.log FLEET_HOST=''
-declare -A HOST_FLYRECD=() HOST_PROGRAM=()
+BROKER_HOST=localhost BROKER_ADDRESS=127.0.0.1 IN_BROKER_NET=() IN_NET=()
+declare -A HOST_FLYRECD=() HOST_PROGRAM=() NET_PID=()
 
 # openssl_quiet ARGUMENT...: says something only if it fails
 openssl_quiet() {
@@ -49,30 +53,31 @@ fleet_pki() {
 # fleet_certificate FILE NAME [BEGIN END [CA]]: PKI/FILE.crt and .key for NAME; times as in openssl-ca(1)
 fleet_certificate() {
 	openssl_quiet req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$2" \
-		-addext "subjectAltName=DNS:$2,IP:127.0.0.1" -keyout "$PKI/$1.key" -out "$PKI/$1.csr"
+		-addext "subjectAltName=DNS:$2,IP:$BROKER_ADDRESS" -keyout "$PKI/$1.key" -out "$PKI/$1.csr"
 	openssl_quiet ca -batch -config "$PKI/ca.conf" -cert "$PKI/${5:-ca}.crt" -keyfile "$PKI/${5:-ca}.key" \
 		-startdate "${3:-$(date -u -d yesterday +%Y%m%d%H%M%SZ)}" -enddate "${4:-$(date -u -d tomorrow +%Y%m%d%H%M%SZ)}" \
 		-notext -in "$PKI/$1.csr" -out "$PKI/$1.crt"
 }
 
-# broker_start [CERTIFICATE]: mosquitto on the loopback, always on the same port
+# broker_start [CERTIFICATE]: mosquitto, on the loopback unless said otherwise, always on the same port
 broker_start() {
 	[ -n "$BROKER_PORT" ] ||
 		BROKER_PORT=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 	mkdir -p "$T/broker"
 	sed "s,flyrec/snapshot/all/,flyrec/snapshot/web/," "$SRC/doc/examples/fleet-acl" >"$T/broker/acl"
-	sed -e "s,^listener .*,listener $BROKER_PORT 127.0.0.1," -e "s,/etc/mosquitto/fleet/ca.crt,$PKI/ca.crt," \
+	sed -e "s,^listener .*,listener $BROKER_PORT $BROKER_ADDRESS," -e "s,/etc/mosquitto/fleet/ca.crt,$PKI/ca.crt," \
 		-e "s,/etc/mosquitto/fleet/broker\.,$PKI/${1:-broker}.," -e "s,/etc/mosquitto/fleet/acl,$T/broker/acl," \
 		-e /^message_size_limit/d \
 		"$SRC/doc/examples/fleet-mosquitto.conf" >"$T/broker/mosquitto.conf"
-	printf 'user root\npersistence true\npersistence_location %s/\nlog_dest stderr\nautosave_interval 1\n' \
+	printf 'user root\npersistence true\npersistence_location %s/\nlog_dest stderr\n' \
 		"$T/broker" >>"$T/broker/mosquitto.conf"
-	background mosquitto -c "$T/broker/mosquitto.conf" 2>>"$BROKER_LOG"
+	background "${IN_BROKER_NET[@]}" mosquitto -c "$T/broker/mosquitto.conf" 2>>"$BROKER_LOG"
 	BROKER_PID=$!
 	wait_for 10 broker_listens || fail "no broker: $(tail -n 3 "$BROKER_LOG")"
 }
 broker_listens() {
-	(: <"/dev/tcp/127.0.0.1/$BROKER_PORT") 2>/dev/null || ended "$BROKER_PID"
+	# shellcheck disable=SC2016 # for the inner shell
+	"${IN_BROKER_NET[@]}" bash -c ': <"/dev/tcp/$1/$2"' listens "$BROKER_ADDRESS" "$BROKER_PORT" 2>/dev/null || ended "$BROKER_PID"
 }
 broker_stop() { # [SIGNAL]
 	kill "-${1:-TERM}" "$BROKER_PID"
@@ -81,11 +86,11 @@ broker_stop() { # [SIGNAL]
 
 # host_new NAME: a host whose fleet.conf has standard input, too
 host_new() {
-	mkdir -p "$T/$1/etc/sessions.d" "$T/$1/run" "$T/$1/state"
+	mkdir -p "$T/$1/etc/sessions.d" "$T/$1/run" "$T/$1/state" "$T/$1"/{announce,follow}
 	printf '[Daemon]\nInstancePrefix=%s%s.\n' "$PREFIX" "$1" >"$T/$1/etc/flyrecd.conf"
 	{
-		printf '[Fleet]\nGroup=web\nHost=%s\n[Broker]\nHost=localhost\nPort=%s\nCA=%s/ca.crt\nCertificate=%s/%s.crt\nKey=%s/%s.key\n' \
-			"$1" "$BROKER_PORT" "$PKI" "$PKI" "$1" "$PKI" "$1"
+		printf '[Fleet]\nGroup=web\nHost=%s\n[Broker]\nHost=%s\nPort=%s\nCA=%s/ca.crt\nCertificate=%s/%s.crt\nKey=%s/%s.key\n' \
+			"$1" "$BROKER_HOST" "$BROKER_PORT" "$PKI" "$PKI" "$1" "$PKI" "$1"
 		cat
 	} >"$T/$1/fleet.conf"
 }
@@ -96,14 +101,16 @@ on() {
 	FLEET_HOST=$1 FLYRECD_PID=${HOST_FLYRECD[$1]:-}
 	# shellcheck disable=SC2034 # for lib.sh
 	CONFIG=$T/$1/etc STATE=$T/$1/state RUNTIME=$T/$1/run FLYRECD_LOG=$T/$1/flyrecd.log
+	IN_NET=()
+	[ -z "${NET_PID[$1]:-}" ] || IN_NET=(nsenter "--net=/proc/${NET_PID[$1]}/ns/net")
 }
 
 # fleet_start PROGRAM...: announce, follow; their lines are in fleet_log
 fleet_start() {
 	local program
 	for program in "$@"; do
-		background "$BUILD/flyrec-$program" "--config=$T/$FLEET_HOST/fleet.conf" "--runtime-dir=$RUNTIME" \
-			2>>"$(fleet_log "$program")"
+		STATE_DIRECTORY=$T/$FLEET_HOST/$program background "${IN_NET[@]}" "$BUILD/flyrec-$program" \
+			"--config=$T/$FLEET_HOST/fleet.conf" "--runtime-dir=$RUNTIME" 2>>"$(fleet_log "$program")"
 		HOST_PROGRAM[$FLEET_HOST.$program]=$!
 	done
 	for program in "$@"; do
@@ -142,7 +149,7 @@ said_once() {
 
 # publish CERTIFICATE TOPIC-HOST ARGUMENT...: as mosquitto_pub(1)
 publish() {
-	mosquitto_pub -V 5 -q 1 -h localhost -p "$BROKER_PORT" --cafile "$PKI/ca.crt" --cert "$PKI/$1.crt" --key "$PKI/$1.key" \
+	"${IN_BROKER_NET[@]}" mosquitto_pub -V 5 -q 1 -h "$BROKER_HOST" -p "$BROKER_PORT" --cafile "$PKI/ca.crt" --cert "$PKI/$1.crt" --key "$PKI/$1.key" \
 		-t "flyrec/snapshot/web/$2" "${@:3}"
 }
 
@@ -161,4 +168,71 @@ peer_files() {
 }
 has_id() {
 	[ "$(peer_files "$1")" -ge 1 ]
+}
+
+# watch_asks HOST...: when the line of a request comes to flyrecd's log of one of these hosts; into $T/asked
+watch_asks() {
+	local logs=("${@/#/$T/}")
+	: >"$T/asked"
+	python3 - "$T/asked" "${logs[@]/%//flyrecd.log}" <<-'END' &
+		import re, sys, time
+		logs = [open(path) for path in sys.argv[2:]]
+		with open(sys.argv[1], "w", buffering=1) as out:
+		    while True:
+		        for log in logs:
+		            while line := log.readline():
+		                if asked := re.search(r"Peer triggered, ([^,]*Z),", line):
+		                    print(asked[1], int(time.time() * 1000000), file=out)
+		        time.sleep(0.001)
+	END
+	CHILDREN+=($!)
+}
+asked() { # COUNT: there were so many
+	[ "$(wc -l <"$T/asked")" -ge "$1" ]
+}
+# asks_took: milliseconds from the trigger to each request, in $T/took
+asks_took() {
+	python3 - "$T/asked" <<-'END' >"$T/took" || fail "times: $(cat "$T/asked")"
+		import calendar, sys, time
+		for line in open(sys.argv[1]):
+		    moment, asked = line.split()
+		    at, usec = moment[moment.rindex("-") + 1:-1].split(".")
+		    print((int(asked) - calendar.timegm(time.strptime(at, "%Y%m%dT%H%M%S")) * 1000000 - int(usec)) / 1000)
+	END
+	sort -n "$T/took" | awk '{ v[NR] = $1 } END { printf "%d requests after %.1f to %.1f ms, median %.1f ms\n", NR, v[1], v[NR], v[int((NR + 1) / 2)] }'
+}
+
+# trigger TEXT: of session rec on h1; its id is in ID
+ID='' LAST_ID=''
+trigger() {
+	on h1
+	ctl trigger rec "$1" || fail "trigger"
+	wait_for 10 new_id || fail "no id of $1: $(cat "$(fleet_log announce)")"
+}
+new_id() {
+	ID=$(ctl --json list rec | jq -r '[.files[] | select(.path | endswith("-control.dat"))] | last | .ids[0] // empty')
+	[ -n "$ID" ] && [ "$ID" != "$LAST_ID" ] && LAST_ID=$ID
+}
+have_it() { # ID HOST...
+	local host
+	for host in "${@:2}"; do
+		on "$host"
+		wait_for 20 has_id "$1" || fail "$host does not have $1: $(cat "$(fleet_log follow)"; tail -n 3 "$FLYRECD_LOG")"
+	done
+}
+
+# covered ID SECONDS: percent of the last SECONDS of h1's window that this host's file has
+covered() {
+	local window
+	window=$(on h1; ctl --json list rec | jq --arg id "$1" --argjson s "$2" \
+		'.files[] | select(.ids | index($id)) | [.end_usec - $s * 1000000, .end_usec]')
+	ctl --json list rec | jq --arg id "$1" --argjson w "$window" \
+		'.files[] | select(.ids | index($id)) | (([.end_usec, $w[1]] | min) - ([.start_usec, $w[0]] | max)) * 100 / ($w[1] - $w[0]) | floor'
+}
+
+# page_commands NAME: those between ".\" run: NAME" and ".\" end" of flyrec-fleet(7), as a reader sees them
+page_commands() {
+	sed -n "/^\.\\\\\" run: $1\$/,/^\.\\\\\" end\$/p" "$SRC/man/flyrec-fleet.7" | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g' >"$T/commands"
+	[ -s "$T/commands" ] || fail "the page has no commands of $1"
+	cat "$T/commands"
 }

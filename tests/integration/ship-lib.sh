@@ -35,8 +35,8 @@ ship_start() {
 	set +m
 	CHILDREN+=("$SHIP_PID")
 }
-ship_processes() { # of its cgroup, as it were
-	grep -lzxs "STATE_DIRECTORY=$T/$HOST/fleet" /proc/[0-9]*/environ | cut -d / -f 3
+ship_processes() { # [HOST-PATTERN]: of its cgroup, as it were
+	grep -lzxs "STATE_DIRECTORY=$T/${1:-$HOST}/fleet" /proc/[0-9]*/environ | cut -d / -f 3
 }
 ship_stop() { # SIGNAL
 	if [ "$1" = KILL ]; then
@@ -54,8 +54,13 @@ ship_killed() {
 	no_ship_processes
 }
 no_ship_processes() {
-	[ -z "$(ship_processes)" ]
+	[ -z "$(ship_processes "$@")" ]
 }
+# what a service that a test had not stopped was sending
+ships_end() {
+	wait_for 20 no_ship_processes '[^/]*' || echo "left by ship: $(ship_processes '[^/]*')" >&2
+}
+at_end ships_end
 
 # serve sftp|dav|s3 PORT: $STORE. Its pid is in SERVER_PID
 serve() {

@@ -7,6 +7,7 @@
 # time-limit: 400
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/fleet-lib.sh"
 need_tracefs
 need_command jq mosquitto openssl unshare nsenter setpriv systemd-socket-activate
 need_event sched:sched_process_exit
@@ -14,15 +15,7 @@ need_event sched:sched_process_exit
 getent group mosquitto >/dev/null || skip "there is no group mosquitto"
 cd "$T"
 chmod 755 "$T"
-PAGE=$SRC/man/flyrec-fleet.7
 WHO=61201 WHO_ELSE=61202 # flyrec-fleet, flyrec
-
-# commands NAME: those between ".\" run: NAME" and ".\" end" of the page, as a reader sees them
-commands() {
-	sed -n "/^\.\\\\\" run: $1\$/,/^\.\\\\\" end\$/p" "$PAGE" | sed '/^\./d; s/\\-/-/g; s/\\e/\\/g' >"$T/commands"
-	[ -s "$T/commands" ] || fail "the page has no commands of $1"
-	cat "$T/commands"
-}
 
 mkdir bin
 cp "$BUILD"/flyrec-fleet "$BUILD"/flyrec-announce "$BUILD"/flyrec-follow "$BUILD"/flyrecctl bin
@@ -43,7 +36,7 @@ cat >bin/systemctl <<-END
 		as mosquitto mosquitto -c "$T/mosquitto.conf"
 		;;
 	"systemctl enable --now flyrec-announce.socket flyrec-announce.service flyrec-follow.service")
-		as flyrec-announce systemd-socket-activate --datagram --listen=/run/flyrec/trigger "\${user[@]}" "$T/bin/flyrec-announce"
+		as flyrec-announce systemd-socket-activate --setenv=FLYREC_TEST_PREFIX --datagram --listen=/run/flyrec/trigger "\${user[@]}" "$T/bin/flyrec-announce"
 		as flyrec-follow "\${user[@]}" "$T/bin/flyrec-follow"
 		until [ -S /run/flyrec/trigger ]; do sleep 0.05; done
 		;;
@@ -55,10 +48,20 @@ cat >bin/systemctl <<-END
 END
 chmod 755 bin/systemctl
 ln bin/systemctl bin/apt-get
+# What systemctl has started are no children of this shell
+is_ours() { # PID
+	grep -qsxz "FLYREC_TEST_PREFIX=$PREFIX" "/proc/$1/environ"
+}
+is_gone() {
+	! is_ours "$1"
+}
 end_all() {
 	local pid
 	while read -r pid; do
-		kill -TERM "$pid" 2>/dev/null || true
+		is_gone "$pid" || kill -TERM "$pid" 2>/dev/null || true
+	done <"$T/pids"
+	while read -r pid; do
+		wait_for 30 is_gone "$pid" || echo "process $pid does not end" >&2
 	done <"$T/pids"
 }
 : >pids
@@ -91,11 +94,17 @@ made() {
 }
 # at NAME COMMAND...: there, in the directory that has what was copied to it
 at() {
-	nsenter --target="${MACHINE[$1]}" --mount --uts --wd="$T/$1/here" env "PATH=$T/bin:$PATH" "${@:2}"
+	of "$1"
+	"${THERE[@]}" "${@:2}"
+}
+# of NAME: THERE, by which a command runs there as the same process. A function in the background would be a shell
+# that waits for it, and is all that a signal reaches.
+of() {
+	THERE=(nsenter "--target=${MACHINE[$1]}" --mount --uts "--wd=$T/$1/here" env "PATH=$T/bin:$PATH")
 }
 # follow_page NAME PART
 follow_page() {
-	commands "$2" >"$T/$1.sh"
+	page_commands "$2" >"$T/$1.sh"
 	at "$1" bash -eu "$T/$1.sh" >"$T/$1.out" 2>&1 || fail "$1: $2: $(cat "$T/$1.out")"
 }
 
@@ -108,7 +117,7 @@ for name in "${hosts[@]}" broker.example.com; do
 done
 
 echo "== the CA"
-commands ca >ca.sh
+page_commands ca >ca.sh
 bash -eu ca.sh >ca.out 2>&1 || fail "the CA: $(cat ca.out)"
 
 echo "== the broker"
@@ -125,8 +134,8 @@ for name in "${hosts[@]}"; do
 	printf '[Daemon]\nInstancePrefix=%s%s.\n' "$PREFIX" "$name" >"$name.conf/flyrecd.conf"
 	printf '[Trace]\nEvent=sched:sched_process_exit\nBufferSize=128K\n[Snapshot]\nLast=5s\nAnalyze=no\n[Storage]\nFlushSec=200ms\n' \
 		>"$name.conf/sessions.d/sched.conf"
-	at "$name" "$FLYRECD" "--config-dir=$T/$name.conf" "--state-dir=$T/$name/state" 2>"$name.flyrecd.log" </dev/null &
-	CHILDREN+=("$!")
+	of "$name"
+	background "${THERE[@]}" "$FLYRECD" "--config-dir=$T/$name.conf" "--state-dir=$T/$name/state" 2>"$name.flyrecd.log" </dev/null
 done
 records() {
 	at "$1" flyrecctl --json status 2>/dev/null | jq -e '.sessions[0].state == "recording"' >/dev/null
@@ -143,7 +152,6 @@ cat web10.out
 echo "== to try it"
 follow_page web3 try
 has_peer() {
-	/bin/true
 	at "$1" flyrecctl --json list | jq -e '.files[] | select(.path | endswith("-peer.dat"))' >/dev/null
 }
 for name in "${hosts[@]}"; do

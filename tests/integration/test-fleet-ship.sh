@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # beside: yes
-# time-limit: 240
+# time-limit: 480
 #
 # flyrec-fleet ship and pull: names first, then the data of this host's triggers, once and never over another;
 # what others want when they ask, by sampling, what was removed; stores that are down, slow, full; SIGKILL in
@@ -204,7 +204,7 @@ STORE=$T/store
 
 # goes KIND: what a store of this kind survives
 goes() {
-	local kind=$1 port
+	local kind=$1 port peer
 	port=$(port_of "$kind")
 	HOST=$kind STORE=$T/store-$kind
 	mkdir "$STORE"
@@ -260,8 +260,17 @@ goes() {
 		intact $file
 	done
 	[ "$(wc -l <"$log")" = 2 ] || fail "$kind: says more: $(cat "$log")"
+
+	echo "== $kind: pulled; also what its host has to be asked for"
 	fleet pull "$ID" -o got >out 2>said || fail "$kind: pull: $(cat said)"
 	cmp "$(cat out)" "$(object "$SNAPSHOT")" || fail "wrong data: $kind: pulled"
+	peer=$(ctl snapshot --limited "--id=other-$kind" --last=3s demo 2>said) || fail "$kind: no snapshot: $(cat said)"
+	fleet ship --wake
+	wait_for 60 told "$peer" "other-$kind" || fail "$kind: nobody knows of $peer: $(cat "$log")"
+	prints '^have' fleet pull --list "other-$kind" || fail "$kind: list: $(cat printed)"
+	fleet pull --wait=60 "other-$kind" -o got >out 2>said || fail "$kind: pull: $(cat said)"
+	cmp "$(cat out)" "$(object "$peer")" || fail "wrong data: $kind: pulled"
+	intact "$peer" "other-$kind"
 	ship_stop TERM
 	serve_stop
 }

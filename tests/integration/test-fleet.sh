@@ -51,67 +51,20 @@ for host in h1 h2 h3; do
 	fleet_start announce follow
 done
 
-trigger() { # TEXT: on h1; ID is its id
-	on h1
-	log_mark
-	ctl trigger rec "$1" || fail "trigger"
-	wait_for 10 new_notice || fail "no id of $1: $(cat "$(fleet_log announce)")"
-}
-new_notice() {
-	ID=$(ctl --json list rec | jq -r '[.files[] | select(.path | endswith("-control.dat"))] | last | .ids[0] // empty')
-	[ -n "$ID" ] && [ "$ID" != "$LAST_ID" ] && LAST_ID=$ID
-}
-LAST_ID=''
-have_it() { # ID HOST...
-	local host
-	for host in "${@:2}"; do
-		on "$host"
-		wait_for 20 has_id "$1" || fail "$host does not have $1: $(cat "$(fleet_log follow)"; tail -n 3 "$FLYRECD_LOG")"
-	done
-}
-
 echo "== how soon others ask"
-# When lines come to their logs
-python3 - "$T/asked" "$T/h2/flyrecd.log" "$T/h3/flyrecd.log" <<-'END' &
-	import re, sys, time
-	logs = [open(path) for path in sys.argv[2:]]
-	with open(sys.argv[1], "w", buffering=1) as out:
-	    while True:
-	        for log in logs:
-	            while line := log.readline():
-	                if asked := re.search(r"Peer triggered, ([^,]*Z),", line):
-	                    print(asked[1], int(time.time() * 1000000), file=out)
-	        time.sleep(0.001)
-END
-CHILDREN+=($!)
-all_asked() {
-	[ "$(wc -l <"$T/asked")" -ge $((2 * ASKS)) ]
-}
+watch_asks h2 h3
 for ((i = 1; i <= ASKS; i++)); do
 	trigger "number $i"
 	have_it "$ID" h2 h3
 done
-wait_for 5 all_asked || fail "$(wc -l <"$T/asked") requests, not $((2 * ASKS))"
-python3 - "$T/asked" <<-'END' >took || fail "times: $(cat "$T/asked")"
-	import calendar, sys, time
-	for line in open(sys.argv[1]):
-	    moment, asked = line.split()
-	    at, usec = moment[moment.rindex("-") + 1:-1].split(".")
-	    print((int(asked) - calendar.timegm(time.strptime(at, "%Y%m%dT%H%M%S")) * 1000000 - int(usec)) / 1000)
-END
-sort -n took | awk '{ v[NR] = $1 } END { printf "%d requests after %.1f to %.1f ms, median %.1f ms\n", NR, v[1], v[NR], v[int((NR + 1) / 2)] }'
+wait_for 5 asked $((2 * ASKS)) || fail "$(wc -l <asked) requests, not $((2 * ASKS))"
+asks_took
 [ "$(median took | cut -d . -f 1)" -le 500 ] || fail "more than 500 ms from the trigger to most requests"
 
 echo "== the same time in all files"
-covered() { # ID: percent of h1's window that the host's file has
-	local window
-	window=$(on h1; ctl --json list rec | jq --arg id "$1" '.files[] | select(.ids | index($id)) | [.end_usec - 1000000, .end_usec]')
-	ctl --json list rec | jq --arg id "$1" --argjson w "$window" \
-		'.files[] | select(.ids | index($id)) | (([.end_usec, $w[1]] | min) - ([.start_usec, $w[0]] | max)) * 100 / ($w[1] - $w[0]) | floor'
-}
 for host in h2 h3; do
 	on $host
-	percent=$(covered "$ID")
+	percent=$(covered "$ID" 1)
 	echo "$host: $percent %"
 	[ "$percent" -ge 95 ] || fail "$host has $percent % of the window: $(ctl list rec)"
 	path=$(ctl --json list rec | jq -r --arg id "$ID" '.files[] | select(.ids | index($id)) | .path')
@@ -182,6 +135,50 @@ on h1
 said_once announce "is back"
 said_once announce "Told other hosts of $ID"
 
+echo "== announce is restarted meanwhile"
+on h1
+broker_stop KILL
+announce_again() { # it listens before it looks for the broker
+	: >"$(fleet_log announce)"
+	STATE_DIRECTORY=$T/h1/announce background "$BUILD/flyrec-announce" "--config=$T/h1/fleet.conf" "--runtime-dir=$RUNTIME" \
+		2>>"$(fleet_log announce)"
+	HOST_PROGRAM[h1.announce]=$!
+	said_once announce 'is away, trying again'
+}
+trigger "before SIGKILL"
+first=$ID
+wait_for 10 test -s "h1/announce/$first.json" || fail "$first is not stored"
+kill -KILL "${HOST_PROGRAM[h1.announce]}"
+wait "${HOST_PROGRAM[h1.announce]}" 2>/dev/null || true
+announce_again
+trigger "before SIGTERM"
+fleet_stop announce
+jq -c '.id = "h1-expired"' "h1/announce/$first.json" >h1/announce/h1-expired.json
+touch -d '-6 min' h1/announce/h1-expired.json
+jq -c '.host = "h2"' "h1/announce/$first.json" >h1/announce/h1-forged.json
+cp "h1/announce/$first.json" h1/announce/another-name.json
+echo '{"v":1,' >h1/announce/h1-half.json
+announce_again
+for name in h1-forged another-name h1-half; do
+	said_once announce "Removing $name.json, which is of no use"
+done
+broker_start
+for id in "$first" "$ID"; do
+	have_it "$id" h2 h3
+	on h1
+	said_once announce "Told other hosts of $id"
+done
+said_once announce 'h1-expired is no longer of use'
+all_told() {
+	[ -z "$(ls h1/announce)" ]
+}
+wait_for 10 all_told || fail "files of announce are left: $(ls h1/announce)"
+on h2
+for id in h1-expired h1-forged h1-half; do
+	! has_id $id || fail "h2 has $id"
+done
+[ "$(peer_files "$first")" = 1 ] || fail "$(peer_files "$first") files of $first"
+
 echo "== a host is away"
 on h3
 fleet_stop follow
@@ -204,9 +201,20 @@ id=$ID
 have_it "$id" h2
 on h3
 said_once follow 'flyrecd is away'
+wait_for 10 test -s "h3/follow/$id.json" || fail "$id is not stored"
+# and follow is restarted meanwhile
+kill -KILL "${HOST_PROGRAM[h3.follow]}"
+wait "${HOST_PROGRAM[h3.follow]}" 2>/dev/null || true
+: >"$(fleet_log follow)"
+jq -c '.id = "h1-ancient" | .since -= 600000000 | .until -= 600000000' "h3/follow/$id.json" >h3/follow/h1-ancient.json
+fleet_start follow
+said_once follow 'flyrecd is away'
+said_once follow 'Removing h1-ancient.json, which is of no use'
 flyrecd_start
 have_it "$id" h3
 said_once follow 'flyrecd is back'
+all_asked() { [ -z "$(ls h3/follow)" ]; }
+wait_for 10 all_asked || fail "files of follow are left: $(ls h3/follow)"
 
 echo "== certificates"
 on h1

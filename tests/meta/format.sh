@@ -9,7 +9,7 @@ command -v "$format" >/dev/null || {
 	echo "SKIP: needs $format"
 	exit 77
 }
-files=$(find basic formats decode analysis query recorder writer engine config convert daemon ctl tests bench -name '*.[ch]')
+files=$(find basic formats decode analysis query recorder writer engine config convert fleet daemon ctl tests bench -name '*.[ch]')
 if [ "${1:-}" = --fix ]; then
 	# shellcheck disable=SC2086 # no blanks in our file names
 	$format -i $files

@@ -5,8 +5,8 @@
 # for scripts that have SRC, BUILD and fail.
 
 package_is_old() {
-	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac basic cockpit config convert decode engine fleet formats recorder \
-		writer daemon ctl systemd sessions man completion debian packaging -newer "$PACKAGE")" ]
+	[ ! -e "$PACKAGE" ] || [ -n "$(cd "$SRC" && find Makefile.am configure.ac m4 analysis basic cockpit config convert ctl daemon decode doc engine \
+		fleet formats page query recorder writer systemd sessions man completion debian packaging -newer "$PACKAGE")" ]
 }
 
 # Not with the time that others leave: they may be waiting for it
