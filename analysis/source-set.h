@@ -18,7 +18,9 @@ struct source {
 	unsigned recording;
 	const char *host; /* whose it is; NULL: nobody asks */
 	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
-	uint64_t error;	  /* of a frame: struct own_host's */
+	uint64_t error;	  /* of a frame, and where placed: struct own_host's */
+	bool placed;	  /* its times are shown by offset, as decoder_place() does it */
+	int64_t offset;
 };
 
 /* Whose clock it was, and how its times are shown */

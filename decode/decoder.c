@@ -517,6 +517,12 @@ const struct decoder_facts *decoder_facts(const struct decoder *decoder)
 	return &decoder->facts;
 }
 
+void decoder_place(struct decoder *decoder, int64_t offset)
+{
+	decoder->facts.has_date = true;
+	decoder->facts.offset = offset;
+}
+
 int32_t decoder_find(const struct decoder *decoder, uint32_t id)
 {
 	return id < SUBBUF_EVENT_IDS ? decoder->by_id[id] : -1;

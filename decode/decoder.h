@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * What a trace.dat says of its events: formats, symbols, clock, and where events tell of tasks. The
- * only place that has libtraceevent parse formats. Does not change once it is there; any thread.
+ * only place that has libtraceevent parse formats. Does not change once it is in use; any thread.
  *
  *	decoder_new → event_stream_new → event_next → decoder_field | printer_put
  */
@@ -41,6 +41,12 @@ struct decoder_facts {
 };
 
 const struct decoder_facts *decoder_facts(const struct decoder *decoder);
+
+/**
+ * decoder_place() - before anything is decoded: show times of CLOCK_REALTIME by this offset
+ * The file's own date does not count any more.
+ */
+void decoder_place(struct decoder *decoder, int64_t offset);
 
 /**
  * decoder_time() - a timestamp of the ring buffer as it is shown
