@@ -16,10 +16,11 @@ struct source {
 	/* Files of the same recording, segments and what was cut from them: what several of them
 	 * have of a CPU counts once. 0: of a recording of its own */
 	unsigned recording;
-	const char *host; /* whose it is; NULL: nobody asks */
-	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
-	uint64_t error;	  /* of a frame, and where placed: struct own_host's */
-	bool placed;	  /* its times are shown by offset, as decoder_place() does it */
+	const char *host;   /* whose it is; NULL: nobody asks */
+	uint64_t frame;	    /* where in a merged file its own begins; 0: it is a file by itself */
+	uint64_t error;	    /* of a frame, and where placed: struct own_host's */
+	bool placed, dated; /* its times are shown by what follows, as decoder_place() does it */
+	struct time_rate rate;
 	int64_t offset;
 };
 

@@ -123,12 +123,12 @@ static int run_hosts(const struct handed *h, const struct host_sources *hosts)
 	return status;
 }
 
-/* Where one does not know the time of day, each is shown by what it has */
+/* Where they cannot be compared, each is shown by what it has */
 static int place_hosts(const struct host_sources *hosts, size_t n_files, struct fault *why)
 {
 	int r = n_files > 1 && hosts->names[1] ? place_sources(hosts->list, hosts->n, why) : 0;
 
-	return r == -EINVAL ? 0 : r;
+	return r == -ENOMEM ? r : 0;
 }
 
 /* Without rights */

@@ -260,7 +260,7 @@ static int part_open(struct part *part, const struct work *w, const struct sourc
 	if (r >= 0)
 		r = decoder_new(part->dat, &part->decoder, why);
 	if (r >= 0 && source->placed)
-		decoder_place(part->decoder, source->offset);
+		decoder_place(part->decoder, &source->rate, source->offset, source->dated);
 	return r < 0 ? r : event_filter_prepare(w->filter, part->decoder, why);
 }
 

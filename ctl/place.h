@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The times of several files as merge would have them: by the wall clocks of their machines, to the
- * nanosecond, where files without that have a date in microseconds. Main thread.
+ * The times of several files as merge would have them (writer/merge-axis.h): to the nanosecond,
+ * where the date of a file by itself has microseconds. Main thread.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 
 /**
  * place_sources() - set by how much the times of each are moved, and how wrong they may be
- * Return: 0; -EINVAL: one does not know the time of day; or another negative errno; with @why.
+ * Return: 0, or negative errno with @why, and nothing is set: they cannot be compared, or cannot be
+ * read.
  */
 int place_sources(struct source *sources, size_t n, struct fault *why);
