@@ -10,6 +10,7 @@
 #include "writer/own-content.h"
 
 #define ID_MAX 64U
+#define NO_ID  UINT64_C(1) /* no TRACEID of trace-cmd or flyrec is as small */
 
 void axis_of_readings(struct axis_file *file, const struct own_clocks *clocks)
 {
@@ -128,6 +129,23 @@ void axis_done(struct axis_file *file)
 	time_shift_done(&file->shift);
 }
 
+int axis_set_offset(struct axis_file *file, uint32_t n_cpus, int64_t offset)
+{
+	struct time_rate *cpus = calloc(n_cpus, sizeof(*cpus));
+
+	if (!cpus)
+		return -ENOMEM;
+	time_shift_done(&file->shift);
+	for (uint32_t i = 0; i < n_cpus; i++) {
+		cpus[i] = TIME_RATE_SAME;
+		cpus[i].offset = -(uint64_t)offset;
+	}
+	file->shift = (struct time_shift){.n_cpus = n_cpus, .cpus = cpus};
+	file->shift_given = true;
+	file->has_date = false;
+	return 0;
+}
+
 /* --- which have the same clock */
 
 static bool same_boot(const struct axis_file *a, const struct axis_file *b)
@@ -155,6 +173,30 @@ static bool same_clock(const struct axis_file *a, const struct axis_file *b)
 		return false;
 	return same_boot(a, b) || is_host_of(a, b) || is_host_of(b, a) ||
 	       (is_guest(a) && is_guest(b) && a->shift.host == b->shift.host);
+}
+
+/* The host of guests whose offset was given; it may have no id, which has to be none of another */
+static int choose_host(struct axis_file *files, size_t n, struct fault *why)
+{
+	struct axis_file *host = NULL;
+
+	for (size_t i = n; i > 0; i--)
+		if (!is_guest(&files[i - 1]))
+			host = &files[i - 1];
+	for (size_t i = 0; i < n; i++) {
+		if (!files[i].shift_given)
+			continue;
+		if (!host || strcmp(host->clock, files[i].clock) != 0)
+			return fault_set(
+				why, -EINVAL,
+				"%s: the first file that is no guest's is to be that of its "
+				"host, with the same clock",
+				files[i].path);
+		if (host->id == 0)
+			host->id = NO_ID;
+		files[i].shift.host = host->id;
+	}
+	return 0;
 }
 
 /* From here on a guest is of its host's boot, whose clock it has */
@@ -247,8 +289,10 @@ static int check_clock(const struct axis_file *file, struct fault *why)
 int axis_place(struct axis_file *files, size_t n, size_t *ret, struct fault *why)
 {
 	size_t best = 0, n_clocks = 0;
-	int r = 0;
+	int r = choose_host(files, n, why);
 
+	if (r < 0)
+		return r;
 	find_hosts(files, n);
 	for (size_t i = 0; i < n; i++) {
 		size_t k = 0;

@@ -30,6 +30,7 @@ struct axis_file {
 	uint8_t boot_id[16];	     /* 0: not known */
 	uint64_t id;		     /* its TRACEID; 0: it has none */
 	struct time_shift shift;     /* of a KVM guest, which names its host's id; else of no CPU */
+	bool shift_given;	     /* the host is the first file that is no guest's */
 	struct time_rate nsec;	     /* how long a cycle is; off: it does not tell */
 	bool has_readings, has_date; /* else the file does not tell */
 	int64_t offset;		     /* realtime minus the clock, nanoseconds */
@@ -50,6 +51,13 @@ struct axis_file {
  */
 int axis_read(const struct trace_dat *dat, struct axis_file *ret, struct fault *why);
 void axis_done(struct axis_file *file);
+
+/**
+ * axis_set_offset() - the file is a KVM guest's, of the first file that is none
+ * @offset: what its TSC is ahead of the host's: tsc-offset of the host's debugfs
+ * Return: 0 or -ENOMEM.
+ */
+int axis_set_offset(struct axis_file *file, uint32_t n_cpus, int64_t offset);
 
 /**
  * axis_place() - how much each is moved

@@ -200,6 +200,8 @@ int merge_file_open(struct merge_file *file, const struct merge_input *input,
 	if (!file->buffers || !file->pids || !file->ids || !file->read)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", input->path);
 	r = axis_read(file->dat, &file->axis, why);
+	if (r >= 0 && input->has_tsc_offset)
+		r = axis_set_offset(&file->axis, file->dat->n_cpus, input->tsc_offset);
 	if (r >= 0)
 		r = name_buffers(file, input, why);
 	if (r >= 0)

@@ -188,6 +188,7 @@ echo "== cycles: the same without a word of how long they are"
 "$FLYRECCTL" convert --version=7 --compress=no -o cycles.dat "$six"
 "$FLYRECCTL" merge -o cycles-both.dat host=cycles.dat first=first.dat >said || fail "merge"
 grep -qx 'flyrec merge: times by the clock of host:cycles (tsc2nsec)' said || fail "the guest does not tell: $(cat said)"
+cp first-alone.dat given-first.dat
 dat options first-alone.dat "12=$(dat shift "$six" 1000000000001 "$cpus")"
 "$FLYRECCTL" merge -o cycles-both.dat host=cycles.dat first=first-alone.dat >said || fail "merge of cycles"
 grep -qx 'flyrec merge: times by the clock of host:cycles (x86-tsc)' said || fail "not in cycles: $(cat said)"
@@ -198,7 +199,19 @@ for name in host:cycles first:first-alone; do
 	cmp expected got || fail "$name: not the cycles of the host"
 done
 
+echo "== an offset that is given is the one that the host has for the guest"
+"$FLYRECCTL" merge -o given.dat --tsc-offset=first:-1000000000001 host=cycles.dat first=given-first.dat >said || fail "merge"
+grep -qx 'first:given-first: not moved, by TSC offset the clock of host:cycles' said || fail "$(cat said)"
+for name in host:cycles first:given-first; do
+	"$FLYRECCTL" export --format=json given.dat |
+		jq -r --arg name "$name" 'select(.buffer == $name) | "\(.ts) \(.cpu) \(.event)"' >got
+	cmp expected got || fail "$name: not the cycles of the host"
+done
+
 echo "== what is refused"
+refused "is to be that of its host, with the same clock" --tsc-offset=first:1 host=dated.dat first=first-alone.dat
+refused "there is no third=FILE" --tsc-offset=third:1 host=cycles.dat first=first-alone.dat
+refused 'not understood: "first:x"' --tsc-offset=first:x host=cycles.dat first=first-alone.dat
 refused "x86-tsc does not count nanoseconds, nor says option TSC2NSEC how long" host=cycles.dat other=dated.dat
 refused "is of a KVM guest; when it was, only the file of its host tells" first=first.dat other=dated.dat
 for wrong in \

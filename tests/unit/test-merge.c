@@ -103,6 +103,7 @@ struct two {
 	struct craft_file a, b;
 	struct craft pages_a, pages_b;
 	int fd_a, fd_b, out;
+	int64_t tsc_offset; /* of b; 0: none is given */
 };
 
 static void two_init(struct two *two)
@@ -144,8 +145,9 @@ static void two_done(struct two *two)
 static int two_merge(struct two *two, const struct merge_options *options,
 		     struct merge_report *report, struct fault *why)
 {
-	const struct merge_input inputs[] = {{"/var/lib/flyrec/sched/record/a.dat", "a", two->fd_a},
-					     {"b.dat", "b", two->fd_b}};
+	const struct merge_input inputs[] = {
+		{"/var/lib/flyrec/sched/record/a.dat", "a", two->fd_a},
+		{"b.dat", "b", two->fd_b, two->tsc_offset != 0, two->tsc_offset}};
 
 	return merge_files(inputs, 2, two->out, options, report, why);
 }
@@ -590,6 +592,32 @@ static void test_guest(void **state)
 		     CYCLES);
 }
 
+/* Of trace-cmd, whose files have no ids by themselves */
+static void test_guest_given(void **state)
+{
+	static const struct event tsc[] = {{1100, 10, 7, 3}, {3102, 11, 8, 4}};
+	struct guest g;
+
+	(void)state;
+	guest_init(&g);
+	g.options_a.size = g.options_b.size = 0;
+	g.two.pages_b.size = 0;
+	put_page(&g.two.pages_b, tsc, 2);
+	g.two.tsc_offset = 100;
+	guest_merged(&g,
+		     "flyrec merge: times by the clock of a:sched (x86-tsc)\n"
+		     "a:sched: not moved, not known how right its clock was\n"
+		     "b:b: not moved, by TSC offset the clock of a:sched\n",
+		     CYCLES);
+
+	guest_init(&g);
+	g.two.a.clock = "[mono]\n";
+	g.two.tsc_offset = 100;
+	guest_refused(&g,
+		      "b.dat: the first file that is no guest's is to be that of its host, with "
+		      "the same clock");
+}
+
 static void test_guest_refused(void **state)
 {
 	struct guest g;
@@ -754,6 +782,7 @@ int main(void)
 		cmocka_unit_test(test_axis),	      cmocka_unit_test(test_names),
 		cmocka_unit_test(test_hosts),	      cmocka_unit_test(test_guest),
 		cmocka_unit_test(test_guest_refused), cmocka_unit_test(test_guest_date),
+		cmocka_unit_test(test_guest_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
