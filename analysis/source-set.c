@@ -90,6 +90,9 @@ int source_set_open(struct source_set *set, size_t i, const struct decoder **ret
 					 why);
 		if (r >= 0)
 			r = decoder_new(m->dat, &m->decoder, why);
+		if (r >= 0 && m->source.placed)
+			decoder_place(m->decoder, &m->source.rate, m->source.offset,
+				      m->source.dated);
 	}
 	if (r < 0) {
 		shut(m);

@@ -16,11 +16,13 @@ struct source {
 	/* Files of the same recording, segments and what was cut from them: what several of them
 	 * have of a CPU counts once. 0: of a recording of its own */
 	unsigned recording;
-	const char *host; /* whose it is; NULL: nobody asks */
-	uint64_t frame;	  /* where in a merged file its own begins; 0: it is a file by itself */
-	/* Of a frame, as struct own_host has them */
-	const char *session;
-	uint64_t error;
+	const char *host;    /* whose it is; NULL: nobody asks */
+	uint64_t frame;	     /* where in a merged file its own begins; 0: it is a file by itself */
+	const char *session; /* of a frame, as struct own_host has it */
+	uint64_t error;	     /* likewise; of a file by itself where placed */
+	bool placed, dated;  /* its times are shown by what follows, as decoder_place() does it */
+	struct time_rate rate;
+	int64_t offset;
 };
 
 /* Whose clock it was, and how its times are shown */

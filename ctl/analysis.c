@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "ctl/command.h"
 #include "ctl/confine.h"
 #include "ctl/output.h"
+#include "ctl/place.h"
 #include "decode/event-time.h"
 
 #define SHEDS_SHOWN 10U
@@ -121,6 +123,14 @@ static int run_hosts(const struct handed *h, const struct host_sources *hosts)
 	return status;
 }
 
+/* Where they cannot be compared, each is shown by what it has */
+static int place_hosts(const struct host_sources *hosts, size_t n_files, struct fault *why)
+{
+	int r = n_files > 1 && hosts->names[1] ? place_sources(hosts->list, hosts->n, why) : 0;
+
+	return r == -ENOMEM ? r : 0;
+}
+
 /* Without rights */
 static int run_confined(void *userdata)
 {
@@ -130,7 +140,10 @@ static int run_confined(void *userdata)
 	struct fault why;
 	int r;
 
-	if (host_sources_find(given.sources, given.n, &hosts, &why) < 0) {
+	r = host_sources_find(given.sources, given.n, &hosts, &why);
+	if (r >= 0)
+		r = place_hosts(&hosts, given.n, &why);
+	if (r < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}

@@ -115,6 +115,8 @@ static const struct row {
 	{0, "tarmac", NULL, ON, F(convert.tarmac), "qemu4v: as Arm's tools read it", "export", "qemu4v"},
 	{'o', "output", "=FILE", TEXT, F(output),
 	 "Write to FILE, replaced once complete; -: standard output", "snapshot cat export import convert merge"},
+	{0, "tsc-offset", "=HOST:N", LIST, F(tsc_offsets),
+	 "The TSC of that KVM guest is so much ahead of its host's", "merge"},
 	{0, "compress", "=no|zstd", TEXT, F(compress), "Compress the data of the file to write", "convert"},
 	{0, "max-use", "=SIZE", TEXT, F(max_use), "Until each session's files take no more than this", "vacuum"},
 	{0, "older-than", "=TIME", TEXT, F(older_than), "Those whose last event is longer ago", "vacuum"},

@@ -67,6 +67,7 @@ struct ctl {
 	bool graph;		    /* --graph */
 	const char *timeout;	    /* --timeout=, NULL: not given */
 	const char *max_memory;	    /* --max-memory=, likewise */
+	char **tsc_offsets;	    /* each --tsc-offset= */
 };
 
 /**

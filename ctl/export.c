@@ -16,6 +16,7 @@
 #include "ctl/confine.h"
 #include "ctl/input.h"
 #include "ctl/output.h"
+#include "ctl/place.h"
 #include "ctl/report.h"
 #include "decode/plugins.h"
 #include "decode/print-all.h"
@@ -47,26 +48,27 @@ static const struct format {
 	bool more_files; /* it opens others than FILE and OUT, and makes its own */
 	bool no_file;	 /* it is not made out of one FILE */
 	bool binary;	 /* nothing for a terminal */
-	bool parts;	 /* it takes each host of a merged file by itself: struct export_part */
+	bool parts;	 /* it takes each host by itself: struct export_part */
+	bool several;	 /* and several FILEs */
 } formats[] = {
 	[TEXT] = {NULL},
 	[JSON] = {NULL},
-	[PERFETTO] = {export_perfetto, .binary = true, .parts = true},
+	[PERFETTO] = {export_perfetto, .binary = true, .parts = true, .several = true},
 	[CLICKHOUSE] = {export_clickhouse, .binary = true, .parts = true},
 	[ARM_SNAPSHOT] = {NULL, .no_file = true},
 	[GDB_TFILE] = {export_gdb_tfile, .more_files = true},
 	[QEMU4V] = {export_qemu4v},
-	[HTML] = {NULL, .parts = true},
+	[HTML] = {NULL, .parts = true, .several = true},
 };
 
-/* One file to export; the output is open but for formats with more files */
+/* What to export; the output is open but for formats with more files */
 struct work {
 	const struct ctl *ctl;
 	struct event_filter *filter;
 	uint64_t last; /* nanoseconds; 0: all */
 	const struct format *format;
-	const char *name;
-	int fd;
+	const struct source *sources; /* the FILEs */
+	size_t n;
 	struct out_file output;
 	bool complete; /* the output is */
 };
@@ -144,7 +146,7 @@ static int open_dats(const struct host_sources *hosts, const char *host, struct 
 
 /* Of one host, or the only one */
 static int put_part(const struct work *w, const struct host_sources *hosts, size_t i,
-		    const char *name, struct text *page, size_t *n_faults)
+		    const char *name, char *const *files, struct text *page, size_t *n_faults)
 {
 	const size_t n = strv_length(hosts->names);
 	struct analysis analysis = {
@@ -154,7 +156,7 @@ static int put_part(const struct work *w, const struct host_sources *hosts, size
 		.filter = *w->filter,
 		.last = w->last,
 	};
-	struct report_part part = {.analysis = &analysis};
+	struct report_part part = {.analysis = &analysis, .files = files};
 	_cleanup_(dats_done) struct dats dats = {};
 	struct fault why;
 	int r = open_dats(hosts, hosts->names[i], &dats, &part.error, &why);
@@ -171,23 +173,39 @@ static int put_part(const struct work *w, const struct host_sources *hosts, size
 	return r;
 }
 
+static const char *name_of(const struct work *w, size_t i)
+{
+	const char *path = w->sources[i].name, *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "A.dat", "A.dat and 2 more" */
+static char *page_name(const struct work *w)
+{
+	return w->n == 1 ? strdup(name_of(w, 0)) : strf("%s and %zu more", name_of(w, 0), w->n - 1);
+}
+
 /* Damages that were left out are an error, but the page is there */
 static enum convert_status run_html(const struct work *w, const struct export *export,
 				    const struct host_sources *hosts)
 {
-	const char *slash = strrchr(w->name, '/'), *name = slash && slash[1] ? slash + 1 : w->name;
+	_cleanup_free_ char *name = page_name(w);
+	_cleanup_free_ char **files = calloc(w->n + 1, sizeof(*files));
 	enum convert_status status;
 	struct out_file output;
 	struct text page = {};
 	size_t n_faults = 0;
 	struct fault why;
-	int r = 0;
+	int r = name && files ? 0 : log_error_errno(-ENOMEM, "export: %m");
 
-	if (export_output_open(export, &output) < 0)
+	if (r < 0 || export_output_open(export, &output) < 0)
 		return CONVERT_FAILED;
+	for (size_t i = 0; i < w->n; i++)
+		files[i] = (char *)name_of(w, i);
 	report_begin(name, &page);
 	for (size_t i = 0; hosts->names[i] && r >= 0; i++)
-		r = put_part(w, hosts, i, name, &page, &n_faults);
+		r = put_part(w, hosts, i, name, files, &page, &n_faults);
 	if (r >= 0)
 		r = report_end(&page);
 	if (r >= 0) {
@@ -204,14 +222,17 @@ static enum convert_status run_html(const struct work *w, const struct export *e
 
 static int find_hosts(const struct work *w, struct host_sources *hosts, struct fault *why)
 {
-	const struct source source = {.name = w->name, .fd = w->fd};
-	int r = w->format->parts ? host_sources_find(&source, 1, hosts, why) : 0;
+	const char *name = w->sources[0].name;
+	int r = w->format->parts ? host_sources_find(w->sources, w->n, hosts, why) : 0;
 
+	if (r >= 0 && w->n > 1)
+		r = place_sources(hosts->list, hosts->n, why);
 	if (r < 0 || !hosts->names || !hosts->names[1])
 		return r;
 	return strv_length(hosts->names) <= HOSTS_MAX || w->format == &formats[CLICKHOUSE]
 		       ? 0
-		       : fault_set(why, -E2BIG, "%s: is of more than %u hosts", w->name, HOSTS_MAX);
+		       : fault_set(why, -E2BIG, "%s%s: more than %u hosts", name,
+				   w->n > 1 ? " and the others" : "", HOSTS_MAX);
 }
 
 /* Rows have a session, too: also where all files that were merged are of one host */
@@ -219,7 +240,8 @@ static bool has_parts(const struct work *w, const struct host_sources *hosts)
 {
 	if (!hosts->names)
 		return false;
-	return hosts->names[1] || (w->format == &formats[CLICKHOUSE] && hosts->list[0].frame > 0);
+	return w->n > 1 || hosts->names[1] ||
+	       (w->format == &formats[CLICKHOUSE] && hosts->list[0].frame > 0);
 }
 
 struct part {
@@ -240,6 +262,8 @@ static int part_open(struct part *part, const struct work *w, const struct sourc
 
 	if (r >= 0)
 		r = decoder_new(part->dat, &part->decoder, why);
+	if (r >= 0 && source->placed)
+		decoder_place(part->decoder, &source->rate, source->offset, source->dated);
 	return r < 0 ? r : event_filter_prepare(w->filter, part->decoder, why);
 }
 
@@ -325,8 +349,8 @@ static int export_open(void *userdata)
 	enum convert_status status;
 	struct fault why;
 
-	if (trace_dat_open_fd(w->fd, w->name, &dat, &why) < 0 || find_hosts(w, &hosts, &why) < 0 ||
-	    decoder_new(dat, &decoder, &why) < 0 ||
+	if (trace_dat_open_fd(w->sources[0].fd, w->sources[0].name, &dat, &why) < 0 ||
+	    find_hosts(w, &hosts, &why) < 0 || decoder_new(dat, &decoder, &why) < 0 ||
 	    event_filter_prepare(w->filter, decoder, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
@@ -345,6 +369,20 @@ static int export_open(void *userdata)
 	return (int)status | (w->complete ? COMPLETE : 0);
 }
 
+/* None of the FILEs is replaced */
+static int open_output(struct work *w, struct fault *why)
+{
+	const unsigned flags = w->format->binary ? OUT_FILE_BINARY : 0;
+	int r = out_file_open(&w->output, w->ctl->output, w->sources[0].fd, "export", flags, why);
+
+	for (size_t i = 1; i < w->n && r >= 0; i++) {
+		struct out_file other;
+
+		r = out_file_choose(&other, w->ctl->output, w->sources[i].fd, "export", flags, why);
+	}
+	return r;
+}
+
 /* What makes a new file leaves it to us to give it its name */
 static enum ctl_status export_confined(struct work *w)
 {
@@ -357,13 +395,12 @@ static enum ctl_status export_confined(struct work *w)
 		return ctl_confine_writer(w->ctl->output, "/") < 0
 			       ? CTL_FAILED
 			       : (enum ctl_status)export_open(w);
-	r = out_file_open(&w->output, w->ctl->output, w->fd, "export",
-			  w->format->binary ? OUT_FILE_BINARY : 0, &why);
+	r = open_output(w, &why);
 	if (r >= 0 && w->output.kind != OUT_FILE_NEW) {
 		if (ctl_confine() >= 0)
 			status = (enum ctl_status)(export_open(w) & ~COMPLETE);
 	} else if (r >= 0) {
-		int status_of = ctl_confined(w->name, NULL, export_open, w);
+		int status_of = ctl_confined(w->sources[0].name, NULL, export_open, w);
 
 		if (status_of >= 0 && status_of & COMPLETE)
 			r = out_file_publish(&w->output, &why);
@@ -376,13 +413,47 @@ static enum ctl_status export_confined(struct work *w)
 	return status;
 }
 
-static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *filter,
-				   uint64_t last, const struct format *format, const char *path)
+/* The FILEs that are open */
+struct inputs {
+	struct input *list;
+	struct source *sources;
+	size_t n;
+};
+
+static void inputs_done(struct inputs *inputs)
 {
-	_cleanup_(input_done) struct input input;
+	for (size_t i = 0; i < inputs->n; i++)
+		input_done(&inputs->list[i]);
+	free(inputs->list);
+	free(inputs->sources);
+}
+
+static int inputs_open(struct inputs *inputs, char *const *paths, size_t n, struct fault *why)
+{
+	inputs->list = calloc(n, sizeof(*inputs->list));
+	inputs->sources = calloc(n, sizeof(*inputs->sources));
+	if (!inputs->list || !inputs->sources)
+		return fault_errno(why, -ENOMEM, "cannot export");
+	for (size_t i = 0; i < n; i++) {
+		int r = input_open(&inputs->list[i], paths[i], why);
+
+		if (r < 0)
+			return r;
+		inputs->sources[i].name = inputs->list[i].name;
+		inputs->sources[i].fd = inputs->list[i].fd;
+		inputs->n++;
+	}
+	return 0;
+}
+
+static enum ctl_status export_files(const struct ctl *ctl, struct event_filter *filter,
+				    uint64_t last, const struct format *format, char *const *paths,
+				    size_t n)
+{
+	_cleanup_(inputs_done) struct inputs inputs = {};
 	struct fault why;
 
-	if (input_open(&input, path, &why) < 0) {
+	if (inputs_open(&inputs, paths, n, &why) < 0) {
 		log_error("%s", why.text);
 		return CTL_FAILED;
 	}
@@ -391,8 +462,8 @@ static enum ctl_status export_file(const struct ctl *ctl, struct event_filter *f
 		.filter = filter,
 		.last = last,
 		.format = format,
-		.name = input.name,
-		.fd = input.fd,
+		.sources = inputs.sources,
+		.n = inputs.n,
 	});
 }
 
@@ -415,13 +486,16 @@ enum ctl_status verb_export(struct ctl *ctl, int argc, char **argv)
 					 "FILE");
 	if (format->no_file)
 		return (enum ctl_status)export_arm(&ctl->convert, ctl->output, argv[1]);
-	if (argc != 2)
-		return ctl_complain(ctl, "one FILE is wanted, or - for standard input");
+	if (argc < 2 || (argc > 2 && !format->several))
+		return ctl_complain(ctl, format->several
+						 ? "a FILE is wanted, or - for standard input"
+						 : "one FILE is wanted, or - for standard input");
 	if (ctl->last && parse_time(ctl->last, &usec) < 0)
 		return ctl_complain(ctl, "--last=: not understood: \"%s\"", ctl->last);
 	(void)signal(SIGPIPE, SIG_IGN);
 	if (command_filter(ctl, &filter))
-		status = export_file(ctl, &filter, usec * NSEC_PER_USEC, format, argv[1]);
+		status = export_files(ctl, &filter, usec * NSEC_PER_USEC, format, argv + 1,
+				      (size_t)argc - 1);
 	event_filter_done(&filter);
 	return status;
 }

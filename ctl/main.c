@@ -105,7 +105,7 @@ static const struct verb verbs[] = {
 	 "FILE: as in list, or its name alone. A file that is being written comes as it is now,\n"
 	 "without holes. A compressed one comes as version 6, which all readers know; --raw: as it is.\n",
 	 .here = true},
-	{TAKE, "export", verb_export, "FILE",
+	{TAKE, "export", verb_export, "FILE...",
 	 "Write the events of a trace.dat file in other formats",
 	 "Print the events of all CPUs in time order. FILE: a trace.dat of flyrec or\n"
 	 "trace-cmd, version 6 or 7. --format=text: line for line what trace-cmd report prints, but for --time=;\n"
@@ -113,7 +113,7 @@ static const struct verb verbs[] = {
 	 "--format=clickhouse: rows of TABLE in ClickHouse's Native format;\n"
 	 "--format=qemu4v: see flyrec-qemu4v(7); --format=gdb-tfile: see\n"
 	 "flyrec-gdb(7). TIME as in systemd.time(7), or a number as the file's times are shown.\n"
-	 "FILE: - is standard input.\n"
+	 "FILE: - is standard input; perfetto and html take several, of several hosts, too.\n"
 	 "--format=arm-snapshot: the directory OUT with what is in this machine's CoreSight\n"
 	 "sinks, and a copy of FILE if there is one; see flyrec-coresight(7).\n",
 	 .here = true},

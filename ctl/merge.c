@@ -6,6 +6,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/out-file.h"
+#include "basic/strv.h"
 #include "ctl/confine.h"
 #include "ctl/output.h"
 #include "writer/merge.h"
@@ -87,11 +88,35 @@ static int open_input(struct merging *m, size_t i, const char *word)
 			return log_error_errno(-ENOMEM, "merge: %m");
 		word += n + 1;
 	}
-	m->inputs[i] = (struct merge_input){word, m->hosts[i], io_open_at(AT_FDCWD, word, 0)};
+	m->inputs[i] = (struct merge_input){
+		.path = word, .host = m->hosts[i], .fd = io_open_at(AT_FDCWD, word, 0)};
 	if (m->inputs[i].fd < 0)
 		return log_error_errno(m->inputs[i].fd, "%s: cannot open: %m", word);
 	m->n++;
 	return 0;
+}
+
+/* "HOST:N" */
+static int take_offset(struct ctl *ctl, const struct merging *m, const char *word)
+{
+	const char *colon = strrchr(word, ':');
+	int64_t offset;
+	char *end;
+	bool any = false;
+
+	errno = 0;
+	offset = colon ? strtoll(colon + 1, &end, 10) : 0;
+	if (!colon || colon == word || end == colon + 1 || *end || errno)
+		return ctl_complain(ctl, "--tsc-offset=: not understood: \"%s\"", word);
+	for (size_t i = 0; i < m->n; i++)
+		if (m->hosts[i] && strlen(m->hosts[i]) == (size_t)(colon - word) &&
+		    strncmp(m->hosts[i], word, (size_t)(colon - word)) == 0) {
+			m->inputs[i].tsc_offset = offset;
+			m->inputs[i].has_tsc_offset = any = true;
+		}
+	return any ? 0
+		   : ctl_complain(ctl, "--tsc-offset=%s: there is no %.*s=FILE", word,
+				  (int)(colon - word), word);
 }
 
 /* None of the inputs is replaced: each is open, and the new file has a name when it is complete */
@@ -140,6 +165,9 @@ enum ctl_status verb_merge(struct ctl *ctl, int argc, char **argv)
 		r = log_error_errno(-ENOMEM, "merge: %m");
 	for (int i = 1; i < argc && r >= 0; i++)
 		r = open_input(&m, m.n, argv[i]);
+	STRV_FOREACH (word, ctl->tsc_offsets)
+		if (r >= 0 && take_offset(ctl, &m, *word) != 0)
+			return CTL_USAGE;
 	if (r >= 0)
 		r = merge_to(ctl, &m, &why);
 	if (why.error)

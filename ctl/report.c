@@ -241,9 +241,8 @@ static void put_summary(struct report *r)
 
 static void put_finding(const struct report *r, const struct finding *finding)
 {
-	char *const words[] = {(char *)r->name, NULL};
 	_cleanup_free_ char *text = finding_text(&r->a->facts, finding);
-	_cleanup_free_ char *command = finding_command(&r->a->facts, finding, words);
+	_cleanup_free_ char *command = finding_command(&r->a->facts, finding, r->part->files);
 	struct text *out = r->out;
 
 	if (!text || !command) {

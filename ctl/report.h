@@ -14,7 +14,8 @@ struct analysis;
 struct report_part {
 	struct analysis *analysis; /* sources, filter and the like are set; its host, too */
 	const struct trace_dat *const *dats; /* of its sources, for causes; NULL at the end */
-	uint64_t error;			     /* of its host's clock: struct own_host's */
+	char *const *files; /* names of the recording's, for commands; NULL at the end */
+	uint64_t error;	    /* of its host's clock: struct own_host's */
 };
 
 /**

@@ -8,6 +8,7 @@
 #include "basic/strv.h"
 #include "ctl/verify.h"
 #include "decode/format-check.h"
+#include "formats/time-shift.h"
 #include "formats/trace-dat-data.h"
 #include "formats/trace-dat.h"
 
@@ -489,6 +490,17 @@ static int check_dat(const struct trace_dat *dat, struct verify_report *report)
 	return r < 0 ? r : report->no_memory ? -ENOMEM : 0;
 }
 
+static int check_shift(const struct trace_dat *dat, struct verify_report *report)
+{
+	_cleanup_(time_shift_done) struct time_shift shift = {};
+	struct fault why;
+	int r = time_shift_read(dat, &shift, &why);
+
+	if (r == -EBADMSG)
+		verify_report_line(report, why.text);
+	return r == -EBADMSG ? 0 : r;
+}
+
 int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 {
 	int r;
@@ -497,7 +509,9 @@ int verify_dat(const struct trace_dat *dat, struct verify_report *report)
 	STRV_FOREACH (line, dat->damages.lines)
 		verify_report_line(report, *line);
 	report->more_errors += dat->damages.n - strv_length(dat->damages.lines);
-	r = check_dat(dat, report);
+	r = check_shift(dat, report);
+	if (r >= 0)
+		r = check_dat(dat, report);
 	report->dat = NULL; /* it has places of its own */
 	return r < 0 ? r : verify_own(dat, report);
 }

@@ -9,6 +9,7 @@
 #include "decode/decoder.h"
 #include "decode/format-guard.h"
 #include "decode/symbols.h"
+#include "formats/time-shift.h"
 #include "formats/trace-dat.h"
 
 /* Bounds of what a bad file can make us read */
@@ -360,15 +361,32 @@ static void take_option(struct decoder *d, const struct trace_dat_option_place *
 	case TRACE_DAT_OPTION_TRACECLOCK:
 		d->facts.in_usecs &= clock_in_usecs(data);
 		break;
-	case TRACE_DAT_OPTION_TSC2NSEC:
-		if (option->data.size < 16)
-			break;
-		d->facts.mult = trace_dat_u32(d->dat, data);
-		d->facts.shift = trace_dat_u32(d->dat, data + 4) & 63;
-		break;
 	default:
 		break;
 	}
+}
+
+/* A guest's times are shown as its host's, if they are all as far from these */
+static int load_rate(struct decoder *d, struct fault *why)
+{
+	_cleanup_(time_shift_done) struct time_shift shift = {};
+	struct time_rate rate;
+	struct fault wrong;
+	int nsec, r = time_shift_read(d->dat, &shift, &wrong);
+
+	if (r == -EBADMSG)
+		r = warn(d, strdup(wrong.text));
+	else if (r < 0)
+		return fault_set(why, r, "%s", wrong.text);
+	if (!time_shift_one(&shift, &rate))
+		r = warn(d, strf("%s: the TSC offsets of the guest's CPUs differ: times are shown "
+				 "without",
+				 d->dat->path));
+	nsec = time_shift_nsec(d->dat, &rate, why);
+	rate.on |= nsec > 0;
+	d->facts.rate = rate;
+	d->facts.in_usecs |= nsec > 0;
+	return MIN(r, MIN(nsec, 0));
 }
 
 static int load_clock(struct decoder *d, struct fault *why)
@@ -385,15 +403,14 @@ static int load_clock(struct decoder *d, struct fault *why)
 		_cleanup_free_ char *data = NULL;
 
 		if (option->id != TRACE_DAT_OPTION_DATE && option->id != TRACE_DAT_OPTION_OFFSET &&
-		    option->id != TRACE_DAT_OPTION_TRACECLOCK &&
-		    option->id != TRACE_DAT_OPTION_TSC2NSEC)
+		    option->id != TRACE_DAT_OPTION_TRACECLOCK)
 			continue;
 		r = trace_dat_load(d->dat, &option->data, MAX_OPTION, &data, why);
 		if (r < 0)
 			return r;
 		take_option(d, option, data);
 	}
-	return 0;
+	return load_rate(d, why);
 }
 
 static int32_t find_event(const struct decoder *d, const char *system, const char *name)
@@ -515,6 +532,15 @@ char *const *decoder_warnings(const struct decoder *decoder)
 const struct decoder_facts *decoder_facts(const struct decoder *decoder)
 {
 	return &decoder->facts;
+}
+
+void decoder_place(struct decoder *decoder, const struct time_rate *rate, int64_t offset,
+		   bool dated)
+{
+	decoder->facts.in_usecs |= rate->on && (rate->mult > 1 || rate->shift > 0);
+	decoder->facts.has_date = dated;
+	decoder->facts.offset = offset;
+	decoder->facts.rate = *rate;
 }
 
 int32_t decoder_find(const struct decoder *decoder, uint32_t id)

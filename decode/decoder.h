@@ -10,6 +10,7 @@
 #include "basic/fault.h"
 #include "decode/field.h"
 #include "decode/tasks.h"
+#include "formats/time-rate.h"
 #include "formats/trace-dat-read.h"
 
 struct decoder;
@@ -32,10 +33,10 @@ char *const *decoder_warnings(const struct decoder *decoder);
 
 /* Of its times, and of all its events */
 struct decoder_facts {
-	bool in_usecs;	      /* times are shown as seconds.microseconds, else as plain numbers */
-	bool has_date;	      /* the file's options turn times into those of CLOCK_REALTIME */
-	int64_t offset;	      /* what of a shown time they add to the trace clock's nanoseconds */
-	uint32_t mult, shift; /* before that, of a clock that counts cycles; mult 0: it does not */
+	bool in_usecs;	       /* times are shown as seconds.microseconds, else as plain numbers */
+	bool has_date;	       /* the file's options turn times into those of CLOCK_REALTIME */
+	int64_t offset;	       /* what of a shown time they add to the trace clock's nanoseconds */
+	struct time_rate rate; /* before that, of a clock that counts cycles, or of a KVM guest */
 	struct field pid, flags, preempt_count; /* of size 0: there is none */
 	int32_t graph_exit; /* the format that ends what decoder_is_leaf() pairs; -1: none */
 };
@@ -43,13 +44,18 @@ struct decoder_facts {
 const struct decoder_facts *decoder_facts(const struct decoder *decoder);
 
 /**
+ * decoder_place() - before anything is decoded: show times by these instead of what the file says
+ * @dated: so they are those of CLOCK_REALTIME
+ */
+void decoder_place(struct decoder *decoder, const struct time_rate *rate, int64_t offset,
+		   bool dated);
+
+/**
  * decoder_time() - a timestamp of the ring buffer as it is shown
  */
 static inline uint64_t decoder_facts_time(const struct decoder_facts *facts, uint64_t ts)
 {
-	if (facts->mult)
-		ts = (uint64_t)((unsigned __int128)ts * facts->mult >> facts->shift);
-	return ts + (uint64_t)facts->offset;
+	return time_rate_apply(&facts->rate, ts) + (uint64_t)facts->offset;
 }
 
 static inline uint64_t decoder_time(const struct decoder *decoder, uint64_t ts)

@@ -337,15 +337,45 @@ static void put_u32(uint8_t *p, bool big, uint32_t v)
 	memcpy(p, &v, sizeof(v));
 }
 
-/* An absolute time, of which an event has all but the top bits */
-static void move_stamp(uint8_t *p, bool big, uint64_t by)
+static void put_head(uint8_t *p, bool big, uint32_t type, uint32_t delta)
 {
-	uint32_t word = get_u32(p, big), delta = big ? word & DELTA_MASK : word >> 5;
-	uint64_t time = (((uint64_t)get_u32(p + 4, big) << DELTA_BITS) + delta + by) & ~TS_TOP_BITS;
+	put_u32(p, big, big ? type << DELTA_BITS | delta : delta << 5 | type);
+}
 
-	delta = (uint32_t)time & DELTA_MASK;
-	put_u32(p, big, big ? (uint32_t)TYPE_STAMP << DELTA_BITS | delta : delta << 5 | TYPE_STAMP);
+/* A time event */
+static void put_time(uint8_t *p, bool big, uint32_t type, uint64_t time)
+{
+	put_head(p, big, type, (uint32_t)time & DELTA_MASK);
 	put_u32(p + 4, big, (uint32_t)(time >> DELTA_BITS));
+}
+
+static uint64_t moved(const struct subbuf_move *move, uint64_t ts)
+{
+	return (move->rate ? time_rate_apply(move->rate, ts) : ts) + move->by;
+}
+
+/*
+ * The time of an event: @ts was that of the one before, whose new one is @at. What was discarded
+ * has to be some time behind it: else it would be the end.
+ */
+static void move_time(const struct subbuf_move *move, uint8_t *p, bool big, uint32_t type,
+		      uint32_t delta, uint64_t *ts, uint64_t *at)
+{
+	const uint64_t time =
+		(type >= TYPE_EXTEND ? (uint64_t)get_u32(p + 4, big) << DELTA_BITS : 0) + delta;
+	uint64_t by;
+
+	*ts = type == TYPE_STAMP ? (*ts & TS_TOP_BITS) | time : *ts + time;
+	by = moved(move, *ts) - *at;
+	if ((int64_t)by < (type == TYPE_PADDING))
+		by = type == TYPE_PADDING;
+	if (type < TYPE_EXTEND)
+		by = MIN(by, (uint64_t)DELTA_MASK);
+	*at += by;
+	if (type >= TYPE_EXTEND)
+		put_time(p, big, type, type == TYPE_STAMP ? *at & ~TS_TOP_BITS : by);
+	else
+		put_head(p, big, type, (uint32_t)by);
 }
 
 static void move_event(const struct subbuf_layout *layout, const struct subbuf_move *move,
@@ -373,31 +403,32 @@ int subbuf_move(const struct subbuf_layout *layout, void *bytes, const struct su
 	const bool big = layout->big_endian;
 	struct subbuf_info info;
 	uint8_t *p = bytes;
-	uint64_t ts;
+	uint64_t ts, at;
 	int r = subbuf_check(layout, bytes, NULL, &info, ret_fault);
 
 	if (r != 0)
 		return r;
+	ts = info.header.timestamp;
+	at = moved(move, ts);
 	/* Every length has been seen to make sense */
 	for (uint32_t pos = layout->data_offset, end = pos + info.header.commit; pos < end;) {
 		uint32_t word = get_u32(p + pos, big), type = big ? word >> DELTA_BITS : word & 31;
-		uint32_t head = 4, length = 4;
+		uint32_t delta = big ? word & DELTA_MASK : word >> 5, head = 4, length = 4;
 
-		if (type == TYPE_PADDING && (big ? word & DELTA_MASK : word >> 5) == 0)
+		if (type == TYPE_PADDING && delta == 0)
 			break;
-		if (type == TYPE_STAMP) {
-			move_stamp(p + pos, big, move->by);
-		} else if (type == TYPE_LENGTH) {
+		move_time(move, p + pos, big, type, delta, &ts, &at);
+		if (type == TYPE_LENGTH) {
 			head = 8;
 			length = get_u32(p + pos + 4, big) - 4;
-		} else if (type != TYPE_EXTEND) {
+		} else if (type < TYPE_EXTEND) {
 			length = type == TYPE_PADDING ? get_u32(p + pos + 4, big) : type * 4;
 		}
 		if (type < TYPE_PADDING)
 			move_event(layout, move, p + pos + head, length);
 		pos += head + length;
 	}
-	ts = info.header.timestamp + move->by;
+	ts = moved(move, info.header.timestamp);
 	ts = big ? htobe64(ts) : htole64(ts);
 	memcpy(p, &ts, sizeof(ts));
 	if (ret)

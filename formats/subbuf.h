@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/time-rate.h"
+
 #define SUBBUF_EVENT_IDS  65536	     /* the type field of an event is 16 bits wide */
 #define SUBBUF_UNKNOWN_ID UINT32_MAX /* in a table of least lengths: no such event */
 
@@ -130,6 +132,9 @@ void subbuf_make_empty(const struct subbuf_layout *layout, void *bytes, uint64_t
 
 /* What becomes of the sub-buffers of a file that is put beside others */
 struct subbuf_move {
+	/* Times are changed by this first, by which they do not get farther apart
+	 * (time_rate_grows()); NULL: not */
+	const struct time_rate *rate;
 	uint64_t by;	     /* nanoseconds later, modulo 2^64 */
 	const uint16_t *ids; /* [SUBBUF_EVENT_IDS]: by id of an event its new one; NULL: the same */
 	uint32_t pid_at;     /* in an event's data: its pid, 4 bytes; 0: nobody asks */
@@ -139,7 +144,7 @@ struct subbuf_move {
 #define SUBBUF_MOVE_PIDS (UINT32_C(1) << 22) /* PID_MAX_LIMIT of the kernel */
 
 /**
- * subbuf_move() - other times and ids of events, in place; how far they are apart stays the same
+ * subbuf_move() - other times and ids of events, in place
  * @ret: as subbuf_check() had it before; may be NULL
  * Return: as subbuf_check(); nothing has changed then, or has an event without time to change.
  */

@@ -77,7 +77,8 @@ enum trace_dat_option {
 	TRACE_DAT_OPTION_CPUCOUNT = 8, /* u32 */
 	TRACE_DAT_OPTION_VERSION = 9,  /* text: what wrote the file */
 	TRACE_DAT_OPTION_PROCMAPS = 10,
-	TRACE_DAT_OPTION_TRACEID = 11,	/* u64 */
-	TRACE_DAT_OPTION_TSC2NSEC = 14, /* mult:u32 shift:u32 offset:u64, of the clock x86-tsc */
-	TRACE_DAT_OPTION_SECTIONS = 15, /* version 7: from here on the ids of sections */
+	TRACE_DAT_OPTION_TRACEID = 11,	  /* u64 */
+	TRACE_DAT_OPTION_TIME_SHIFT = 12, /* of a KVM guest: formats/time-shift.h */
+	TRACE_DAT_OPTION_TSC2NSEC = 14,	  /* mult:u32 shift:u32 offset:u64, of the clock x86-tsc */
+	TRACE_DAT_OPTION_SECTIONS = 15,	  /* version 7: from here on the ids of sections */
 };

@@ -32,6 +32,7 @@ void merge_file_done(struct merge_file *file)
 	free(file->note);
 	free(file->uname);
 	free(file->pids);
+	axis_done(&file->axis);
 	*file = (struct merge_file){};
 }
 
@@ -199,11 +200,20 @@ int merge_file_open(struct merge_file *file, const struct merge_input *input,
 	if (!file->buffers || !file->pids || !file->ids || !file->read)
 		return fault_errno(why, -ENOMEM, "%s: cannot read", input->path);
 	r = axis_read(file->dat, &file->axis, why);
+	if (r >= 0 && input->has_tsc_offset)
+		r = axis_set_offset(&file->axis, file->dat->n_cpus, input->tsc_offset);
 	if (r >= 0)
 		r = name_buffers(file, input, why);
 	if (r >= 0)
 		r = read_notes(file, why);
 	return r == -ENOMEM ? fault_errno(why, r, "%s: cannot read", input->path) : r;
+}
+
+uint64_t merge_file_time(const struct merge_file *file, uint32_t cpu, uint64_t ts)
+{
+	const struct time_rate rate = axis_rate(&file->axis, cpu);
+
+	return time_rate_apply(&rate, ts) + file->axis.moved;
 }
 
 int merge_file_stats(struct merge_file *file, bool larger)
@@ -213,14 +223,16 @@ int merge_file_stats(struct merge_file *file, bool larger)
 	for (size_t i = 0; i < file->dat->n_buffers; i++)
 		for (char **text = file->buffers[i].cpustats; text && *text; text++) {
 			char *from = strstr(*text, key), *end, *moved;
+			unsigned cpu = 0;
 
 			if (larger)
 				options_drop_bytes(*text);
 			if (!from)
 				continue;
 			from += strlen(key);
+			(void)sscanf(*text, CPU_STATS "%u\n", &cpu);
 			moved = strf("%.*s%" PRIu64 "%s", (int)(from - *text), *text,
-				     (uint64_t)strtoull(from, &end, 10) + file->axis.moved, end);
+				     merge_file_time(file, cpu, strtoull(from, &end, 10)), end);
 			if (!moved)
 				return -ENOMEM;
 			free(*text);
@@ -256,7 +268,7 @@ static void move_clocks(const struct merge_file *file, const char *clock, struct
 	(void)strncat(clocks.clock, clock, sizeof(clocks.clock) - 1);
 	for (size_t i = 0; i < OWN_CLOCKS_MAX; i++)
 		if (clocks.slots[i].sequence > 0 && !(clocks.slots[i].flags & OWN_CLOCK_NO_TRACE))
-			clocks.slots[i].trace += file->axis.moved;
+			clocks.slots[i].trace = merge_file_time(file, 0, clocks.slots[i].trace);
 	own_clocks_put(&clocks, big, bytes);
 	entry->data = bytes;
 }
@@ -268,9 +280,9 @@ static int move_sheds(const struct merge_file *file, struct own_entry *entry, ch
 	int r = own_sheds_take(&sheds, entry->data, entry->size, NULL, NULL);
 
 	for (size_t i = 0; i < sheds.n; i++) {
-		sheds.list[i].from += file->axis.moved;
+		sheds.list[i].from = merge_file_time(file, 0, sheds.list[i].from);
 		if (sheds.list[i].to != UINT64_MAX)
-			sheds.list[i].to += file->axis.moved;
+			sheds.list[i].to = merge_file_time(file, 0, sheds.list[i].to);
 	}
 	if (r >= 0)
 		r = own_sheds_put(&sheds, OWN_SHED_ROOM, ret, &size);

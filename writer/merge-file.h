@@ -68,6 +68,11 @@ int merge_file_own(const struct merge_file *file, const char *clock, uint8_t **r
 		   size_t *ret_size, struct fault *why);
 
 /**
+ * merge_file_time() - a time of a CPU by the new clock
+ */
+uint64_t merge_file_time(const struct merge_file *file, uint32_t cpu, uint64_t ts);
+
+/**
  * merge_file_host() - its line in a file's own section
  */
 struct own_host merge_file_host(const struct merge_file *file, uint64_t frame);

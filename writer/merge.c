@@ -181,13 +181,18 @@ static int place(struct merge *m)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n; i++)
 		axis[i] = m->files[i].axis;
-	best = axis_place(axis, m->n);
+	r = axis_place(axis, m->n, &best, m->why);
 	for (size_t i = 0; i < m->n; i++)
 		m->files[i].axis = axis[i];
-	m->axis = &m->files[best];
-	r = trace_dat_clock(m->axis->dat, &m->clock, m->why);
 	if (r < 0)
 		return r;
+	m->axis = &m->files[best];
+	r = m->axis->axis.nsec.on ? 0 : trace_dat_clock(m->axis->dat, &m->clock, m->why);
+	/* what readers take for nanoseconds */
+	if (m->axis->axis.nsec.on)
+		m->clock = strdup("[tsc2nsec]\n");
+	if (r < 0 || !m->clock)
+		return r < 0 ? r : -ENOMEM;
 	m->clock_name = trace_dat_clock_name(m->clock);
 	return m->clock_name ? 0 : -ENOMEM;
 }
@@ -246,7 +251,11 @@ static void put_line(const struct merge *m, FILE *out, const struct merge_file *
 	else
 		(void)fprintf(out, "moved by %" PRIu64 ".%09" PRIu64 " s, ",
 			      file->axis.moved / NSEC_PER_SEC, file->axis.moved % NSEC_PER_SEC);
-	if (same != file) {
+	if (file->axis.shift.n_cpus > 0)
+		(void)fputs("by TSC offset ", out);
+	if (file->axis.shift.n_cpus > 0 && same == file) {
+		(void)fputs("the clock of its host", out);
+	} else if (same != file) {
 		(void)fprintf(out, "the clock of %s:%s", same->host, same->session);
 	} else if (file->axis.error == OWN_HOST_ERROR_UNKNOWN) {
 		(void)fputs("not known how right its clock was", out);
@@ -360,7 +369,7 @@ static int put_tables(struct merge *m, struct options_buffer *buffers, const cha
 		.buffers = buffers,
 		.n_buffers = m->n_buffers,
 		.clock = m->clock,
-		.has_date = true,
+		.has_date = m->axis->axis.dated,
 		.date_usec = m->axis->axis.date_usec,
 		.trace_id = options_new_trace_id(),
 		.uname = m->axis->uname,
@@ -473,7 +482,7 @@ static int put_frame_tables(const struct merge *m, struct merge_file *file, cons
 		.buffers = buffers,
 		.n_buffers = dat->n_buffers - 1,
 		.clock = m->clock,
-		.has_date = true,
+		.has_date = m->axis->axis.dated,
 		.date_usec = m->axis->axis.date_usec,
 		.trace_id = options_new_trace_id(),
 		.uname = file->uname,
@@ -571,6 +580,8 @@ static int put_headers(struct merge *m, const char *text)
 /* --- the data */
 
 struct progress {
+	uint32_t cpu;
+	struct time_rate rate;
 	uint64_t ts; /* of the last event of this CPU */
 	bool gap;    /* what came behind it was damaged */
 };
@@ -581,6 +592,7 @@ static int move_subbuf(const struct merge *m, struct merge_file *file, uint64_t 
 {
 	const struct subbuf_layout *layout = &file->dat->layout;
 	const struct subbuf_move move = {
+		.rate = progress->rate.on ? &progress->rate : NULL,
 		.by = file->axis.moved,
 		.ids = file->ids->ids,
 		.pid_at = file->ids->pid_at,
@@ -600,10 +612,11 @@ static int move_subbuf(const struct merge *m, struct merge_file *file, uint64_t 
 		if (progress->gap)
 			subbuf_mark_missed(layout, to);
 		progress->gap = false;
-		progress->ts = info.last_ts + move.by;
+		progress->ts = time_rate_apply(&progress->rate, info.last_ts) + move.by;
 		if (info.events > 0) {
-			file->first = MIN(file->first, info.first_ts + move.by);
-			file->last = MAX(file->last, info.last_ts + move.by);
+			file->first = MIN(file->first,
+					  merge_file_time(file, progress->cpu, info.first_ts));
+			file->last = MAX(file->last, progress->ts);
 		}
 		return 0;
 	}
@@ -628,7 +641,8 @@ static int copy_region(struct merge *m, struct merge_file *file, size_t b, unsig
 	/* larger ones are made one by one, in memory of as many */
 	const size_t piece = m->from_size / to_page * from_page;
 	uint8_t *to = from_page == to_page ? m->from : m->to;
-	struct progress progress = {.ts = file->axis.moved + 1};
+	struct progress progress = {
+		.cpu = cpu, .rate = axis_rate(&file->axis, cpu), .ts = file->axis.moved + 1};
 	int r = 0;
 
 	region_read_begin(file->read, &file->dat->buffers[b], cpu, size);

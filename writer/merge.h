@@ -12,6 +12,9 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "basic/fault.h"
 
 struct merge_input {
@@ -19,6 +22,10 @@ struct merge_input {
 		*path; /* for messages; where it is below a session's directory it has its name */
 	const char *host; /* NULL: as the file says */
 	int fd;		  /* stays the caller's */
+	/* It is a KVM guest's, whose TSC is so much ahead of the host's; else the file may say so
+	 */
+	bool has_tsc_offset;
+	int64_t tsc_offset;
 };
 
 struct merge_options {

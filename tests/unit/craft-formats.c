@@ -123,6 +123,8 @@ void craft_file(struct craft *c, const struct craft_file *file)
 		craft_number(c, 2, 4);
 		sized(c, 4, file->clock);
 	}
+	if (file->options)
+		craft_bytes(c, file->options->bytes, file->options->size);
 	craft_number(c, 2, 0);
 	craft_text(c, "flyrecord");
 	table = c->size;

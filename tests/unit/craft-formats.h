@@ -21,6 +21,7 @@ struct craft_file {
 	const char *kallsyms, *printk, *cmdlines; /* NULL: empty */
 	const char *clock;			  /* option and text; NULL: none */
 	const char *date;			  /* the DATE option; NULL: none */
+	const struct craft *options;		  /* more: id:u16 size:u32 data; or NULL */
 	const char
 		*sheds; /* lines of formats/own-shed.h in flyrec's own section; NULL: not there */
 	const uint8_t *boot_id;	   /* 16 bytes, of clock "mono" in that section; NULL: not there */

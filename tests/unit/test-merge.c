@@ -103,6 +103,7 @@ struct two {
 	struct craft_file a, b;
 	struct craft pages_a, pages_b;
 	int fd_a, fd_b, out;
+	int64_t tsc_offset; /* of b; 0: none is given */
 };
 
 static void two_init(struct two *two)
@@ -144,8 +145,9 @@ static void two_done(struct two *two)
 static int two_merge(struct two *two, const struct merge_options *options,
 		     struct merge_report *report, struct fault *why)
 {
-	const struct merge_input inputs[] = {{"/var/lib/flyrec/sched/record/a.dat", "a", two->fd_a},
-					     {"b.dat", "b", two->fd_b}};
+	const struct merge_input inputs[] = {
+		{"/var/lib/flyrec/sched/record/a.dat", "a", two->fd_a},
+		{"b.dat", "b", two->fd_b, two->tsc_offset != 0, two->tsc_offset}};
 
 	return merge_files(inputs, 2, two->out, options, report, why);
 }
@@ -420,9 +422,17 @@ static void test_axis(void **state)
 		{.offset = 2001 * (int64_t)SECOND, .error = OWN_HOST_ERROR_UNKNOWN},
 	};
 
+	struct fault why;
+	size_t best;
+
 	(void)state;
 	assert_int_equal(files[0].error, 200000 + 50 + 30);
-	assert_int_equal(axis_place(files, ARRAY_SIZE(files)), 1);
+	for (size_t i = 4; i < 6; i++) {
+		(void)strcpy(files[i].clock, "mono");
+		files[i].has_date = true;
+	}
+	assert_int_equal(axis_place(files, ARRAY_SIZE(files), &best, &why), 0);
+	assert_int_equal(best, 1);
 	assert_int_equal(files[1].moved, 0);
 	assert_int_equal(files[0].moved, 3990 * SECOND);
 	assert_int_equal(files[2].moved, files[0].moved);
@@ -431,6 +441,245 @@ static void test_axis(void **state)
 	assert_int_equal(files[3].same_as, 3);
 	assert_int_equal(files[4].moved, 1000 * SECOND - 30);
 	assert_int_equal(files[5].same_as, 5); /* not known to be the same boot */
+}
+
+/* --- hosts and guests */
+
+static void put_option(struct craft *c, uint16_t id, uint32_t size)
+{
+	craft_number(c, 2, id);
+	craft_number(c, 4, size);
+}
+
+static void put_id(struct craft *c, uint64_t id)
+{
+	put_option(c, 11, 8);
+	craft_number(c, 8, id);
+}
+
+/* A cycle has @mult / 4 ns */
+static void put_nsec(struct craft *c, uint32_t mult)
+{
+	put_option(c, 14, 16);
+	craft_number(c, 4, mult);
+	craft_number(c, 4, 2);
+	craft_number(c, 8, 77); /* for trace-cmd only */
+}
+
+/* As trace-cmd attach does it, for a CPU */
+static void put_shift(struct craft *c, uint64_t host, uint64_t offset, uint64_t scaling,
+		      uint64_t fraction)
+{
+	put_option(c, 12, 16 + 4 + 4 * 8);
+	craft_number(c, 8, host);
+	craft_number(c, 4, 0);
+	craft_number(c, 4, 1);
+	craft_number(c, 4, 1);
+	craft_number(c, 8, 0);
+	craft_number(c, 8, offset);
+	craft_number(c, 8, scaling);
+	craft_number(c, 8, fraction);
+}
+
+/* a: the host, b: its guest, whose TSC is twice as fast; cycle 100 of the host is its cycle 0 */
+static const struct event tsc_a[] = {{1000, 10, 7, 1}, {3000, 11, 7, 2}, {3002, 11, 7, 2}};
+static const struct event tsc_b[] = {{1800, 10, 7, 3}, {5805, 11, 8, 4}};
+
+struct guest {
+	struct two two;
+	struct craft options_a, options_b;
+};
+
+static void guest_init(struct guest *g)
+{
+	two_init(&g->two);
+	g->options_a = g->options_b = native();
+	put_id(&g->options_a, 0xaaaa);
+	put_id(&g->options_b, 0xbbbb);
+	craft_done(&g->two.pages_a);
+	craft_done(&g->two.pages_b);
+	g->two.pages_a = g->two.pages_b = native();
+	put_page(&g->two.pages_a, tsc_a, 3);
+	put_page(&g->two.pages_b, tsc_b, 2);
+	g->two.a.clock = g->two.b.clock = "[x86-tsc]\n";
+	g->two.a.date = g->two.b.date = NULL;
+	g->two.a.options = &g->options_a;
+	g->two.b.options = &g->options_b;
+}
+
+static void guest_done(struct guest *g)
+{
+	craft_done(&g->options_a);
+	craft_done(&g->options_b);
+	two_done(&g->two);
+}
+
+/* @said: nothing if it is refused */
+static void guest_merged(struct guest *g, const char *said, const char *lines)
+{
+	struct merge_report report;
+	struct trace_dat *dat;
+	struct fault why;
+
+	if (two_make(&g->two, &report, &why) < 0)
+		fail_msg("%s", why.text);
+	assert_string_equal(report.text, said);
+	merge_report_done(&report);
+	assert_int_equal(trace_dat_open_fd(g->two.out, "out.dat", &dat, &why), 0);
+	assert_lines(dat, lines);
+	trace_dat_free(dat);
+	guest_done(g);
+}
+
+static void guest_refused(struct guest *g, const char *text)
+{
+	struct merge_report report;
+	struct fault why;
+
+	assert_true(two_make(&g->two, &report, &why) < 0);
+	if (!strstr(why.text, text))
+		fail_msg("%s, not: %s", why.text, text);
+	guest_done(g);
+}
+
+#define CYCLES                            \
+	"a:sched nginx|sshd 1000 one 1\n" \
+	"b:b nginx|sshd 1000 two 3\n"     \
+	"a:sched nginx|sshd 3000 two 2\n" \
+	"a:sched nginx|sshd 3002 two 2\n" \
+	"b:b bash 3002 three 4\n"
+#define NANOSECONDS                      \
+	"a:sched nginx|sshd 250 one 1\n" \
+	"b:b nginx|sshd 250 two 3\n"     \
+	"a:sched nginx|sshd 750 two 2\n" \
+	"a:sched nginx|sshd 750 two 2\n" \
+	"b:b bash 750 three 4\n"
+
+static void test_guest(void **state)
+{
+	struct guest g;
+
+	(void)state;
+	/* how long a cycle is nobody knows, nor does it matter */
+	guest_init(&g);
+	put_shift(&g.options_b, 0xaaaa, 100, 1, 1);
+	guest_merged(&g,
+		     "flyrec merge: times by the clock of a:sched (x86-tsc)\n"
+		     "a:sched: not moved, not known how right its clock was\n"
+		     "b:b: not moved, by TSC offset the clock of a:sched\n",
+		     CYCLES);
+
+	/* the host knows it, and not its guest */
+	guest_init(&g);
+	put_nsec(&g.options_a, 1);
+	put_nsec(&g.options_b, 3);
+	put_shift(&g.options_b, 0xaaaa, 100, 1, 1);
+	guest_merged(&g,
+		     "flyrec merge: times by the clock of a:sched (tsc2nsec)\n"
+		     "a:sched: not moved, not known how right its clock was\n"
+		     "b:b: not moved, by TSC offset the clock of a:sched\n",
+		     NANOSECONDS);
+
+	/* the last option counts; two guests of a host that is not there */
+	guest_init(&g);
+	put_shift(&g.options_a, 0xcccc, 0, 1, 0);
+	put_shift(&g.options_b, 0xcccc, 7, 1, 0);
+	put_shift(&g.options_b, 0xcccc, 100, 1, 1);
+	guest_merged(&g,
+		     "flyrec merge: times by the clock of a:sched (x86-tsc)\n"
+		     "a:sched: not moved, by TSC offset the clock of its host\n"
+		     "b:b: not moved, by TSC offset the clock of a:sched\n",
+		     CYCLES);
+}
+
+/* Of trace-cmd, whose files have no ids by themselves */
+static void test_guest_given(void **state)
+{
+	static const struct event tsc[] = {{1100, 10, 7, 3}, {3102, 11, 8, 4}};
+	struct guest g;
+
+	(void)state;
+	guest_init(&g);
+	g.options_a.size = g.options_b.size = 0;
+	g.two.pages_b.size = 0;
+	put_page(&g.two.pages_b, tsc, 2);
+	g.two.tsc_offset = 100;
+	guest_merged(&g,
+		     "flyrec merge: times by the clock of a:sched (x86-tsc)\n"
+		     "a:sched: not moved, not known how right its clock was\n"
+		     "b:b: not moved, by TSC offset the clock of a:sched\n",
+		     CYCLES);
+
+	guest_init(&g);
+	g.two.a.clock = "[mono]\n";
+	g.two.tsc_offset = 100;
+	guest_refused(&g,
+		      "b.dat: the first file that is no guest's is to be that of its host, with "
+		      "the same clock");
+}
+
+static void test_guest_refused(void **state)
+{
+	struct guest g;
+
+	(void)state;
+	/* another host's */
+	guest_init(&g);
+	put_shift(&g.options_b, 0xcccc, 100, 1, 1);
+	guest_refused(&g,
+		      "a.dat: Clock=x86-tsc does not count nanoseconds, nor says option TSC2NSEC "
+		      "how long a cycle is");
+	guest_init(&g);
+	put_nsec(&g.options_a, 1);
+	put_nsec(&g.options_b, 1);
+	put_shift(&g.options_b, 0xcccc, 100, 1, 1);
+	g.two.a.date = "0x3b9aca00";
+	g.two.b.date = "0x3b9aca00"; /* of its own clock */
+	guest_refused(&g, "b.dat: is of a KVM guest; when it was, only the file of its host tells, "
+			  "which has the trace id 0xcccc");
+	/* not known to be of one boot */
+	guest_init(&g);
+	put_nsec(&g.options_a, 1);
+	put_nsec(&g.options_b, 1);
+	guest_refused(&g, "a.dat: does not tell what time of day it was");
+	guest_init(&g);
+	put_nsec(&g.options_a, 5);
+	put_shift(&g.options_b, 0xaaaa, 100, 1, 1);
+	guest_refused(&g, "a.dat: its clock is slower than that of the new file");
+	guest_init(&g);
+	put_shift(&g.options_b, 0xaaaa, 100, 3, 1);
+	guest_refused(&g, "b.dat: its clock is slower than that of the new file");
+	guest_init(&g);
+	put_shift(&g.options_b, 0xaaaa, 100, 0, 1);
+	guest_refused(&g, "b.dat: option TIME_SHIFT has a scaling of 0");
+}
+
+/* Of one boot; the days are the host's */
+static void test_guest_date(void **state)
+{
+	static const uint8_t boot[16] = {1};
+	struct merge_report report;
+	struct trace_dat *dat;
+	struct fault why;
+	struct guest g;
+
+	(void)state;
+	guest_init(&g);
+	put_nsec(&g.options_b, 1);
+	put_shift(&g.options_b, 0xaaaa, 100, 1, 1);
+	g.two.a.date = "0x3b9aca00";
+	g.two.b.date = "0x3b9aca01";
+	g.two.a.boot_id = boot; /* which knows mono only: it is of this boot, too */
+	assert_int_equal(two_make(&g.two, &report, &why), 0);
+	merge_report_done(&report);
+	assert_int_equal(trace_dat_open_fd(g.two.out, "out.dat", &dat, &why), 0);
+	assert_lines(dat, "a:sched nginx|sshd 1000000000250 one 1\n"
+			  "b:b nginx|sshd 1000000000250 two 3\n"
+			  "a:sched nginx|sshd 1000000000750 two 2\n"
+			  "a:sched nginx|sshd 1000000000750 two 2\n"
+			  "b:b bash 1000000000750 three 4\n");
+	trace_dat_free(dat);
+	guest_done(&g);
 }
 
 /* --- names */
@@ -527,11 +776,13 @@ static void test_hosts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merged),	     cmocka_unit_test(test_frames),
-		cmocka_unit_test(test_same_symbols), cmocka_unit_test(test_apart),
-		cmocka_unit_test(test_refused),	     cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_axis),	     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_merged),	      cmocka_unit_test(test_frames),
+		cmocka_unit_test(test_same_symbols),  cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_damaged),
+		cmocka_unit_test(test_axis),	      cmocka_unit_test(test_names),
+		cmocka_unit_test(test_hosts),	      cmocka_unit_test(test_guest),
+		cmocka_unit_test(test_guest_refused), cmocka_unit_test(test_guest_date),
+		cmocka_unit_test(test_guest_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -517,6 +517,54 @@ static void test_move(void **state)
 	}
 }
 
+/* Each time by itself, so that nothing adds up; what was discarded still is no end */
+static void test_move_rate(void **state)
+{
+	const struct time_rate rate = {
+		.on = true, .scaling = 3, .fraction = 2, .offset = 12345, .mult = 2, .shift = 2};
+	const struct subbuf_move move = {.rate = &rate, .by = BY};
+
+	(void)state;
+	FOR_EACH_CRAFT(c)
+	{
+		struct subbuf_layout layout;
+		struct subbuf_event before, after;
+		struct subbuf_iter it, moved;
+		uint8_t *bytes = malloc(PAGE);
+		size_t page = craft_page_begin(&c, 1000001);
+		uint64_t last = 0;
+		unsigned n = 0;
+
+		assert_non_null(bytes);
+		for (unsigned i = 0; i < 20; i++)
+			craft_event(&c, 2, i, 3);
+		craft_time(&c, 30, UINT64_C(1) << 40);
+		craft_event(&c, 2, (1U << 27) - 1, 3);
+		craft_discarded(&c, 16, 1);
+		craft_event(&c, 2, 1, 3);
+		craft_time(&c, 31, UINT64_C(1) << 58);
+		craft_long_event(&c, 200, 5, 3);
+		craft_page_end(&c, page, PAGE, 0);
+		layout = layout_of(&c, PAGE);
+		memcpy(bytes, c.bytes, PAGE);
+		assert_int_equal(subbuf_move(&layout, bytes, &move, NULL, NULL), 0);
+		assert_int_equal(subbuf_iter_init(&layout, c.bytes, &it, NULL), 0);
+		assert_int_equal(subbuf_iter_init(&layout, bytes, &moved, NULL), 0);
+		for (; subbuf_iter_next(&it, &before, NULL) == 1; n++) {
+			/* 3/4 of it, and a half of that */
+			const uint64_t expected = (before.ts * 3 / 4 + 12345) * 2 / 4 + BY;
+
+			assert_int_equal(subbuf_iter_next(&moved, &after, NULL), 1);
+			assert_in_range(after.ts, expected, expected + (n == 21));
+			assert_true(after.ts >= last);
+			last = after.ts;
+		}
+		assert_int_equal(n, 23);
+		assert_int_equal(subbuf_iter_next(&moved, &after, NULL), 0);
+		free(bytes);
+	}
+}
+
 /* Whoever had events; a sub-buffer that makes no sense stays as it is */
 static void test_move_pids(void **state)
 {
@@ -568,6 +616,7 @@ int main(void)
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_layouts),
 		cmocka_unit_test(test_move),
+		cmocka_unit_test(test_move_rate),
 		cmocka_unit_test(test_move_pids),
 	};
 
