@@ -225,7 +225,7 @@ damaged() {
 		[ "$(wc -l <rest.txt)" -lt "$(wc -l <theirs.txt)" ] || fail "$1: not damaged at all"
 		grep -v "EVENTS\|^cpus=" rest.txt | sed -E 's/^[^[]*//' | LC_ALL=C sort >rest.sorted
 		LC_ALL=C comm -13 theirs.sorted rest.sorted >new.txt
-		[ ! -s new.txt ] || fail "$1: lines that are not in the file: $(head -n 3 new.txt)"
+		[ ! -s new.txt ] || fail "$1: $(wc -l <new.txt) lines that are not in the file: $(head -n 3 new.txt); its: $(head -n 3 theirs.sorted)"
 	done
 }
 report in/load.dat theirs.txt
