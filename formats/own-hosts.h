@@ -10,9 +10,10 @@
  * trace.dat of version 6 has in front of its data, with regions of the merged file in its tables.
  * trace_dat_open_frame() reads it as if it was a file.
  *
- * FRAME: where it is, 16 hexadecimal digits. MOVED: nanoseconds that were added to its times.
- * ERROR: how far its clock may have been from the right time, nanoseconds; "?": not known. NAME:
- * its ring buffer is HOST:NAME.
+ * FRAME: where it is, 16 hexadecimal digits. MOVED: nanoseconds that were added to its times,
+ * behind what was done to cycles and to a guest's times (formats/time-shift.h). ERROR: how far its
+ * clock may have been from the right time, nanoseconds; "?": not known. NAME: its ring buffer is
+ * HOST:NAME.
  */
 #pragma once
 
