@@ -274,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_block),
 		cmocka_unit_test(test_words),	cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_rows),	cmocka_unit_test(test_full),
+		cmocka_unit_test(test_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
