@@ -224,6 +224,7 @@ int merge_file_stats(struct merge_file *file, bool larger)
 		for (char **text = file->buffers[i].cpustats; text && *text; text++) {
 			char *from = strstr(*text, key), *end, *moved;
 			unsigned cpu = 0;
+			uint64_t time;
 
 			if (larger)
 				options_drop_bytes(*text);
@@ -231,8 +232,8 @@ int merge_file_stats(struct merge_file *file, bool larger)
 				continue;
 			from += strlen(key);
 			(void)sscanf(*text, CPU_STATS "%u\n", &cpu);
-			moved = strf("%.*s%" PRIu64 "%s", (int)(from - *text), *text,
-				     merge_file_time(file, cpu, strtoull(from, &end, 10)), end);
+			time = merge_file_time(file, cpu, strtoull(from, &end, 10));
+			moved = strf("%.*s%" PRIu64 "%s", (int)(from - *text), *text, time, end);
 			if (!moved)
 				return -ENOMEM;
 			free(*text);
