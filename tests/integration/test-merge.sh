@@ -133,7 +133,7 @@ alone "$web" one "$rows" view runqueue --top=0
 alone "$db" two "$rows" view runqueue --top=0
 alone "$web" one "$rows" view events --top=0
 alone "$web" one '.events, [.cpus[].busy_nsec]' analyze
-alone "$db" two '[.waits[].duration_nsec]' why marker
+alone "$web" one '[.waits[].duration_nsec]' why "$("$FLYRECCTL" --json view runqueue "$web" 2>/dev/null | jq '.rows[0].pid')"
 "$FLYRECCTL" view runqueue "$both" 2>/dev/null | grep '^==' >"$T/headings"
 [ "$(cat "$T/headings")" = $'== one\n== two' ] || fail "headings: $(cat "$T/headings")"
 
