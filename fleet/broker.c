@@ -61,6 +61,16 @@ static void set_reason(struct broker *b, const char *reason)
 		(void)snprintf(b->reason, sizeof(b->reason), "%s", reason);
 }
 
+/* @r: of the library, whose text for what it has none for says nothing */
+static void set_error(struct broker *b, int r)
+{
+	const char *text = r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r);
+
+	if (strcmp(text, mosquitto_strerror(MOSQ_ERR_UNKNOWN)) == 0)
+		text = b->state == BROKER_UP ? CONNECTION_LOST : CANNOT_CONNECT;
+	set_reason(b, text);
+}
+
 /* --- the end of a connection */
 
 /* The broker's clients come back at different times */
@@ -211,7 +221,7 @@ static void check(struct broker *b, int r)
 	if (r == MOSQ_ERR_CONN_LOST)
 		set_reason(b, b->state == BROKER_UP ? CONNECTION_LOST : HANGS_UP);
 	if (r != MOSQ_ERR_SUCCESS)
-		set_reason(b, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+		set_error(b, r);
 	if (b->reason[0] || mosquitto_socket(b->connection) < 0) {
 		lose(b);
 		return;
@@ -301,7 +311,7 @@ static void connect_now(struct broker *b)
 	if (r == MOSQ_ERR_EAI)
 		set_reason(b, "there is no such host");
 	if (r != MOSQ_ERR_SUCCESS)
-		set_reason(b, r == MOSQ_ERR_ERRNO ? strerror(errno) : mosquitto_strerror(r));
+		set_error(b, r);
 	if (b->reason[0])
 		lose(b);
 }

@@ -146,6 +146,13 @@ said_once() {
 	wait_for 20 says "$1" "$2" || fail "$FLEET_HOST: $1 does not say \"$2\": $(cat "$(fleet_log "$1")")"
 	[ "$(grep -cE -- "$2" "$(fleet_log "$1")")" = 1 ] || fail "$FLEET_HOST: $1 says more than once: $2"
 }
+# said_once_each_time PROGRAM: that the broker is away, and that it is back, however often it was
+said_once_each_time() {
+	wait_for 20 says "$1" 'is away, trying again' || fail "$FLEET_HOST: $1 does not say that the broker is away"
+	wait_for 20 says "$1" 'is back' || fail "$FLEET_HOST: $1 does not say that the broker is back"
+	[ -z "$(grep -oE 'is away, trying again|is back' "$(fleet_log "$1")" | uniq -d)" ] ||
+		fail "$FLEET_HOST: $1 says more than once: $(cat "$(fleet_log "$1")")"
+}
 
 # publish CERTIFICATE TOPIC-HOST ARGUMENT...: as mosquitto_pub(1)
 publish() {

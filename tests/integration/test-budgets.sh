@@ -136,11 +136,16 @@ has_signal() { # N: so many snapshots by signal
 
 stopped_itself() { [ "$(process_state "$FLYRECD_PID")" = T ]; }
 
+# on_bus ADDRESS: how many are connected, this one among them
+on_bus() { busctl "--address=unix:path=$1" list --unique --no-legend | wc -l; }
+as_before() { [ "$(on_bus "$1")" = "$2" ]; }
+
 # no_snapshot_for_the_gone WHAT ADDRESS NAME: while one is under way another one is asked for, by somebody
 # who goes then; to be started with FLYREC_FAULT_POINT=flight-captured
 no_snapshot_for_the_gone() {
-	local before first gone
+	local before first gone connected
 	before=$(count '2*-flood.dat')
+	[ -z "$3" ] || connected=$(on_bus "$2")
 	rm -rf "$T/open"
 	mkdir -m 777 "$T/open"
 	flood "$2" "$3" 1 1 "$T/open/go" &
@@ -151,6 +156,8 @@ no_snapshot_for_the_gone() {
 	wait_for 10 stopped_itself || fail "$1: no snapshot is begun"
 	: >"$T/open/go"
 	wait $gone || fail "$1: not asked for"
+	# the bus tells of it what it has noticed
+	[ -z "$3" ] || wait_for 10 as_before "$2" "$connected" || fail "$1: still connected"
 	kill -CONT "$FLYRECD_PID"
 	wait $first || fail "$1: the first one"
 	# had that still been wanted it would have come before this
