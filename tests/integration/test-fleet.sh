@@ -104,6 +104,10 @@ done
 [ "$(peer_files)" = $((before + 1)) ] || fail "$((before + 1)) files, and now $(peer_files)"
 [ "$(grep -c Refused "$(fleet_log follow)")" = 9 ] || fail "refusals: $(grep Refused "$(fleet_log follow)")"
 
+# a line a second, of those that came in it
+n_covered() { sed -nE 's/.* ([0-9]+) more messages are of moments .*/\1/p' "$(fleet_log follow)" | awk '{ n += $1 } END { print n + 0 }'; }
+all_covered() { [ "$(n_covered)" = 984 ]; }
+
 echo "== once more, and a storm"
 again=$(message h9 h9-again 6 4)
 publish h9 h9 -m "$again"
@@ -118,7 +122,7 @@ have_it h9-after h1 h2 h3
 for host in h2 h3; do
 	on $host
 	[ "$(peer_files)" = $((before + 2)) ] || fail "$host: $before files before the storm, and now $(peer_files)"
-	said_once follow '984 more messages are of moments'
+	wait_for 20 all_covered || fail "$host: of 984 messages $(n_covered) are said to be covered"
 done
 
 echo "== the broker is killed, and comes back"
