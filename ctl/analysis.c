@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -121,14 +120,6 @@ static int run_hosts(const struct handed *h, const struct host_sources *hosts)
 		forget_host(h->analysis);
 	}
 	return status;
-}
-
-/* Where they cannot be compared, each is shown by what it has */
-static int place_hosts(const struct host_sources *hosts, size_t n_files, struct fault *why)
-{
-	int r = n_files > 1 && hosts->names[1] ? place_sources(hosts->list, hosts->n, why) : 0;
-
-	return r == -ENOMEM ? r : 0;
 }
 
 /* Without rights */

@@ -71,3 +71,10 @@ int place_sources(struct source *sources, size_t n, struct fault *why)
 	}
 	return r;
 }
+
+int place_hosts(struct host_sources *hosts, size_t n_files, struct fault *why)
+{
+	int r = n_files > 1 && hosts->names[1] ? place_sources(hosts->list, hosts->n, why) : 0;
+
+	return r == -ENOMEM ? r : 0;
+}

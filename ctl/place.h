@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analysis/source-set.h"
+#include "analysis/hosts.h"
 
 /**
  * place_sources() - set by how much the times of each are moved, and how wrong they may be
@@ -13,3 +13,9 @@
  * read.
  */
 int place_sources(struct source *sources, size_t n, struct fault *why);
+
+/**
+ * place_hosts() - place_sources() of @n_files that are of several hosts
+ * Where they cannot be compared, each is shown by what it has. Return: 0, or -ENOMEM with @why.
+ */
+int place_hosts(struct host_sources *hosts, size_t n_files, struct fault *why);

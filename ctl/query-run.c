@@ -7,6 +7,7 @@
 #include "basic/log.h"
 #include "basic/now.h"
 #include "ctl/output.h"
+#include "ctl/place.h"
 #include "ctl/query-run.h"
 
 #define TELL_AFTER (USEC_PER_SEC / 2) /* nobody has to be told of what is quick */
@@ -94,6 +95,7 @@ int query_run_begin(struct query_run *run)
 {
 	const char *task = run->a.filter.has_pids ? NULL : run->a.ctl->task;
 	const struct query_config config = {
+		.place = place_hosts,
 		.sources = run->a.sources.sources,
 		.n = run->a.sources.n,
 		.filter = &run->a.filter,

@@ -227,6 +227,8 @@ int query_new(const struct query_config *config, struct query **ret, struct faul
 		q->refs = 1;
 		q->config = *config;
 		r = host_sources_find(config->sources, config->n, &q->hosts, why);
+		if (r >= 0 && config->place)
+			r = config->place(&q->hosts, config->n, why);
 		if (r < 0)
 			return r;
 		q->config.sources = q->hosts.list;

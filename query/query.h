@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "analysis/hosts.h"
 #include "analysis/sources.h"
 #include "decode/event-filter.h"
 
@@ -18,6 +19,9 @@ struct query_config {
 	size_t n;
 	/* Only these events, and what they tell of; outlives the query */
 	const struct event_filter *filter;
+	/* Put the times of @n_files of several hosts onto one axis; NULL: each has its own date.
+	 * Return: 0 or negative errno with @why. */
+	int (*place)(struct host_sources *hosts, size_t n_files, struct fault *why);
 	const char *task; /* name of tasks whose rows are wanted, fnmatch(3); NULL: all */
 	uint64_t last;	  /* nanoseconds: only so much before the end; 0: all */
 	/* A scan goes on: so many bytes of files are done with. Return: false: stop it. NULL */

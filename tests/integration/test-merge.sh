@@ -225,6 +225,9 @@ cmp "$T/got" "$T/expected" || fail "files of two hosts were mixed up"
 
 echo "== pictures of several files are those of the merged one"
 "$FLYRECCTL" merge -o "$T/same.dat" "$web" "$T/other.dat" >/dev/null || fail "merge"
+times="SELECT host, min(ts) AS first, max(ts) AS last, count(*) AS n FROM events GROUP BY host ORDER BY host"
+query "$times" "$T/same.dat" >"$T/expected" && query "$times" "$web" "$T/other.dat" >"$T/got" || fail "query"
+diff "$T/expected" "$T/got" || fail "query of two files has other times than of the merged one"
 "$FLYRECCTL" export --format=json -o "$T/same.json" "$T/same.dat" || fail "export --format=json"
 "$FLYRECCTL" export --format=perfetto -o "$T/several.pb" "$web" "$T/other.dat" || fail "export of two files"
 "$SRC/tests/tools/check-perfetto" "$T/several.pb" "$T/same.json" "$cpus" "$name" "${name//?/x}" >"$T/checked" 2>&1 ||
