@@ -251,6 +251,19 @@ void latency_pick(const struct latency *latency, const struct spans_file *file,
 	spans_file_pick(file, !latency->setup.measure && pick_calls(latency, ret), ret);
 }
 
+void latency_thin(struct latency *latency, const struct spans_file *file, struct thin *ret)
+{
+	uint64_t nsec = latency->setup.measure ? 0 : UINT64_MAX;
+
+	for (size_t i = 0; i < latency->setup.n; i++) {
+		const struct latency_config *c = &latency->setup.conditions[i];
+
+		if (c->kind == LATENCY_RUNQUEUE || c->kind == LATENCY_BLOCKED)
+			nsec = MIN(nsec, c->nsec);
+	}
+	spans_file_thin(latency->spans, file, nsec, ret);
+}
+
 int latency_tick(struct latency *latency, uint64_t now)
 {
 	uint64_t least = UINT64_MAX;

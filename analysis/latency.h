@@ -55,6 +55,11 @@ void latency_pick(const struct latency *latency, const struct spans_file *file,
 		  struct subbuf_pick *ret);
 
 /**
+ * latency_thin() - which of those may be left out, as no condition is about so short a wait
+ */
+void latency_thin(struct latency *latency, const struct spans_file *file, struct thin *ret);
+
+/**
  * latency_tick() - what has been going on for too long at this time?
  * @now: as decoder_time(), not before the last event
  * Return: 0, what on_hit() returned, or -ENOMEM.

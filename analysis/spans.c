@@ -280,6 +280,19 @@ void spans_file_pick(const struct spans_file *file, bool by_number, struct subbu
 	}
 }
 
+void spans_file_thin(const struct spans *spans, const struct spans_file *file, uint64_t nsec,
+		     struct thin *ret)
+{
+	/* whose spans tell what runs on the CPU then */
+	const unsigned run = SPAN_BIT(SPAN_RUN) | SPAN_BIT(SPAN_IRQ) | SPAN_BIT(SPAN_SOFTIRQ);
+	const uint8_t *paired = file->pairs.wanted;
+
+	thin_init(ret, &file->known, nsec);
+	if ((spans->config.kinds & run) || spans->config.stacks ||
+	    (paired && (paired[ret->on_switch] || paired[ret->on_waking])))
+		ret->nsec = 0;
+}
+
 struct spans_file *spans_file_free(struct spans_file *file)
 {
 	if (!file)

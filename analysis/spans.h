@@ -21,8 +21,8 @@
  */
 #pragma once
 
-#include "analysis/known-events.h"
 #include "analysis/latency-config.h"
+#include "analysis/thin.h"
 #include "decode/event-stream.h"
 
 #define PRIO_UNKNOWN INT32_MAX /* less urgent than any */
@@ -162,6 +162,13 @@ int spans_file_new(struct spans *spans, const struct decoder *decoder, struct sp
  * @by_number: of system calls only those with the numbers that are in @ret; else all
  */
 void spans_file_pick(const struct spans_file *file, bool by_number, struct subbuf_pick *ret);
+
+/**
+ * spans_file_thin() - which of them may be left out before spans_run(): switches and wake-ups
+ * without a wait of @nsec
+ */
+void spans_file_thin(const struct spans *spans, const struct spans_file *file, uint64_t nsec,
+		     struct thin *ret);
 
 /**
  * spans_file_learn() - take the names that the file has for tasks whose events had none

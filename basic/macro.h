@@ -44,8 +44,9 @@
 #define NSEC_PER_SEC  UINT64_C(1000000000)
 #define NSEC_PER_USEC UINT64_C(1000)
 
-#define _cleanup_(f)   __attribute__((cleanup(f)))
-#define _printf_(a, b) __attribute__((format(printf, a, b)))
+#define _always_inline_ inline __attribute__((always_inline))
+#define _cleanup_(f)	__attribute__((cleanup(f)))
+#define _printf_(a, b)	__attribute__((format(printf, a, b)))
 
 static inline void free_p(void *p)
 {

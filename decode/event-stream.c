@@ -309,6 +309,8 @@ static int read_ahead(struct event_stream *s, struct cursor *c, struct fault *wh
 	c->n = (unsigned)r;
 	for (unsigned i = 0; i < c->n; i++)
 		c->ahead[i].ts = decoder_facts_time(facts, c->ahead[i].ts);
+	if (s->config.thin)
+		c->n = s->config.thin(s->config.thin_userdata, c->ahead, c->n);
 	return 1;
 }
 

@@ -31,6 +31,11 @@ struct event_stream_config {
 	const uint64_t *sizes;
 	/* Others are as if they were not there; outlives the stream. NULL: all are */
 	const struct subbuf_pick *pick;
+	/* From the next events of a CPU, none lost between them, with their times as decoder_time()
+	 * has them, this leaves some out, not the first one. Return: how many are left. For
+	 * event_stream_run(). NULL: all are given out */
+	unsigned (*thin)(void *userdata, struct subbuf_event *events, unsigned n);
+	void *thin_userdata;
 	/* In place of the file's data: the next whole sub-buffers of this CPU, @size bytes at most.
 	 * Return: how many, 0: none now, or negative errno with @why. NULL: it is in the file */
 	ssize_t (*read)(void *userdata, uint32_t cpu, uint8_t *bytes, size_t size,

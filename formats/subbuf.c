@@ -20,8 +20,6 @@
 #define DELTA_MASK  ((UINT32_C(1) << DELTA_BITS) - 1)
 #define TS_TOP_BITS (UINT64_C(0xf8) << 56) /* absolute times come without these */
 
-#define _always_inline_ inline __attribute__((always_inline))
-
 static _always_inline_ uint16_t get_u16(const uint8_t *p, bool big)
 {
 	uint16_t v;

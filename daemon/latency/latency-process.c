@@ -39,6 +39,7 @@ struct segment {
 	struct trace_dat *dat;
 	struct decoder *decoder;
 	struct subbuf_pick *pick;
+	struct thin *thin;
 	struct event_stream *stream; /* NULL: not before it is known from when on it is wanted */
 	struct spans_file *spans;
 	uint64_t *sizes; /* [dat->n_cpus] */
@@ -155,6 +156,7 @@ static void segment_close(struct segment *s)
 	spans_file_free(s->spans);
 	event_stream_free(s->stream);
 	free(s->pick);
+	free(s->thin);
 	decoder_free(s->decoder);
 	trace_dat_free(s->dat);
 	free(s->sizes);
@@ -201,15 +203,16 @@ static int segment_open(struct process *p, int fd, struct segment *ret, struct f
 		s.sizes = calloc(s.dat->n_cpus, sizeof(*s.sizes));
 		s.given = calloc(s.dat->n_cpus, sizeof(*s.given));
 		s.pick = malloc(sizeof(*s.pick));
-		r = s.sizes && s.given && s.pick ? 0 : -ENOMEM;
+		s.thin = malloc(sizeof(*s.thin));
+		r = s.sizes && s.given && s.pick && s.thin ? 0 : -ENOMEM;
 		(void)(r < 0 && fault_errno(why, r, "cannot read a file"));
 	}
-	if (r >= 0)
-		latency_pick(p->latency, s.spans, s.pick);
 	if (r < 0) {
 		segment_close(&s);
 		return r;
 	}
+	latency_pick(p->latency, s.spans, s.pick);
+	latency_thin(p->latency, s.spans, s.thin);
 	s.direct = p->feed->direct && try_direct(&s);
 	p->facts.in_usecs = decoder_facts(s.decoder)->in_usecs;
 	p->facts.has_date = decoder_facts(s.decoder)->has_date;
@@ -237,6 +240,8 @@ static int segment_grow(struct process *p, struct segment *s, struct fault *why)
 	const struct event_stream_config config = {
 		.filter = &p->filter,
 		.pick = s->pick,
+		.thin = thin_events,
+		.thin_userdata = s->thin,
 		.no_tasks = true,
 		.sizes = p->ring ? NULL : s->sizes,
 		.read = p->ring ? read_ring : NULL,
