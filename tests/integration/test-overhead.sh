@@ -46,7 +46,7 @@ wait_shed() {
 }
 
 calls() {
-	background "./$NAME" --rate=100000 --duration=200 >storm
+	background "./$NAME" --rate=50000 --duration=200 >storm
 	STORM=$!
 	# calls of 0.3 s each: the last one before a gap must not seem to last until after it
 	background python3 -c 'import sys, time

@@ -15,15 +15,17 @@
 #include "tests/tools/common.h"
 
 /* With --rate the calls of so long a time are made in one go; one more call, the sleep, follows */
-#define SLOT_NSEC (NSEC_PER_SEC / 1000)
+#define SLOT_NSEC  (NSEC_PER_SEC / 1000)
+#define LATE_SLOTS 20U
 
 struct load {
 	pthread_t thread;
 	int cpu;
 	int error;
-	uint64_t count; /* wanted */
-	uint64_t rate;	/* calls a second, 0: as fast as possible */
-	uint64_t calls; /* made */
+	uint64_t count;	  /* wanted */
+	uint64_t rate;	  /* calls a second, 0: as fast as possible */
+	uint64_t calls;	  /* made */
+	uint64_t skipped; /* too late for them */
 	uint64_t nsec;
 	unsigned int *running;
 };
@@ -35,18 +37,28 @@ static const char help[] =
 	"Calls getppid() on each CPU, N times or until SEC are over or SIGTERM, as fast as\n"
 	"possible or N times a second; prints calls and calls a second.\n";
 
-/* How many calls are due? At a steady rate it waits for the next ones; late ones are made up for */
-static uint64_t next_batch(const struct load *load, uint64_t begin)
+/*
+ * How many calls are due? At a steady rate it waits for the next ones. Late ones are made up for,
+ * but not those of a long time in which others had the CPU: that would be as fast as possible for
+ * as long.
+ */
+static uint64_t next_batch(struct load *load, uint64_t begin)
 {
-	uint64_t left = load->count - load->calls, slot, due;
+	uint64_t left = load->count - load->calls, slot, due, late;
 	struct timespec ts;
 
 	if (!load->rate)
 		return MIN(left, 1000);
 	slot = (now_nsec() - begin) / SLOT_NSEC + 1;
 	due = (uint64_t)((double)slot * SLOT_NSEC / NSEC_PER_SEC * (double)load->rate);
-	if (due > load->calls)
-		return MIN(left, MIN(due - load->calls, 1000));
+	due -= load->calls + load->skipped;
+	late = LATE_SLOTS * load->rate / (NSEC_PER_SEC / SLOT_NSEC) + 1;
+	if (due > late) {
+		load->skipped += due - late;
+		due = late;
+	}
+	if (due > 0)
+		return MIN(left, MIN(due, 1000));
 	ts.tv_sec = (time_t)((begin + slot * SLOT_NSEC) / NSEC_PER_SEC);
 	ts.tv_nsec = (long)((begin + slot * SLOT_NSEC) % NSEC_PER_SEC);
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
