@@ -20,7 +20,7 @@
 . "$SRC/tests/tools/package.sh"
 
 VM_PACKAGES=systemd,systemd-sysv,udev,dbus,trace-cmd,procps,kmod,dmsetup,xfsprogs,e2fsprogs,util-linux
-VM_PACKAGES+=,util-linux-extra,libelf1,libtracefs1,libtraceevent1,libtraceevent1-plugin,libtracecmd1,libjson-c5,libsqlite3-0,libedit2,jq,strace,attr
+VM_PACKAGES+=,util-linux-extra,libelf1,rtla,libtracefs1,libtraceevent1,libtraceevent1-plugin,libtracecmd1,libjson-c5,libsqlite3-0,libedit2,jq,strace,attr
 # Units that take time, of no use in a machine that lives for minutes
 VM_MASKED='apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer fstrim.timer
 	e2scrub_reap.service getty@tty1.service serial-getty@ttyS0.service systemd-timesyncd.service
@@ -57,6 +57,32 @@ vm_make_kernel() { # SUITE PACKAGE DIRECTORY: vmlinuz, and modules/ below the re
 	# shellcheck disable=SC2086 # a list
 	(cd "$3/modules/$release/kernel" && rm -rf $VM_NO_MODULES)
 	rm -f "$3/modules/$release/System.map"
+	rm -rf --one-file-system "$tree"
+}
+
+# What is built in there takes the place of what Debian has as modules for these machines
+vm_build_kernel() {
+	cd /usr/src || return
+	tar -xf linux-source-"$1".tar.xz && cd linux-source-"$1" || return
+	xz -dc ../linux-config-"$1"/config.amd64_none_cloud-amd64.xz >.config
+	scripts/config -e OSNOISE_TRACER -e TIMERLAT_TRACER -e VIRTIO_BLK -e DEBUG_INFO_NONE \
+		-d DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT -d DEBUG_INFO_BTF -d MODULE_SIG -d SECURITY_LOCKDOWN_LSM \
+		-d SYSTEM_TRUSTED_KEYRING --set-str SYSTEM_TRUSTED_KEYS "" --set-str SYSTEM_REVOCATION_KEYS ""
+	printf '%s 0 0\n' Module xfs dm_mod loop overlay >loaded
+	make -s olddefconfig && make -s LSMOD="$PWD/loaded" localmodconfig </dev/null &&
+		grep -q ^CONFIG_TIMERLAT_TRACER=y .config && nice make -s -j"$(nproc)" &&
+		make -s INSTALL_MOD_PATH=/built modules_install && cp arch/x86/boot/bzImage /built/vmlinuz
+}
+
+vm_make_timerlat_kernel() { # SUITE VERSION DIRECTORY: as vm_make_kernel, from Debian's source
+	local tree=$3.tree
+	debian_make "$1" minbase "build-essential,bc,bison,flex,kmod,libelf-dev,libssl-dev,python3,xz-utils,linux-source-$2,linux-config-$2" \
+		"$tree"
+	mkdir -p "$tree/built" "$3"
+	chroot "$tree" bash -c "$(declare -f vm_build_kernel); vm_build_kernel $2" >"$tree.log" 2>&1 ||
+		fail "cannot build Linux $2: $(tail -n 5 "$tree.log")"
+	mv "$tree/built/vmlinuz" "$tree/built/lib/modules" "$3/"
+	rm -f "$3"/modules/*/{build,source} "$tree.log"
 	rm -rf --one-file-system "$tree"
 }
 
@@ -182,7 +208,8 @@ vm_trees() {
 		vm_cached "kernel-$1" vm_make_kernel trixie-backports \
 			linux-image-cloud-amd64/trixie-backports
 		;;
-	*) fail "no machine $1: debian12, debian13 and backports there are" ;;
+	timerlat) vm_cached "kernel-$1" vm_make_timerlat_kernel trixie 6.12 ;;
+	*) fail "no machine $1: debian12, debian13, backports and timerlat there are" ;;
 	esac
 	KERNEL=$CACHED
 	vm_cached "system-$suite" vm_make_system "$suite"
