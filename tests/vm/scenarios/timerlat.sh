@@ -51,7 +51,7 @@ threads() { # NAME: there are such
 
 # both KIND NAME: rtla measures with its own threads, kernel's (-k) or user's (-u)
 both() {
-	local rtla thread irq told way before_kernel before_user
+	local rtla thread irq way before_kernel before_user
 	before_kernel=$(hits kernel) before_user=$(hits user)
 	# a period of 50 ms: an emulated processor has other things to do as well
 	rtla timerlat top -q "$1" -c 0 -P f:40 -p 50000 -T $((LIMIT_MS * 1000)) -d 100s >"$T/rtla" 2>&1 &
