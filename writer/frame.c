@@ -34,9 +34,8 @@ int frame_names(const struct trace_dat *dat, struct frame_text *ret, struct faul
 		end = used > 0;
 		*size -= n - used;
 	}
-	/* that of the last line */
-	*size += *size < dat->cmdlines.size;
-	trace_dat_put(dat, names.prefix, 8, *size);
+	names.newline = dat->cmdlines.size > 0;
+	trace_dat_put(dat, names.prefix, 8, *size + names.newline);
 	*ret = names;
 	return 0;
 }

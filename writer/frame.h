@@ -10,11 +10,12 @@
 #include "formats/own-section.h"
 #include "writer/region-read.h"
 
-/* A text as it is in the file: bytes to put in front of it, and where it is */
+/* A text as it is in the file: bytes to put in front of it, where it is, and a newline behind it */
 struct frame_text {
 	uint8_t prefix[8];
 	size_t prefix_size;
 	struct trace_dat_extent text;
+	bool newline;
 };
 
 /**
@@ -25,6 +26,8 @@ int frame_number(FILE *out, const struct trace_dat *dat, size_t size, uint64_t v
 
 /**
  * frame_names() - the task names without the newlines that fill them up, and their size in front
+ * The last one has its newline, also where the file has lost it: trace-cmd cuts the names off when
+ * they grow while it reads them.
  */
 int frame_names(const struct trace_dat *dat, struct frame_text *ret, struct fault *why);
 

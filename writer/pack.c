@@ -230,10 +230,10 @@ static int put_block(struct pack *p, uint16_t id, const void *bytes, size_t size
 static int put_text(struct pack *p, uint16_t id, const struct frame_text *text, uint64_t *ret_place)
 {
 	uint64_t size = text->text.size;
-	int r = block_begin(p, id, text->prefix_size + size, ret_place);
+	int r = block_begin(p, id, text->prefix_size + size + text->newline, ret_place);
 
 	if (r >= 0)
-		r = block_feed(p, text->prefix, text->prefix_size, size == 0);
+		r = block_feed(p, text->prefix, text->prefix_size, size == 0 && !text->newline);
 	for (uint64_t done = 0; done < size && r >= 0;) {
 		size_t n = MIN(size - done, PIECE);
 
@@ -242,8 +242,10 @@ static int put_text(struct pack *p, uint16_t id, const struct frame_text *text, 
 			r = trace_dat_read(p->in, p->raw, n, text->text.offset + done, p->why);
 		done += n;
 		if (r >= 0)
-			r = block_feed(p, p->raw, n, done == size);
+			r = block_feed(p, p->raw, n, done == size && !text->newline);
 	}
+	if (r >= 0 && text->newline)
+		r = block_feed(p, "\n", 1, true);
 	return r < 0 ? r : block_end(p, *ret_place);
 }
 

@@ -175,8 +175,9 @@ static int put_texts(struct unpack *u)
 		r = frame_names(in, &names, u->why);
 	if (r < 0)
 		return r;
-	table = u->at + 8 + names.text.size + 4 + u->tables.size + TRACE_DAT_WORD_SIZE;
-	fill = round_up(table, TABLE_ALIGN) - table;
+	table = u->at + 8 + names.text.size + names.newline + 4 + u->tables.size +
+		TRACE_DAT_WORD_SIZE;
+	fill = names.newline + round_up(table, TABLE_ALIGN) - table;
 	r = unpack_number(u, 8, names.text.size + fill);
 	if (r >= 0)
 		r = unpack_range(u, names.text.offset, names.text.size);

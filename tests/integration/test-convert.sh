@@ -8,7 +8,7 @@
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 need_tracefs
-need_command trace-cmd zstd
+need_command trace-cmd zstd python3
 cd "$T"
 name=${PREFIX}x
 
@@ -120,6 +120,21 @@ for file in in/*.dat; do
 	round "$file"
 done
 
+echo "== task names whose last line was cut off"
+python3 -c 'import sys
+data = bytearray(open("in/load.dat", "rb").read())
+end = data.index(b"options  \0") - 4 # of the names; the number of CPUs follows
+assert data[end - 1] == ord("\n")
+data[end - 1] = ord("x")
+open("cut-name.dat", "wb").write(data)' || fail "in/load.dat"
+report cut-name.dat theirs.txt
+convert zstd.dat cut-name.dat --compress=zstd
+same zstd.dat 7
+convert six.dat zstd.dat
+same six.dat 6
+convert again.dat six.dat --compress=zstd
+cmp zstd.dat again.dat || fail "version 7 of version 6 of it"
+
 echo "== a large file, in little memory, to files and pipes"
 peer_record large.dat "$name" -b 65536 -e raw_syscalls -- ./work 100000
 (
@@ -134,18 +149,7 @@ same six.dat 6
 at=$(($(stat -c %s zstd.dat) * 4))
 [ "$at" -lt "$(stat -c %s large.dat)" ] || fail "only to $(stat -c %s zstd.dat) of $(stat -c %s large.dat)"
 "$FLYRECCTL" convert -o - zstd.dat | cmp - six.dat || fail "version 6 through a pipe"
-"$FLYRECCTL" convert --compress=zstd -o - six.dat | cat >piped.dat
-cmp piped.dat zstd.dat || {
-	"$FLYRECCTL" convert --compress=zstd -o second.dat six.dat
-	"$FLYRECCTL" convert --compress=zstd -o first.dat large.dat
-	ls -l large.dat six.dat zstd.dat piped.dat second.dat first.dat
-	for file in zstd.dat piped.dat second.dat first.dat; do
-		"$FLYRECCTL" verify "$file"
-		cmp -l "$file" zstd.dat | awk 'NR == 1 { print "from byte", $1 } END { print NR, "bytes differ" }'
-		head -c 64 "$file" | od -A d -t x1
-	done
-	fail "version 7 through a pipe"
-}
+"$FLYRECCTL" convert --compress=zstd -o - six.dat | cmp - zstd.dat || fail "version 7 through a pipe"
 # a pipe is read to its end before anything of it is converted; a file is read where it is
 "$FLYRECCTL" convert --compress=zstd -o - - < <(cat six.dat) | cmp - zstd.dat || fail "version 6 from a pipe"
 "$FLYRECCTL" convert -o - - < <(cat zstd.dat) | cmp - six.dat || fail "version 7 from a pipe"
