@@ -105,8 +105,8 @@ background busctl --system --json=short monitor org.flyrec.Recorder1 >signals 2>
 wait_for 10 test -s signals.err || fail "no listener"
 
 echo "== asked for"
-hog
 for mode in record flight; do
+	hog # each time: where much is traced a flight session does not reach far back
 	snapshot_of $mode
 	explained $mode
 	echo "$mode: $(listed $mode)"

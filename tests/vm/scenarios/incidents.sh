@@ -74,12 +74,12 @@ declare -A VICTIM=([hog]='victim\[' [quota]='limited\[' [storm]='victim\[' [conv
 declare -A CAUSE=([hog]='fifo-hog\[' [quota]='quota' [storm]='stormer' [convoy]='woken by (jbd2|kworker|writer)|device'
 	[delay]='device' [vfork]='slow-child\[' [flood]='NET_RX' [oom]='memory')
 
-# score KIND: of the first two findings, if one names it; else what they say
+# score KIND: of the first two findings, if one names it, and as more than the usual; else what they say
 score() {
 	jq -e --arg victim "${VICTIM[$1]}" --arg cause "${CAUSE[$1]}" \
-		'[.findings[:2][] | select((.text | test($victim)) and (.text | test($cause)))][0].score // empty' \
+		'[.findings[:2][] | select((.text | test($victim)) and (.text | test($cause)) and .score > 0)][0].score // empty' \
 		"$T/report" && return
-	jq -r '.findings[:3][] | .text' "$T/report" >&2
+	jq -r '.findings[:3][] | "\(.score) \(.text)"' "$T/report" >&2
 	return 1
 }
 
