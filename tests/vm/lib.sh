@@ -8,6 +8,8 @@
 #	machines   debian12    Linux 6.1, systemd 252
 #	           debian13    Linux 6.12, systemd 257
 #	           backports   Debian 13 with the kernel of its backports
+#	           built       Debian 13 with its Linux 6.12 built anew with what no kernel of Debian
+#	                       has: the timerlat tracer and user_events. That takes an hour of CPU time
 #
 # A machine has its root file system (each boot begins with what the image holds), a disk "data"
 # (scratch unless DATA names a file) and runs one script as a job.
@@ -65,16 +67,16 @@ vm_build_kernel() {
 	cd /usr/src || return
 	tar -xf linux-source-"$1".tar.xz && cd linux-source-"$1" || return
 	xz -dc ../linux-config-"$1"/config.amd64_none_cloud-amd64.xz >.config
-	scripts/config -e OSNOISE_TRACER -e TIMERLAT_TRACER -e VIRTIO_BLK -e DEBUG_INFO_NONE \
+	scripts/config -e OSNOISE_TRACER -e TIMERLAT_TRACER -e USER_EVENTS -e VIRTIO_BLK -e DEBUG_INFO_NONE \
 		-d DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT -d DEBUG_INFO_BTF -d MODULE_SIG -d SECURITY_LOCKDOWN_LSM \
 		-d SYSTEM_TRUSTED_KEYRING --set-str SYSTEM_TRUSTED_KEYS "" --set-str SYSTEM_REVOCATION_KEYS ""
 	printf '%s 0 0\n' Module xfs dm_mod loop overlay >loaded
 	make -s olddefconfig && make -s LSMOD="$PWD/loaded" localmodconfig </dev/null &&
-		grep -q ^CONFIG_TIMERLAT_TRACER=y .config && nice make -s -j"$(nproc)" &&
+		[ "$(grep -cE '^CONFIG_(TIMERLAT_TRACER|USER_EVENTS)=y' .config)" = 2 ] && nice make -s -j"$(nproc)" &&
 		make -s INSTALL_MOD_PATH=/built modules_install && cp arch/x86/boot/bzImage /built/vmlinuz
 }
 
-vm_make_timerlat_kernel() { # SUITE VERSION DIRECTORY: as vm_make_kernel, from Debian's source
+vm_make_built_kernel() { # SUITE VERSION DIRECTORY: as vm_make_kernel, from Debian's source
 	local tree=$3.tree
 	debian_make "$1" minbase "build-essential,bc,bison,flex,kmod,libelf-dev,libssl-dev,python3,xz-utils,linux-source-$2,linux-config-$2" \
 		"$tree"
@@ -208,8 +210,8 @@ vm_trees() {
 		vm_cached "kernel-$1" vm_make_kernel trixie-backports \
 			linux-image-cloud-amd64/trixie-backports
 		;;
-	timerlat) vm_cached "kernel-$1" vm_make_timerlat_kernel trixie 6.12 ;;
-	*) fail "no machine $1: debian12, debian13, backports and timerlat there are" ;;
+	built) vm_cached "kernel-$1" vm_make_built_kernel trixie 6.12 ;;
+	*) fail "no machine $1: debian12, debian13, backports and built there are" ;;
 	esac
 	KERNEL=$CACHED
 	vm_cached "system-$suite" vm_make_system "$suite"

@@ -4,7 +4,7 @@
 # OnLatency=runqueue beside rtla's timerlat: a real-time task keeps timerlat's thread from its CPU, which stops
 # rtla at its own threshold; flyrec tells the same wait in both ways, as long as rtla says it was, and blames
 # the task that rtla blames. Waits below the threshold are told by neither.
-# machines: timerlat
+# machines: built
 # time-limit: 200
 # only: long
 . "$(dirname "$0")/../guest.sh"
