@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 		errx(2, "user-events N");
 	if (fd < 0)
 		err(1, DATA_FILE);
-	plain = add(fd, &enabled[0], "flyrec_plain u32 count;char text[8]");
+	plain = add(fd, &enabled[0], "flyrec_plain u32 count;char[8] text");
 	described =
 		add(fd, &enabled[1],
 		    "flyrec_header_L4K1 u8 eventheader_flags;u8 version;u16 id;u16 tag;u8 opcode;"

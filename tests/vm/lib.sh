@@ -62,26 +62,25 @@ vm_make_kernel() { # SUITE PACKAGE DIRECTORY: vmlinuz, and modules/ below the re
 	rm -rf --one-file-system "$tree"
 }
 
-# What is built in there takes the place of what Debian has as modules for these machines
-vm_build_kernel() {
-	cd /usr/src || return
-	tar -xf linux-source-"$1".tar.xz && cd linux-source-"$1" || return
-	xz -dc ../linux-config-"$1"/config.amd64_none_cloud-amd64.xz >.config
-	scripts/config -e OSNOISE_TRACER -e TIMERLAT_TRACER -e USER_EVENTS -e VIRTIO_BLK -e DEBUG_INFO_NONE \
-		-d DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT -d DEBUG_INFO_BTF -d MODULE_SIG -d SECURITY_LOCKDOWN_LSM \
-		-d SYSTEM_TRUSTED_KEYRING --set-str SYSTEM_TRUSTED_KEYS "" --set-str SYSTEM_REVOCATION_KEYS ""
-	printf '%s 0 0\n' Module xfs dm_mod loop overlay >loaded
-	make -s olddefconfig && make -s LSMOD="$PWD/loaded" localmodconfig </dev/null &&
-		[ "$(grep -cE '^CONFIG_(TIMERLAT_TRACER|USER_EVENTS)=y' .config)" = 2 ] && nice make -s -j"$(nproc)" &&
-		make -s INSTALL_MOD_PATH=/built modules_install && cp arch/x86/boot/bzImage /built/vmlinuz
-}
-
 vm_make_built_kernel() { # SUITE VERSION DIRECTORY: as vm_make_kernel, from Debian's source
 	local tree=$3.tree
+	# in the tree. In here, so that the kernel is made anew when this changes
+	# shellcheck disable=SC2317,SC2329 # called in there
+	build() {
+		cd /usr/src && tar -xf linux-source-"$1".tar.xz && cd linux-source-"$1" || return
+		xz -dc ../linux-config-"$1"/config.amd64_none_cloud-amd64.xz >.config
+		scripts/config -e OSNOISE_TRACER -e TIMERLAT_TRACER -e USER_EVENTS -e VIRTIO_BLK -e DEBUG_INFO_NONE \
+			-d DEBUG_INFO_DWARF_TOOLCHAIN_DEFAULT -d DEBUG_INFO_BTF -d MODULE_SIG -d SECURITY_LOCKDOWN_LSM \
+			-d SYSTEM_TRUSTED_KEYRING --set-str SYSTEM_TRUSTED_KEYS "" --set-str SYSTEM_REVOCATION_KEYS ""
+		printf '%s 0 0\n' Module xfs dm_mod loop overlay >loaded
+		make -s olddefconfig && make -s LSMOD="$PWD/loaded" localmodconfig </dev/null &&
+			[ "$(grep -cE '^CONFIG_(TIMERLAT_TRACER|USER_EVENTS)=y' .config)" = 2 ] && nice make -s -j"$(nproc)" &&
+			make -s INSTALL_MOD_PATH=/built modules_install && cp arch/x86/boot/bzImage /built/vmlinuz
+	}
 	debian_make "$1" minbase "build-essential,bc,bison,flex,kmod,libelf-dev,libssl-dev,python3,xz-utils,linux-source-$2,linux-config-$2" \
 		"$tree"
 	mkdir -p "$tree/built" "$3"
-	chroot "$tree" bash -c "$(declare -f vm_build_kernel); vm_build_kernel $2" >"$tree.log" 2>&1 ||
+	chroot "$tree" bash -c "$(declare -f build); build $2" >"$tree.log" 2>&1 ||
 		fail "cannot build Linux $2: $(tail -n 5 "$tree.log")"
 	mv "$tree/built/vmlinuz" "$tree/built/lib/modules" "$3/"
 	rm -f "$3"/modules/*/{build,source} "$tree.log"
