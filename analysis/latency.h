@@ -55,7 +55,7 @@ void latency_pick(const struct latency *latency, const struct spans_file *file,
 		  struct subbuf_pick *ret);
 
 /**
- * latency_thin() - which of those may be left out, as no condition is about so short a wait
+ * latency_thin() - prepare to drop events that are part of no wait long enough for any condition
  */
 void latency_thin(struct latency *latency, const struct spans_file *file, struct thin *ret);
 

@@ -164,8 +164,8 @@ int spans_file_new(struct spans *spans, const struct decoder *decoder, struct sp
 void spans_file_pick(const struct spans_file *file, bool by_number, struct subbuf_pick *ret);
 
 /**
- * spans_file_thin() - which of them may be left out before spans_run(): switches and wake-ups
- * without a wait of @nsec
+ * spans_file_thin() - prepare to drop, before spans_run(), switches and wake-ups that are part of
+ * no wait of @nsec or longer; where other spans need them nothing is dropped
  */
 void spans_file_thin(const struct spans *spans, const struct spans_file *file, uint64_t nsec,
 		     struct thin *ret);

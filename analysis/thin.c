@@ -3,7 +3,7 @@
 
 #define EVENTS_MAX 64U /* bits of a set */
 
-/* Present events, as they are gone through */
+/* One call of thin_events() */
 struct turn {
 	struct thin *thin;
 	uint64_t kept;				 /* a bit for each event */
@@ -108,7 +108,7 @@ unsigned thin_events(void *thin, struct subbuf_event *events, unsigned n)
 
 	if (n == 0 || n > EVENTS_MAX || events[n - 1].ts - events[0].ts >= t.thin->nsec)
 		return n;
-	if (++t.thin->turn == 0) { /* come round: no task may seem to be of this one */
+	if (++t.thin->turn == 0) { /* wrapped around: old entries must not look current */
 		memset(t.thin->tasks, 0, sizeof(t.thin->tasks));
 		t.thin->turn = 1;
 	}

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Leave out switches and wake-ups of a CPU that can neither begin nor end a wait as long as
- * somebody wants: for those who look for long waits only, among many short ones. Of the events of
- * one CPU within less than that time a task's first one, its first switch-in, its last switch-out
- * and its last one are enough. What ends a long wait is the task's first event there, or its first
- * switch-in where it was woken although it was runnable; what begins one is its last event, or the
- * switch-out before that; and the last ones say in which state the task is.
+ * Drops switches and wake-ups that can neither begin nor end a long wait, for those who look for
+ * long waits only: most waits are much shorter. Of the events that one CPU has within less than the
+ * limit four for each task are enough: its first one, its first switch-in, its last switch-out, its
+ * last one. A long wait ends with the task's first event there, or with its first switch-in if it
+ * was woken while it was runnable; it begins with the last event, or with the switch-out before
+ * that; and the last ones tell the task's state.
  *
- * Not for those who want to know what runs on a CPU at any time, or how often something was waited
- * for. One thread.
+ * Not for those who need to know what runs on a CPU at any time, or how often tasks wait. One
+ * thread.
  */
 #pragma once
 
 #include "analysis/known-events.h"
 
-#define THIN_TASKS 256U /* a power of two; of more tasks at a time some events more are kept */
+#define THIN_TASKS 256U /* a power of two; with more tasks at a time some more events are kept */
 
 /* One of the present events' tasks */
 struct thin_task {
@@ -41,7 +41,7 @@ struct thin {
 void thin_init(struct thin *thin, const struct known_events *known, uint64_t nsec);
 
 /**
- * thin_events() - leave out what does not matter
+ * thin_events() - drop what does not matter
  * @thin: struct thin; as event_stream_config.thin
  * @events: of one CPU in a row, none lost between them; the first one is kept
  * Return: how many are left, from the beginning of @events on.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Whatever tasks do on several CPUs: the long waits that are found in what is left of the events
- * are those that are found in all of them */
+/* Whatever tasks do on several CPUs: the events that are kept have the same long waits as all
+ * events are those that are found in all of them */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ struct happened {
 	struct craft bytes;
 };
 
-/* Of what is looked at in one way */
+/* The long waits in all events, or in those that are kept */
 struct look {
 	struct latency_config conditions[2];
 	struct sources_facts facts;
@@ -81,7 +81,7 @@ static struct craft *happens(struct world *w, uint32_t cpu)
 	return &h->bytes;
 }
 
-/* Most are soon out of it, some only after the limit, or about then */
+/* Most waits are short, some take about as long as the limit, or longer */
 static void stay(struct world *w, unsigned task)
 {
 	w->stays[task] = w->now;
@@ -127,7 +127,7 @@ static void reschedule(struct world *w, uint32_t cpu)
 	w->running[cpu] = next;
 }
 
-/* What nothing is left out of */
+/* Events that are always kept */
 static void other(struct world *w, uint32_t cpu)
 {
 	const unsigned task = some(w, TASKS);
@@ -199,7 +199,7 @@ static void look_done(struct look *look)
 		latency_done(&look->conditions[i]);
 }
 
-/* At times what goes on is asked for, wherever the events that were read together end */
+/* Every now and then asks for open waits too, wherever that falls among events read together */
 static void look_at(struct look *look, const struct world *w, bool all)
 {
 	uint64_t tick = w->happened[0].ts;
@@ -218,7 +218,7 @@ static void look_at(struct look *look, const struct world *w, bool all)
 	}
 }
 
-/* What is read together of a CPU: fewer at times, as where a sub-buffer ends */
+/* As a CPU's events are read: up to 64 together, fewer at the end of a sub-buffer */
 static size_t thin_out(struct world *w, struct thin *thin, uint32_t cpu)
 {
 	struct subbuf_event events[TOGETHER];
