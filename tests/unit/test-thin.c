@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Whatever tasks do on several CPUs: the events that are kept have the same long waits as all
- * events are those that are found in all of them */
+ * events */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
