@@ -77,7 +77,7 @@ vm_make_built_kernel() { # SUITE VERSION DIRECTORY: as vm_make_kernel, from Debi
 			[ "$(grep -cE '^CONFIG_(TIMERLAT_TRACER|USER_EVENTS)=y' .config)" = 2 ] && nice make -s -j"$(nproc)" &&
 			make -s INSTALL_MOD_PATH=/built modules_install && cp arch/x86/boot/bzImage /built/vmlinuz
 	}
-	debian_make "$1" minbase "build-essential,bc,bison,flex,kmod,libelf-dev,libssl-dev,python3,xz-utils,linux-source-$2,linux-config-$2" \
+	debian_make "$1" minbase "build-essential,bc,bison,flex,kmod,libelf-dev,libssl-dev,python3,xz-utils,zstd,linux-source-$2,linux-config-$2" \
 		"$tree"
 	mkdir -p "$tree/built" "$3"
 	chroot "$tree" bash -c "$(declare -f build); build $2" >"$tree.log" 2>&1 ||
